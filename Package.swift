@@ -1,0 +1,137 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every target of ours; `DEFERD_STRICT=1` (set by `make lint` and CI) makes each warning an error.
+let ours: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+    ] + (Context.environment["DEFERD_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+
+let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+]
+let log = Target.Dependency.product(name: "Logging", package: "swift-log")
+let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let package = Package(
+    name: "deferd",
+    products: [
+        .library(name: "DeferredKit", targets: ["DeferredKit"]),
+        .library(name: "JobClient", targets: ["JobClient"]),
+        .executable(name: "deferd", targets: ["deferd"]),
+        .executable(name: "deferctl", targets: ["deferctl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.100.0"),
+        .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
+        .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
+        .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
+    ],
+    targets: [
+        .target(name: "DeferredKit", swiftSettings: ours),
+        .target(name: "JobModel", swiftSettings: ours),
+        .target(name: "COpenat2"),
+        .target(name: "CLinux"),
+        .target(
+            name: "DataSources",
+            dependencies: [
+                "COpenat2", "DeferredKit", "JobModel",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"), log,
+            ] + nio,
+            swiftSettings: ours
+        ),
+        .target(
+            name: "JobStore",
+            dependencies: ["JobModel", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: ours
+        ),
+        .target(
+            name: "JobEngine",
+            dependencies: [
+                "DeferredKit", "JobModel", "DataSources", "JobStore", log,
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
+            swiftSettings: ours
+        ),
+        .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
+        .target(
+            name: "JobServer",
+            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", log, services] + nio,
+            swiftSettings: ours
+        ),
+        .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol"] + nio, swiftSettings: ours),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .target(name: "Systemd", dependencies: ["CSystemd", log], swiftSettings: ours),
+        .target(
+            name: "DeferctlCommands",
+            dependencies: ["JobClient", "JobModel", "JobProtocol", arguments],
+            swiftSettings: ours
+        ),
+        .executableTarget(
+            name: "deferd",
+            dependencies: [
+                "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "Systemd", "Yams",
+                arguments, log, services,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ] + nio,
+            swiftSettings: ours
+        ),
+        .executableTarget(name: "deferctl", dependencies: ["DeferctlCommands"], swiftSettings: ours),
+
+        .target(
+            name: "TestOrigin",
+            dependencies: [.product(name: "Hummingbird", package: "hummingbird")] + nio,
+            path: "Tests/TestOrigin",
+            swiftSettings: ours
+        ),
+        .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
+        .executableTarget(name: "demo", dependencies: ["TestOrigin"], path: "Tests/Demo", swiftSettings: ours),
+        .executableTarget(
+            name: "crash", dependencies: ["JobClient", "JobModel", "TestOrigin"], path: "Tests/Crash",
+            swiftSettings: ours),
+        .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
+        .testTarget(
+            name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
+        .testTarget(
+            name: "DataSourcesTests", dependencies: ["DataSources", "DeferredKit", "JobModel", "TestOrigin"],
+            swiftSettings: ours),
+        .testTarget(
+            name: "JobStoreTests", dependencies: ["JobStore", "JobModel"], resources: [.copy("Fixtures")],
+            swiftSettings: ours),
+        .testTarget(
+            name: "JobEngineTests", dependencies: ["JobEngine", "JobModel", "JobStore"], swiftSettings: ours),
+        .testTarget(
+            name: "JobProtocolTests", dependencies: ["JobProtocol", "JobModel"], resources: [.copy("Fixtures")],
+            swiftSettings: ours),
+        .testTarget(
+            name: "JobServerTests", dependencies: ["JobServer", "JobEngine", "JobModel", "JobProtocol"],
+            swiftSettings: ours),
+        .testTarget(
+            name: "JobClientTests", dependencies: ["FakeDaemon", "JobClient", "JobModel", "JobProtocol"] + nio,
+            swiftSettings: ours),
+        .testTarget(
+            name: "DeferctlCommandsTests",
+            dependencies: ["DeferctlCommands", "FakeDaemon", "JobClient", "JobModel", "JobProtocol", arguments] + nio,
+            swiftSettings: ours),
+        .testTarget(
+            name: "SystemdTests", dependencies: ["Systemd", "deferd", "deferctl", log], exclude: ["boot.sh"],
+            swiftSettings: ours),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "crash", "deferd", "deferctl"],
+            swiftSettings: ours
+        ),
+    ]
+)

@@ -1,0 +1,43 @@
+#define _GNU_SOURCE
+#include "openat2.h"
+
+#include <linux/openat2.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode) {
+    struct open_how how = {
+        .flags = (unsigned long long)flags,
+        .mode = mode,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+int deferd_rename_unless_exists(int directory, const char *name, const char *new_name) {
+    return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE);
+}
+
+static int64_t nanoseconds(struct statx_timestamp time) {
+    return time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int deferd_status(int directory, const char *name, struct deferd_status *status) {
+    struct statx entry;
+    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &entry) != 0) {
+        return -1;
+    }
+    *status = (struct deferd_status){
+        .inode = entry.stx_ino,
+        .created = entry.stx_mask & STATX_BTIME ? nanoseconds(entry.stx_btime) : 0,
+        .modified = nanoseconds(entry.stx_mtime),
+        .size = (int64_t)entry.stx_size,
+        .mode = entry.stx_mode,
+        .links = entry.stx_nlink,
+        .owner = entry.stx_uid,
+    };
+    return 0;
+}

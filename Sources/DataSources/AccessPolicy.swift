@@ -1,0 +1,96 @@
+import JobModel
+
+/// Decides which URLs and addresses may be connected to.
+struct AccessPolicy: Sendable {
+    private let schemes: Set<String>
+    private let allowed: [HostPattern]
+    private let denied: [HostPattern]
+    private let deniedBlocks: [AddressBlock]
+
+    init(_ settings: PolicySettings) throws(JobError) {
+        schemes = Set(settings.schemes.map { $0.lowercased() })
+        allowed = try Self.patterns(settings.allowHosts, key: "policy.allowHosts")
+        denied = try Self.patterns(settings.denyHosts, key: "policy.denyHosts")
+        var blocks: [AddressBlock] = []
+        for text in settings.denyAddresses {
+            guard let block = AddressBlock(text) else {
+                throw JobError(.invalid, "\"\(text)\" in policy.denyAddresses is no block; write one as 10.0.0.0/8.")
+            }
+            blocks.append(block)
+        }
+        deniedBlocks = blocks
+        if let scheme = schemes.subtracting(["http", "https"]).first {
+            throw JobError(.invalid, "\"\(scheme)\" in policy.schemes is not known; use http and https.")
+        }
+    }
+
+    private static func patterns(_ texts: [String], key: String) throws(JobError) -> [HostPattern] {
+        var patterns: [HostPattern] = []
+        for text in texts {
+            guard let pattern = HostPattern(text) else {
+                throw JobError(.invalid, "\"\(text)\" in \(key) is no host; write a name, *.name or an address.")
+            }
+            patterns.append(pattern)
+        }
+        return patterns
+    }
+
+    /// The URL that `text` writes, where it is one that may be asked.
+    func url(_ text: String) throws(JobError) -> RequestURL {
+        guard let url = RequestURL(text) else {
+            throw JobError(
+                .invalid, "\(SourceMessage.quoted(text)) is no URL; write one as https://host/path.")
+        }
+        try check(url)
+        return url
+    }
+
+    /// Refuses a URL by its scheme, its host, or the address that it writes.
+    func check(_ url: RequestURL) throws(JobError) {
+        guard schemes.contains(url.scheme) else {
+            throw JobError(
+                .policy,
+                "The scheme of \(SourceMessage.quoted(url)) is not allowed; use \(schemes.sorted().joined(separator: " or "))."
+            )
+        }
+        guard !denied.contains(where: { $0.matches(url.host) }),
+            allowed.isEmpty || allowed.contains(where: { $0.matches(url.host) })
+        else {
+            throw JobError(
+                .policy, "The host \(url.hostText) is not allowed by the daemon's policy; ask its administrator.")
+        }
+        if case .address(let address) = url.host { try check(address) }
+    }
+
+    /// Refuses an address, whatever name led to it.
+    func check(_ address: IPAddress) throws(JobError) {
+        guard !address.aliases.contains(where: { alias in deniedBlocks.contains { $0.contains(alias) } }) else {
+            throw JobError(
+                .policy, "The address \(address) is not allowed by the daemon's policy; use another server.")
+        }
+    }
+}
+
+/// The hosts that one entry of a list of hosts means.
+private struct HostPattern: Sendable {
+    private let host: RequestURL.Host
+    private let coversSubdomains: Bool
+
+    init?(_ text: String) {
+        coversSubdomains = text.hasPrefix("*.")
+        let host = coversSubdomains ? String(text.dropFirst(2)) : text
+        let isBareVersion6 = host.contains(":") && !host.hasPrefix("[")
+        guard let url = RequestURL("http://" + (isBareVersion6 ? "[\(host)]" : host)), url.port == 80,
+            url.target == "/", url.credentials == nil
+        else { return nil }
+        self.host = url.host
+    }
+
+    func matches(_ other: RequestURL.Host) -> Bool {
+        switch (host, other) {
+        case (.address(let address), .address(let other)): other.aliases.contains(address)
+        case (.name(let name), .name(let other)): coversSubdomains ? other.hasSuffix("." + name) : other == name
+        default: false
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import Crypto
+import DeferredKit
+import JobModel
+import Logging
+
+/// One attempt at a download, from its path to its result.
+struct DownloadAttempt: Sendable {
+    let spec: DownloadSpec
+    let context: SourceContext
+    let services: DownloadServices
+    let handle: TransferHandle
+
+    func run() async throws(JobError) -> JSON {
+        guard !Task.isCancelled else {
+            throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
+        }
+        let path = try services.folders.path(spec.path, owner: context.owner)
+        let note = DownloadNote(context.note)
+        if let result = try await resultOfEarlierRun(path, note) { return result }
+        let target = try await services.queue.run { () throws(JobError) in
+            try DownloadTarget(
+                path, renaming: spec.exists == .rename, preferred: note?.name, job: context.job,
+                registry: services.registry, files: services.files)
+        }
+        let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
+            do throws(JobError) {
+                let result = try await run(target, note)
+                target.release()
+                return .success(result)
+            } catch {
+                // What a retry can use was kept before; where it was, this does nothing.
+                target.remove()
+                return .failure(error)
+            }
+        } onCancel: {
+            target.remove()
+        }
+        return try outcome.get()
+    }
+
+    private func run(_ target: DownloadTarget, _ note: DownloadNote?) async throws(JobError) -> JSON {
+        let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
+        if let existing, existing.isFolder {
+            throw JobError(.exists, "\"\(target.absolutePath)\" is a folder; give the path of a file.")
+        }
+        var memory: DownloadMemory?
+        if let existing {
+            switch spec.exists {
+            case .fail:
+                throw JobError(
+                    .exists,
+                    "\"\(target.absolutePath)\" is there already; give another path, or say what to do with \"exists\"."
+                )
+            case .skip: return try await skipped(target, existing)
+            case .validate: memory = await remembered(target.absolutePath, existing)
+            case .replace, .rename: break
+            }
+        }
+        var transfer = DownloadTransfer(attempt: self, target: target, note: note)
+        switch try await transfer.run(unlessUnchanged: memory) {
+        case .unchanged(let memory, let url): return try unchanged(target, memory, url)
+        case .received(let received): return try await finished(target, received)
+        }
+    }
+
+    // MARK: What is there already
+
+    /// The result where this very job put the file there, but the daemon ended before that was stored.
+    private func resultOfEarlierRun(_ path: DownloadPath, _ note: DownloadNote?) async throws(JobError) -> JSON? {
+        switch spec.exists {
+        case .replace, .validate: return nil
+        case .fail, .rename, .skip: break
+        }
+        guard let memory = await remembered(path, among: spec.exists == .rename ? 8 : 0) else { return nil }
+        return memory.job == context.job && memory.link == context.link ? memory.result : nil
+    }
+
+    /// What is remembered of the file under the path's name, or of the last of its other names that are taken.
+    private func remembered(_ path: DownloadPath, among alternatives: Int) async -> DownloadMemory? {
+        for count in 0...alternatives {
+            let name = count == 0 ? path.name : path.alternative(count)
+            let status = await services.queue.run {
+                // What cannot be looked at is found out when the target is opened.
+                guard let folder = try? services.files.openFolder(path.folder) else {
+                    return FileOperations.Status?.none
+                }
+                defer { services.files.close(folder) }
+                return try? services.files.status(folder, name)
+            }
+            guard let status else { return nil }
+            let memory = await remembered(path.absolute(name), status)
+            if let memory, memory.job == context.job, memory.link == context.link { return memory }
+        }
+        return nil
+    }
+
+    private func remembered(_ path: String, _ existing: FileOperations.Status) async -> DownloadMemory? {
+        do {
+            let memory = DownloadMemory(try await context.lastDownload(path).get())
+            return memory?.isAbout(existing) == true ? memory : nil
+        } catch {
+            services.logger.warning(
+                "The last download could not be looked up.", metadata: ["path": "\(path)", "error": "\(error)"])
+            return nil
+        }
+    }
+
+    private func skipped(
+        _ target: DownloadTarget, _ existing: FileOperations.Status
+    ) async throws(JobError) -> JSON {
+        let memory = await remembered(target.absolutePath, existing)
+        var size = existing.size
+        let digest: String
+        if let known = memory?.sha256 {
+            digest = known
+        } else {
+            let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
+            size = file.size
+            digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services).finalize().hexadecimal
+        }
+        try check(digest, of: target, advice: "replace it with exists: \"replace\"")
+        return DownloadResult(
+            path: target.absolutePath, size: size, status: nil, etag: memory?.etag,
+            lastModified: memory?.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
+            url: Masking.masked(url: spec.url)
+        ).json
+    }
+
+    private func unchanged(
+        _ target: DownloadTarget, _ memory: DownloadMemory, _ url: RequestURL
+    ) throws(JobError) -> JSON {
+        let digest = memory.sha256 ?? ""
+        try check(digest, of: target, advice: "replace it with exists: \"replace\"")
+        return DownloadResult(
+            path: target.absolutePath, size: memory.size, status: 304, etag: memory.etag,
+            lastModified: memory.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
+            url: url.description
+        ).json
+    }
+
+    private func check(_ digest: String, of target: DownloadTarget, advice: String) throws(JobError) {
+        guard let wanted = spec.sha256, wanted != digest else { return }
+        throw JobError(
+            .checksum, "\"\(target.absolutePath)\" has the SHA-256 \(digest) instead of \(wanted); \(advice).")
+    }
+
+    // MARK: What was fetched
+
+    private func finished(_ target: DownloadTarget, _ received: DownloadTransfer.Received) async throws(JobError)
+        -> JSON
+    {
+        let status = try await services.queue.run { () throws(JobError) in
+            do throws(SystemError) {
+                try services.files.sync(target.part.descriptor)
+                return try services.files.statusOfOpen(target.part.descriptor)
+            } catch {
+                throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+            }
+        }
+        let replaces = spec.exists == .replace || spec.exists == .validate
+        for count in 0...(spec.exists == .rename ? DownloadTarget.alternatives : 0) {
+            let name = count == 0 ? target.name : target.path.alternative(count)
+            let path = target.path.absolute(name)
+            let result = DownloadResult(
+                path: path, size: received.size, status: received.status, etag: received.etag,
+                lastModified: received.lastModified, sha256: received.sha256, resumedFrom: received.resumedFrom,
+                attempts: context.attempt, url: received.url.description
+            ).json
+            // Before the file gets its name: so that a crash right after it does not make the job meet its own file.
+            await remember(
+                DownloadMemory(
+                    job: context.job, link: context.link, url: Masking.masked(url: received.source), result: result,
+                    file: status.identity,
+                    size: status.size, modifiedAt: status.modifiedAt),
+                path)
+            let isDone = try await services.queue.run { () throws(JobError) in
+                try target.finish(as: name, replacing: replaces)
+            }
+            if isDone { return result }
+        }
+        if spec.exists == .skip {
+            target.remove()
+            let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
+            if let existing { return try await skipped(target, existing) }
+        }
+        throw JobError(
+            .exists,
+            "\"\(target.absolutePath)\" appeared while it was being downloaded; give another path, or replace it.")
+    }
+
+    private func remember(_ memory: DownloadMemory, _ path: String) async {
+        do {
+            try await context.rememberDownload(path, memory.json).get()
+        } catch {
+            services.logger.warning(
+                "A download could not be remembered.", metadata: ["path": "\(path)", "error": "\(error)"])
+        }
+    }
+}

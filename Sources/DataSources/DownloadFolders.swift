@@ -1,0 +1,69 @@
+import JobModel
+
+/// Decides by its text where a download's path lies, and refuses one that lies nowhere it may.
+struct DownloadFolders: Sendable {
+    private let directory: [Substring]
+    private let roots: [[Substring]]
+    private let isSystemInstance: Bool
+
+    init(_ settings: DownloadSettings) throws(JobError) {
+        directory = try Self.folder(settings.directory, key: "downloads.directory")
+        var roots: [[Substring]] = []
+        for root in settings.roots { roots.append(try Self.folder(root, key: "downloads.roots")) }
+        self.roots = roots
+        isSystemInstance = settings.isSystemInstance
+    }
+
+    private static func folder(_ text: String, key: String) throws(JobError) -> [Substring] {
+        let components = components(text)
+        guard text.hasPrefix("/"), !components.isEmpty, !components.contains("..") else {
+            throw JobError(.invalid, "\"\(text)\" in \(key) is no folder; write an absolute path without \"..\".")
+        }
+        return components
+    }
+
+    private static func components(_ text: String) -> [Substring] {
+        text.split(separator: "/").filter { $0 != "." }
+    }
+
+    /// The place that `text` means for `owner`.
+    func path(_ text: String, owner: UInt32) throws(JobError) -> DownloadPath {
+        let components = Self.components(text)
+        func refused(_ reason: String) -> JobError {
+            JobError(.policy, "The path \(SourceMessage.quoted(text)) \(reason).")
+        }
+        guard let name = components.last, !text.hasSuffix("/"), !text.hasSuffix("/."), text != "." else {
+            throw refused("names no file; give it a file name")
+        }
+        guard !text.utf8.contains(0), !components.contains("..") else {
+            throw refused("must not hold \"..\"; write it without")
+        }
+        guard text.utf8.count < 4096 - 512, components.allSatisfy({ $0.utf8.count <= 255 }),
+            name.utf8.count + DownloadPath.partSuffix.utf8.count <= 255
+        else { throw refused("is too long; give a shorter one") }
+        guard !name.hasSuffix(DownloadPath.partSuffix) else {
+            throw refused("ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")
+        }
+        let own = isSystemInstance ? directory + [Substring(String(owner))] : directory
+        if !text.hasPrefix("/") {
+            return place(below: own, Array(components), owner)
+        }
+        if components.starts(with: own), components.count > own.count {
+            return place(below: own, Array(components[own.count...]), owner)
+        }
+        let isElsewhere = isSystemInstance && components.starts(with: directory)
+        guard !isElsewhere,
+            let root = roots.first(where: { components.starts(with: $0) && components.count > $0.count })
+        else {
+            throw refused("lies outside the folders for downloads; give a relative path, or one below downloads.roots")
+        }
+        return place(below: root, Array(components[root.count...]), owner)
+    }
+
+    private func place(below root: [Substring], _ components: [Substring], _ owner: UInt32) -> DownloadPath {
+        DownloadPath(
+            root: root, folders: components.dropLast().map(String.init), name: components.last.map(String.init) ?? "",
+            isOwnFolder: root.starts(with: directory) && (root.count == directory.count + (isSystemInstance ? 1 : 0)),
+            owner: isSystemInstance ? owner : nil)
+    }
+}

@@ -1,0 +1,42 @@
+import JobModel
+
+/// What is remembered of the last download to a path: its result, and which file that was.
+struct DownloadMemory: Sendable, Hashable {
+    var job: JobID
+    var link: Int
+    /// Where it came from, as the spec wrote it but for credentials.
+    var url: String
+    var result: JSON
+    var file: FileOperations.Status.Identity
+    var size: Int64
+    var modifiedAt: Int64
+
+    var json: JSON {
+        [
+            "job": JSON(Int(job)), "link": JSON(link), "url": .string(url), "result": result, "file": file.json,
+            "size": JSON(Int(size)), "modifiedAt": .string(String(modifiedAt)),
+        ]
+    }
+}
+
+extension DownloadMemory {
+    /// What `json` remembers; nil for another form, which is as good as nothing.
+    init?(_ json: JSON?) {
+        guard let json, let job = json["job"]?.int, let link = json["link"]?.int, let url = json["url"]?.string,
+            let result = json["result"], let file = json["file"].flatMap(FileOperations.Status.Identity.init(json:)),
+            let size = json["size"]?.int, let modifiedAt = json["modifiedAt"]?.string.flatMap(Int64.init)
+        else { return nil }
+        self.init(
+            job: JobID(job), link: link, url: url, result: result, file: file, size: Int64(size), modifiedAt: modifiedAt
+        )
+    }
+
+    /// Whether the file with this status is the one that was downloaded, unchanged since.
+    func isAbout(_ status: FileOperations.Status) -> Bool {
+        status.identity == file && status.size == size && status.modifiedAt == modifiedAt
+    }
+
+    var etag: String? { result["etag"]?.string }
+    var lastModified: String? { result["lastModified"]?.string }
+    var sha256: String? { result["sha256"]?.string }
+}

@@ -1,0 +1,75 @@
+import JobModel
+
+/// What must be known of an unfinished `.part` to go on with it, also after a crash.
+struct DownloadNote: Sendable, Hashable {
+    /// Where it comes from, as the spec writes it but for credentials.
+    var url: String
+    var validator: Validator
+    /// Bytes of the whole file, where the server said.
+    var total: Int64?
+    /// The name that the file will have; with `exists: "rename"` not that of the spec.
+    var name: String
+    var part: FileOperations.Status.Identity
+    /// The boot in which the note was made: while it lasts, all that was written counts.
+    var bootID: String
+    /// Bytes that are on stable storage.
+    var synced: Int64
+
+    var json: JSON {
+        var object = JSONObject()
+        object.append("url", .string(url))
+        switch validator {
+        case .tag(let tag): object.append("etag", .string(tag))
+        case .modified(let date): object.append("lastModified", .string(date))
+        }
+        object.append("total", ifPresent: total.map { JSON(Int($0)) })
+        object.append("name", .string(name))
+        object.append("part", part.json)
+        object.append("boot", .string(bootID))
+        object.append("synced", JSON(Int(synced)))
+        return .object(object)
+    }
+}
+
+extension DownloadNote {
+    /// The note that `json` writes; nil for one of another form, which is as good as none.
+    init?(_ json: JSON?) {
+        guard let json, let url = json["url"]?.string, let name = json["name"]?.string,
+            let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
+            let bootID = json["boot"]?.string, let synced = json["synced"]?.int, synced >= 0,
+            !name.isEmpty, !name.contains("/")
+        else { return nil }
+        if let tag = json["etag"]?.string {
+            validator = .tag(tag)
+        } else if let date = json["lastModified"]?.string {
+            validator = .modified(date)
+        } else {
+            return nil
+        }
+        self.url = url
+        self.name = name
+        self.part = part
+        self.bootID = bootID
+        self.synced = Int64(synced)
+        total = json["total"]?.int.map(Int64.init)
+    }
+
+    /// How much of a `.part` of `size` bytes can be relied on in the boot `current`.
+    func usable(ofSize size: Int64, boot current: String) -> Int64 {
+        let written = bootID == current && !current.isEmpty ? size : min(size, synced)
+        // The last byte is always asked for again, as only an answer shows that the file is still this one.
+        return min(written, total.map { max(0, $0 - 1) } ?? written)
+    }
+}
+
+extension FileOperations.Status.Identity {
+    /// Both numbers as text, since they may be larger than what JSON numbers keep.
+    var json: JSON { ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))] }
+
+    init?(json: JSON) {
+        guard let inode = json["inode"]?.string.flatMap(UInt64.init),
+            let createdAt = json["createdAt"]?.string.flatMap(Int64.init)
+        else { return nil }
+        self.init(inode: inode, createdAt: createdAt)
+    }
+}

@@ -1,0 +1,49 @@
+/// Where a download goes: a folder that it must stay below, and the way from there.
+struct DownloadPath: Sendable {
+    /// What an unfinished download's name ends in.
+    static let partSuffix = ".part"
+
+    /// The absolute path of the folder that nothing may lead out of.
+    let root: String
+    /// The folder above `root`, for a root that may have to be made.
+    let rootParent: String
+    let rootName: String
+    /// The folders between.
+    let folders: [String]
+    let name: String
+    /// Whether `root` is the caller's own folder, which is made when it is first needed.
+    let isOwnFolder: Bool
+    /// Whose the files shall be; nil for the daemon's own.
+    let owner: UInt32?
+
+    init(root: [Substring], folders: [String], name: String, isOwnFolder: Bool, owner: UInt32?) {
+        self.root = "/" + root.joined(separator: "/")
+        rootParent = "/" + root.dropLast().joined(separator: "/")
+        rootName = root.last.map(String.init) ?? ""
+        self.folders = folders
+        self.name = name
+        self.isOwnFolder = isOwnFolder
+        self.owner = owner
+    }
+
+    /// The absolute path of the folder that the file lies in.
+    var folder: String { ([root] + folders).joined(separator: "/") }
+
+    /// The absolute path of the file, or of one named otherwise beside it.
+    func absolute(_ name: String? = nil) -> String { folder + "/" + (name ?? self.name) }
+
+    /// The `count`th other name for the file: `tool-1.tar.gz`, `tool-2.tar.gz`.
+    func alternative(_ count: Int) -> String {
+        var stem = Substring(name)
+        var ending = Substring()
+        if let dot = stem.lastIndex(of: "."), dot > stem.startIndex {
+            ending = stem[dot...]
+            stem = stem[..<dot]
+            if stem.hasSuffix(".tar"), stem.utf8.count > 4 {
+                ending = name.dropFirst(stem.count - 4)
+                stem = stem.dropLast(4)
+            }
+        }
+        return "\(stem)-\(count)\(ending)"
+    }
+}

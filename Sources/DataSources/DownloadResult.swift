@@ -1,0 +1,32 @@
+import Crypto
+import JobModel
+
+/// The result of the source `download`.
+struct DownloadResult: Sendable {
+    let path: String
+    let size: Int64
+    /// Nil without a transfer.
+    let status: Int?
+    let etag: String?
+    let lastModified: String?
+    let sha256: String
+    let resumedFrom: Int64
+    let attempts: Int
+    let url: String
+
+    var json: JSON {
+        [
+            "path": .string(path), "size": JSON(Int(size)), "status": status.map { JSON($0) } ?? .null,
+            "etag": etag.map(JSON.string) ?? .null, "lastModified": lastModified.map(JSON.string) ?? .null,
+            "sha256": .string(sha256), "resumedFrom": JSON(Int(resumedFrom)), "attempts": JSON(attempts),
+            "url": .string(url),
+        ]
+    }
+}
+
+extension Digest {
+    /// Two lower-case digits for each byte.
+    var hexadecimal: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

@@ -1,0 +1,166 @@
+import Glibc
+import JobModel
+
+/// The file that one download is to become: its folder, its reserved name, and its unfinished `.part`.
+final class DownloadTarget: Sendable {
+    let path: DownloadPath
+    /// The name reserved in the folder.
+    let name: String
+    let part: ScratchFile
+    private let folder: TargetFolder
+    private let key: TargetRegistry.Key
+    private let registry: TargetRegistry
+    private let files: FileOperations
+
+    /// The absolute path of the file.
+    var absolutePath: String { path.absolute(name) }
+
+    /// Opens the folder and reserves a name in it: that of `path`, or the next free one. Blocks.
+    ///
+    /// `preferred` is the name that an earlier attempt chose, which may be taken again.
+    init(
+        _ path: DownloadPath, renaming: Bool, preferred: String?, job: JobID, registry: TargetRegistry,
+        files: FileOperations
+    ) throws(JobError) {
+        self.path = path
+        self.files = files
+        self.registry = registry
+        var attempts = 0
+        while true {
+            let folder = try TargetFolder(path, files: files)
+            let (name, key) = try Self.reserved(path, in: folder, renaming, preferred, job, registry, files)
+            // Another download may have removed the folder, as empty, before the name in it was reserved.
+            if folder.isGone, attempts < 8 {
+                attempts += 1
+                registry.release(key)
+                continue
+            }
+            self.folder = folder
+            self.name = name
+            self.key = key
+            part = ScratchFile(in: folder.folder, files: files)
+            return
+        }
+    }
+
+    private static func reserved(
+        _ path: DownloadPath, in folder: TargetFolder, _ renaming: Bool, _ preferred: String?, _ job: JobID,
+        _ registry: TargetRegistry, _ files: FileOperations
+    ) throws(JobError) -> (String, TargetRegistry.Key) {
+        guard renaming else {
+            let key = TargetRegistry.Key(folder: folder.identity, name: path.name)
+            if let holder = registry.reserve(key, for: job) {
+                throw JobError(
+                    .exists,
+                    "\"\(path.absolute())\" is being downloaded by job \(holder); wait for it, or give another path.")
+            }
+            return (path.name, key)
+        }
+        for count in -1...Self.alternatives {
+            let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
+            guard let name else { continue }
+            let key = TargetRegistry.Key(folder: folder.identity, name: name)
+            guard try status(name, in: folder, path, files) == nil, registry.reserve(key, for: job) == nil else {
+                continue
+            }
+            return (name, key)
+        }
+        throw JobError(
+            .exists, "\"\(path.absolute())\" and \(alternatives) names like it are taken; give another path.")
+    }
+
+    /// How many other names are tried.
+    static let alternatives = 9999
+
+    private static func status(
+        _ name: String, in folder: TargetFolder, _ path: DownloadPath, _ files: FileOperations
+    ) throws(JobError) -> FileOperations.Status? {
+        do throws(SystemError) {
+            return try files.status(folder.folder.descriptor, name)
+        } catch  where error.code == ENOENT {
+            return nil
+        } catch {
+            throw JobError(path: error, "looked at", path.absolute(name))
+        }
+    }
+
+    /// What is under the name now, or nil. Blocks.
+    func existing() throws(JobError) -> FileOperations.Status? {
+        try Self.status(name, in: folder, path, files)
+    }
+
+    /// Opens what is under the name for reading. Blocks.
+    func openExisting() throws(JobError) -> OpenFile {
+        do throws(SystemError) {
+            let descriptor = try files.openBeneath(folder.folder.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
+            let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
+            if file.isRegular { return file }
+        } catch {
+            throw JobError(path: error, "read", absolutePath)
+        }
+        throw JobError(.exists, "\"\(absolutePath)\" is there but no ordinary file; give another path.")
+    }
+
+    private var partName: String { name + DownloadPath.partSuffix }
+
+    /// Makes a new, empty `.part`, in the place of any other. Blocks.
+    ///
+    /// It is a new file, never an old one cut down: so no note about an earlier version can fit it.
+    func makePart() throws(JobError) -> FileOperations.Status.Identity {
+        do throws(SystemError) {
+            try part.make(partName, mode: 0o644)
+            if let owner = path.owner { try files.changeOwner(part.descriptor, owner) }
+            return try files.statusOfOpen(part.descriptor).identity
+        } catch {
+            throw JobError(path: error, "written", absolutePath + DownloadPath.partSuffix)
+        }
+    }
+
+    /// Opens the `.part` that an earlier attempt left, where it is that very file; its size. Blocks.
+    func reopenPart(_ identity: FileOperations.Status.Identity) -> Int64? {
+        guard identity.createdAt != 0, let status = try? files.status(folder.folder.descriptor, partName),
+            status.identity == identity, status.isRegular, status.links == 1,
+            (try? part.open(partName, flags: O_RDWR | O_NOFOLLOW)) != nil,
+            let opened = try? files.statusOfOpen(part.descriptor), opened.identity == identity
+        else { return nil }
+        return opened.size
+    }
+
+    /// Unlinks the `.part` that `note` is about, where it is still that very file. Blocks.
+    static func discardPart(_ path: DownloadPath, _ note: DownloadNote, _ files: FileOperations) {
+        let name = note.name + DownloadPath.partSuffix
+        // What is not there need not be removed, and what cannot be opened cannot.
+        guard let root = try? files.openFolder(path.root) else { return }
+        defer { files.close(root) }
+        let below = path.folders.isEmpty ? "." : path.folders.joined(separator: "/")
+        guard let folder = try? files.openBeneath(root, below, O_RDONLY | O_DIRECTORY, 0) else { return }
+        defer { files.close(folder) }
+        guard let status = try? files.status(folder, name), status.identity == note.part else { return }
+        try? files.unlink(folder, name)
+    }
+
+    /// Puts the finished `.part` in its place, durably; false where there is something and it is not to be replaced.
+    /// Blocks.
+    func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
+        do throws(SystemError) {
+            try part.rename(to: name, replacing: replacing)
+            try files.sync(folder.folder.descriptor)
+            return true
+        } catch  where error.code == EEXIST && !replacing {
+            return false
+        } catch {
+            throw JobError(path: error, "put in its place", path.absolute(name))
+        }
+    }
+
+    /// Ends the reservation and lets the file be what it is.
+    func release() {
+        if part.keep() { registry.release(key) }
+    }
+
+    /// Leaves nothing behind: neither file nor folder nor reservation. May come from any thread.
+    func remove() {
+        guard part.remove() else { return }
+        registry.release(key, thenIfFolderIsUnused: folder.removeMadeFolders)
+    }
+}

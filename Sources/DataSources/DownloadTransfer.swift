@@ -1,0 +1,256 @@
+import Crypto
+import DeferredKit
+import JobModel
+import NIOCore
+import NIOHTTP1
+
+/// Fetches a file into its `.part`: from the URL or one of its mirrors, from the start or where it was broken off.
+struct DownloadTransfer {
+    /// What the `.part` is once it is complete.
+    struct Received: Sendable {
+        let size: Int64
+        let sha256: String
+        let status: Int
+        let etag: String?
+        let lastModified: String?
+        let resumedFrom: Int64
+        /// After redirects.
+        let url: RequestURL
+        /// As the spec writes it.
+        let source: String
+    }
+
+    enum Outcome: Sendable {
+        case received(Received)
+        /// The server says that the file of the last download is still the present one.
+        case unchanged(DownloadMemory, RequestURL)
+    }
+
+    /// What the `.part` holds so far.
+    private struct Partial: Sendable {
+        var part: DownloadedPart
+        /// Both nil where a retry could not go on with it.
+        let note: DownloadNote?
+        let journal: DownloadJournal?
+    }
+
+    private let attempt: DownloadAttempt
+    private let target: DownloadTarget
+    private var note: DownloadNote?
+    private var partial: Partial?
+
+    private var spec: DownloadSpec { attempt.spec }
+    private var services: DownloadServices { attempt.services }
+    private var sources: [String] { [spec.url] + spec.mirrors }
+
+    init(attempt: DownloadAttempt, target: DownloadTarget, note: DownloadNote?) {
+        self.attempt = attempt
+        self.target = target
+        self.note = note
+    }
+
+    /// Tries the URL and then each mirror. `memory` is of the file that is there, where it is to be validated.
+    mutating func run(unlessUnchanged memory: DownloadMemory?) async throws(JobError) -> Outcome {
+        await reopen()
+        var failures: [JobError] = []
+        for source in sources {
+            do throws(JobError) {
+                return try await transfer(from: source, unlessUnchanged: memory)
+            } catch {
+                if [.storage, .exists, .internal].contains(error.kind) || Task.isCancelled { throw error }
+                failures.append(error)
+                if attempt.handle.control.isInterrupted { break }
+            }
+        }
+        await keepForRetry()
+        throw attempt.handle.control.isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+    }
+
+    /// The first failure, as it is the one about the URL that was asked for, with those of the mirrors.
+    private static func summary(of failures: [JobError]) -> JobError {
+        var summary = failures[0]
+        guard failures.count > 1 else { return summary }
+        summary.isRetryable = failures.contains(where: \.isRetryable)
+        summary.failures = failures
+        if summary.message.hasSuffix(".") { summary.message.removeLast() }
+        let mirrors = failures.count == 2 ? "The mirror" : "Each of the \(failures.count - 1) mirrors"
+        summary.message += "; \(mirrors.lowercased()) failed too."
+        return summary
+    }
+
+    // MARK: Taking up an earlier transfer
+
+    private mutating func reopen() async {
+        guard let note, note.name == target.name, sources.contains(where: { Masking.masked(url: $0) == note.url })
+        else { return }
+        let (target, files) = (target, services.files)
+        let size = await services.queue.run { target.reopenPart(note.part) }
+        guard let size else { return }
+        let usable = note.usable(ofSize: size, boot: files.bootID)
+        guard usable > 0, let part = await DownloadedPart(reopened: target, size: usable, services) else { return }
+        partial = Partial(part: part, note: note, journal: journal(of: note, noted: usable))
+    }
+
+    private func journal(of note: DownloadNote, noted size: Int64?) -> DownloadJournal {
+        DownloadJournal(note, noted: size, target: target, context: attempt.context, services: services)
+    }
+
+    /// Keeps the `.part` where a retry can go on with it.
+    private mutating func keepForRetry() async {
+        guard let partial, let journal = partial.journal, partial.part.size > 0 else { return }
+        await journal.close()
+        target.release()
+    }
+
+    // MARK: One server
+
+    private mutating func transfer(
+        from source: String, unlessUnchanged memory: DownloadMemory?
+    ) async throws(JobError) -> Outcome {
+        let url = try services.policy.url(source)
+        let name = Masking.masked(url: source)
+        if let partial, let note = partial.note, note.url == name {
+            if let received = try await resume(note, partial.part.size, from: source, at: url) {
+                return .received(received)
+            }
+        }
+        var request = request(for: url)
+        let memory = memory?.url == name ? memory : nil
+        if let memory {
+            if let tag = memory.etag { request.set("If-None-Match", tag) }
+            if let date = memory.lastModified { request.set("If-Modified-Since", date) }
+        }
+        let response = try await services.transport.open(request, attempt.handle.control)
+        defer { response.close() }
+        if response.status == 304, let memory { return .unchanged(memory, response.url) }
+        return .received(try await receive(response, from: source))
+    }
+
+    private func request(for url: RequestURL) -> OutgoingRequest {
+        OutgoingRequest(url, headers: spec.headers, coding: .asSent, userAgent: services.userAgent)
+    }
+
+    /// Asks for the rest. Nil where the server's answer does not continue what is there.
+    private mutating func resume(
+        _ note: DownloadNote, _ offset: Int64, from source: String, at url: RequestURL
+    ) async throws(JobError) -> Received? {
+        var request = request(for: url)
+        request.set("Range", "bytes=\(offset)-")
+        request.set("If-Range", note.validator.text)
+        let response = try await services.transport.open(request, attempt.handle.control)
+        defer { response.close() }
+        switch response.status {
+        case 206:
+            guard let range = ContentRange(response), range.start == offset,
+                range.end + 1 == range.total ?? range.end + 1,
+                note.total == nil || range.total == note.total, note.validator.fits(response.head.headers),
+                response.contentLength == nil || response.contentLength == range.end + 1 - offset
+            else { return nil }
+            let total = range.total ?? note.total
+            try await append(response, total: total)
+            return try await received(response, from: source, resumedFrom: offset)
+        case 416:
+            await response.discard()
+            return nil
+        // Another version, or a server that knows no ranges: this is the whole file.
+        default: return try await receive(response, from: source)
+        }
+    }
+
+    /// Takes the whole file from a response to an ordinary request.
+    private mutating func receive(_ response: IncomingResponse, from source: String) async throws(JobError) -> Received
+    {
+        guard response.isSuccess, response.status != 206 else {
+            await response.discard()
+            throw response.statusError
+        }
+        try await startOver(response, from: source)
+        try await append(response, total: response.contentLength)
+        return try await received(response, from: source, resumedFrom: 0)
+    }
+
+    /// Begins a new `.part` for the version that `response` brings.
+    private mutating func startOver(_ response: IncomingResponse, from source: String) async throws(JobError) {
+        partial = nil
+        let part = try await DownloadedPart(new: target, services)
+        let total = response.contentLength
+        let note = Validator(response.head.headers).map { validator in
+            DownloadNote(
+                url: Masking.masked(url: source), validator: validator, total: total, name: target.name,
+                part: part.identity,
+                bootID: services.files.bootID, synced: 0)
+        }
+        partial = Partial(part: part, note: note, journal: note.map { journal(of: $0, noted: nil) })
+    }
+
+    private mutating func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
+        let journal = partial?.journal
+        let outcome = await withTaskGroup(of: Void.self) { group in
+            do throws(JobError) {
+                try await fill(from: response, total: total) { size in
+                    guard let journal, journal.isDue(at: size) else { return }
+                    group.addTask { await journal.makeEntry(at: size) }
+                }
+                return Result<Void, JobError>.success(())
+            } catch {
+                return .failure(error)
+            }
+        }
+        do throws(SystemError) {
+            try journal?.check()
+        } catch {
+            partial = nil
+            throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+        }
+        try outcome.get()
+    }
+
+    /// Writes the body into the `.part`; `grown` is told its size from time to time.
+    private mutating func fill(
+        from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
+    ) async throws(JobError) {
+        guard var part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
+        var pace = spec.rate.map { Pace(bytesPerSecond: $0) }
+        grown(part.size)
+        attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
+        while let blocks = try await response.next() {
+            for piece in pace?.pieces(of: blocks) ?? [blocks] {
+                try await pace?.wait(for: piece.reduce(0) { $0 + $1.readableBytes })
+                do throws(JobError) {
+                    try await part.append(piece)
+                } catch {
+                    // What could not be written whole is of no use, and its room may be what is missing.
+                    partial = nil
+                    throw error
+                }
+                partial?.part = part
+                grown(part.size)
+                attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
+            }
+        }
+        if let total, part.size != total {
+            throw JobError(
+                .network,
+                "\(SourceMessage.quoted(response.url)) ended after \(part.size) of \(total) bytes; try again.",
+                retryable: true)
+        }
+    }
+
+    private mutating func received(
+        _ response: IncomingResponse, from source: String, resumedFrom: Int64
+    ) async throws(JobError) -> Received {
+        guard let part = partial?.part else { preconditionFailure("There is a part before it is complete.") }
+        let digest = part.hash.finalize().hexadecimal
+        if let wanted = spec.sha256, wanted != digest {
+            // Not one byte of it can be relied on.
+            partial = nil
+            throw JobError(
+                .checksum,
+                "\(SourceMessage.quoted(response.url)) has the SHA-256 \(digest) instead of \(wanted); check the URL and the checksum."
+            )
+        }
+        return Received(
+            size: part.size, sha256: digest, status: response.status, etag: response.field("ETag"),
+            lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url, source: source)
+    }
+}

@@ -1,0 +1,50 @@
+import Crypto
+import Glibc
+import JobModel
+
+/// Reads what a file holds into a digest.
+enum FileHash {
+    private static let block = 1 << 20
+
+    /// The digest so far of the first `size` bytes, which must be there; afterwards the file's place is behind them.
+    static func of(
+        _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices
+    ) async throws(JobError) -> SHA256 {
+        let files = services.files
+        var hash = SHA256()
+        var rest = size
+        do throws(SystemError) {
+            try await services.queue.run { () throws(SystemError) in try files.seek(descriptor, 0) }
+            while rest > 0 {
+                // A few blocks at a time, so that a cancelled job does not read a large file to its end.
+                guard !Task.isCancelled else { throw SystemError(ECANCELED) }
+                let (before, portion) = (hash, min(rest, Int64(16 * block)))
+                hash = try await services.queue.run { () throws(SystemError) in
+                    try Self.hash(before, descriptor, portion, files)
+                }
+                rest -= portion
+            }
+        } catch {
+            throw JobError(storage: error, "read", path)
+        }
+        return hash
+    }
+
+    private static func hash(
+        _ before: SHA256, _ descriptor: Int32, _ size: Int64, _ files: FileOperations
+    ) throws(SystemError) -> SHA256 {
+        var hash = before
+        var rest = Int(size)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4096)
+        defer { buffer.deallocate() }
+        while rest > 0 {
+            let count = try files.read(
+                descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, block)]))
+            // It was as long as that a moment ago, so somebody is cutting it.
+            guard count > 0 else { throw SystemError(EIO) }
+            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            rest -= count
+        }
+        return hash
+    }
+}

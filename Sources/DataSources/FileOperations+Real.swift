@@ -1,0 +1,85 @@
+import COpenat2
+import Glibc
+
+extension FileOperations {
+    /// The system's own calls.
+    package static let real = FileOperations(
+        openFolder: { path throws(SystemError) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
+        openBeneath: { folder, path, flags, mode throws(SystemError) in
+            // EAGAIN: something on the way was renamed meanwhile, so the kernel cannot tell whether it stayed below.
+            var attempts = 0
+            while true {
+                do throws(SystemError) {
+                    return try call { deferd_open_beneath(folder, path, flags | O_CLOEXEC, mode) }
+                } catch  where error.code == EAGAIN && attempts < 16 {
+                    attempts += 1
+                }
+            }
+        },
+        makeFolder: { folder, name, mode throws(SystemError) in _ = try call { mkdirat(folder, name, mode) } },
+        status: { folder, name throws(SystemError) in try status(of: name, in: folder) },
+        statusOfOpen: { file throws(SystemError) in try status(of: "", in: file) },
+        write: { file, bytes throws(SystemError) in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let piece = UnsafeRawBufferPointer(rebasing: rest)
+                let count = try call { Glibc.write(file, piece.baseAddress, piece.count) }
+                // Only a broken file system takes nothing without saying why.
+                guard count > 0 else { throw SystemError(EIO) }
+                rest = rest.dropFirst(count)
+            }
+        },
+        read: { file, buffer throws(SystemError) in
+            try call { Glibc.read(file, buffer.baseAddress, buffer.count) }
+        },
+        seek: { file, offset throws(SystemError) in _ = try call { lseek(file, off_t(offset), SEEK_SET) } },
+        truncate: { file, size throws(SystemError) in _ = try call { ftruncate(file, off_t(size)) } },
+        sync: { file throws(SystemError) in _ = try call { fsync(file) } },
+        syncData: { file throws(SystemError) in _ = try call { fdatasync(file) } },
+        changeOwner: { file, owner throws(SystemError) in _ = try call { fchown(file, owner, gid_t.max) } },
+        changeMode: { file, mode throws(SystemError) in _ = try call { fchmod(file, mode) } },
+        rename: { folder, name, newName throws(SystemError) in
+            _ = try call { renameat(folder, name, folder, newName) }
+        },
+        renameUnlessExists: { folder, name, newName throws(SystemError) in
+            do throws(SystemError) {
+                _ = try call { deferd_rename_unless_exists(folder, name, newName) }
+            } catch  where error.code == EINVAL {
+                // A file system without that flag; a link fails in the same way where there is something.
+                _ = try call { linkat(folder, name, folder, newName, 0) }
+                _ = try call { unlinkat(folder, name, 0) }
+            }
+        },
+        unlink: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, 0) } },
+        removeFolder: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, AT_REMOVEDIR) } },
+        close: { file in _ = Glibc.close(file) },
+        bootID: currentBootID())
+
+    /// The result of a call that says -1 and sets `errno` where it fails; one that a signal broke off is made again.
+    private static func call<Number: SignedInteger>(_ body: () -> Number) throws(SystemError) -> Number {
+        while true {
+            let result = body()
+            if result != -1 { return result }
+            let code = errno
+            if code != EINTR { throw SystemError(code) }
+        }
+    }
+
+    private static func currentBootID() -> String {
+        guard let file = try? call({ open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC) }) else { return "" }
+        defer { _ = Glibc.close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = Glibc.read(file, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)).prefix { $0 > 0x20 }, as: UTF8.self)
+    }
+
+    private static func status(of name: String, in folder: Int32) throws(SystemError) -> Status {
+        var found = deferd_status()
+        _ = try call { deferd_status(folder, name, &found) }
+        return Status(
+            identity: Status.Identity(inode: found.inode, createdAt: found.created), size: found.size,
+            modifiedAt: found.modified, isFolder: found.mode & S_IFMT == S_IFDIR,
+            isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
+            mode: found.mode & 0o7777)
+    }
+}

@@ -1,0 +1,51 @@
+import Glibc
+import JobModel
+
+/// Dates as HTTP writes them (RFC 9110, section 5.6.7).
+enum HTTPDate {
+    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`; a fraction of a second is cut off.
+    static func text(_ time: Timestamp) -> String {
+        let text = Array(time.description.utf8)
+        func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
+        let sinceEpoch = (Double(time.milliseconds) / 86_400_000).rounded(.down)
+        // 1970-01-01 was a Thursday.
+        let day = days[((Int(sinceEpoch) + 4) % 7 + 7) % 7]
+        let month = months[(Int(part(5..<7)) ?? 1) - 1]
+        return "\(day), \(part(8..<10)) \(month) \(part(0..<4)) \(part(11..<19)) GMT"
+    }
+
+    /// The time that `text` writes in any of the three forms that are still to be understood, or nil.
+    static func time(_ text: String) -> Timestamp? {
+        let words = text.split { " ,-".contains($0) }.map(String.init)
+        switch words.count {
+        case 6 where words[5] == "GMT" || words[5] == "UTC":
+            return time(day: words[1], month: words[2], year: words[3], clock: words[4])
+        case 5: return time(day: words[2], month: words[1], year: words[4], clock: words[3])
+        default: return nil
+        }
+    }
+
+    private static func time(day: String, month: String, year: String, clock: String) -> Timestamp? {
+        guard let month = months.firstIndex(of: month), let day = Int(day), var year = Int(year) else { return nil }
+        // Two digits are RFC 850's; no server that writes them is older than the web.
+        if year < 100 { year += year < 70 ? 2000 : 1900 }
+        func padded(_ number: Int, _ width: Int) -> String {
+            String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
+        }
+        return Timestamp(rfc3339: "\(padded(year, 4))-\(padded(month + 1, 2))-\(padded(day, 2))T\(clock)Z")
+    }
+}
+
+extension Timestamp {
+    /// The present time by the system's clock.
+    static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}

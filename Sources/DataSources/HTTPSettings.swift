@@ -1,0 +1,17 @@
+/// How HTTP servers are talked to: the configuration's `http`.
+package struct HTTPSettings: Sendable, Equatable {
+    /// Transfers at a time from one host; the engine keeps to it.
+    package var perHost = 6
+    /// Seconds for name, connection and TLS together.
+    package var connectTimeout = 10.0
+    /// Seconds without a byte after which a transfer is given up.
+    package var idleTimeout = 60.0
+    /// Redirects followed in one transfer.
+    package var redirects = 10
+    /// `http://[user:password@]host:port` or `socks5://host:port`, or nil to connect directly.
+    package var proxy: String?
+    /// What a request says it comes from, unless its own headers say so.
+    package var userAgent = "deferd/1.0"
+
+    package init() {}
+}

@@ -1,0 +1,126 @@
+import AsyncHTTPClient
+import JobModel
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPCompression
+import NIOPosix
+
+/// Sends requests and follows redirects, over connections that all sources share.
+///
+/// There are two clients, as decoding is a property of a connection and downloads are stored as they were sent.
+struct HTTPTransport: Sendable {
+    private let decoding: HTTPClient
+    private let verbatim: HTTPClient
+    private let group: any EventLoopGroup
+    private let policy: AccessPolicy
+    private let settings: HTTPSettings
+    private let headerLimit: Int
+    private let logger: Logger
+
+    init(
+        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, group: any EventLoopGroup, logger: Logger
+    ) throws(JobError) {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+        configuration.httpVersion = .http1Only
+        configuration.timeout.connect = .milliseconds(Int64(settings.connectTimeout * 1000))
+        // How many at a time is decided above, and a failed connection is tried again by the job's own policy.
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1 << 16
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.connectionPool.idleTimeout = .seconds(30)
+        if let proxy = settings.proxy { configuration.proxy = try ProxyAddress(proxy).configuration }
+        let isDirect = settings.proxy == nil
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            Self.admit(channel, policy: isDirect ? policy : nil)
+        }
+        verbatim = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+        configuration.decompression = .enabled(limit: .size(limits.body))
+        decoding = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+        self.group = group
+        self.policy = policy
+        self.settings = settings
+        headerLimit = limits.header
+        self.logger = logger
+    }
+
+    /// Checks the address that a new connection has really reached, before any request goes out on it.
+    private static func admit(_ channel: any Channel, policy: AccessPolicy?) -> EventLoopFuture<Void> {
+        do {
+            if let policy, let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) {
+                try policy.check(address)
+            }
+            try channel.syncOptions?.setOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 2048, initial: 16 << 10, maximum: ResponseStream.limit))
+            return channel.eventLoop.makeSucceededVoidFuture()
+        } catch {
+            // The client forgets a refused connection without closing it, and must do so before it sees it closed.
+            channel.eventLoop.execute { channel.close(promise: nil) }
+            return channel.eventLoop.makeFailedFuture(error)
+        }
+    }
+
+    /// Sends `request`, follows its redirects, and returns what answers it; the caller closes that.
+    func open(_ request: OutgoingRequest, _ control: TransferControl) async throws(JobError) -> IncomingResponse {
+        var request = request
+        for followed in 0... {
+            try policy.check(request.url)
+            let response = try await exchange(request, control)
+            guard [301, 302, 303, 307, 308].contains(response.status), let location = response.field("Location") else {
+                return response
+            }
+            await response.discard()
+            guard followed < settings.redirects else {
+                throw JobError(
+                    .http,
+                    "\(SourceMessage.quoted(request.url)) redirects again after \(settings.redirects) redirects; check the URL.",
+                    http: response.httpStatus)
+            }
+            guard let url = request.url.resolving(location) else {
+                throw JobError(
+                    .http,
+                    "\(SourceMessage.quoted(request.url)) redirects to \(SourceMessage.quoted(location)), which is no URL; check the URL.",
+                    http: response.httpStatus)
+            }
+            request = request.following(UInt(response.status), to: url)
+        }
+        preconditionFailure("The loop ends by returning or throwing.")
+    }
+
+    private func exchange(
+        _ request: OutgoingRequest, _ control: TransferControl
+    ) async throws(JobError) -> IncomingResponse {
+        let loop = group.next()
+        let stream = ResponseStream(loop: loop, idleTimeout: .milliseconds(Int64(settings.idleTimeout * 1000)))
+        do {
+            try control.attach(stream)
+            let outgoing = try request.clientRequest()
+            let client =
+                switch request.coding {
+                case .decoded: decoding
+                case .asSent: verbatim
+                }
+            let task = client.execute(
+                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: logger)
+            let head = try await stream.open(task)
+            let response = IncomingResponse(url: request.url, head: head, stream: stream, loop: loop)
+            let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+            guard size <= headerLimit else { throw JobError(headerOf: request.url, largerThan: headerLimit) }
+            return response
+        } catch {
+            stream.close()
+            throw JobError(transport: error, to: request.url)
+        }
+    }
+
+    func shutdown() async {
+        for client in [decoding, verbatim] {
+            do {
+                try await client.shutdown()
+            } catch {
+                logger.warning("The HTTP client did not shut down cleanly.", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import JobModel
+import NIOCore
+import NIOHTTP1
+
+/// The answer to a request after all redirects: its head, and its body as it comes in.
+struct IncomingResponse: Sendable {
+    /// Where it came from, after redirects.
+    let url: RequestURL
+    let head: HTTPResponseHead
+    private let stream: ResponseStream
+    private let loop: any EventLoop
+
+    init(url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, loop: any EventLoop) {
+        self.url = url
+        self.head = head
+        self.stream = stream
+        self.loop = loop
+    }
+
+    var status: Int { Int(head.status.code) }
+
+    /// Whether the status tells of success. A 304 is the caller's to judge.
+    var isSuccess: Bool { (200..<300).contains(status) }
+
+    /// The first field of that name.
+    func field(_ name: String) -> String? { head.headers.first(name: name) }
+
+    /// The body's length as the server announced it.
+    var contentLength: Int64? {
+        guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }
+        return field("Content-Length").flatMap(Int64.init)
+    }
+
+    /// All of the body that has come in; nil at its end.
+    func next() async throws(JobError) -> [ByteBuffer]? {
+        do {
+            return try await stream.next()
+        } catch {
+            throw JobError(transport: error, to: url)
+        }
+    }
+
+    /// Ends the transfer where it is still going on.
+    func close() {
+        stream.close()
+    }
+
+    /// Reads a short body to its end, so that the connection can be used again, and closes on any other.
+    func discard() async {
+        defer { close() }
+        guard let length = contentLength, length <= 64 << 10 else { return }
+        let stream = stream
+        let timer = loop.scheduleTask(in: .seconds(2)) { stream.close() }
+        // What fails here was not wanted.
+        while let blocks = try? await stream.next(), !blocks.isEmpty {}
+        timer.cancel()
+    }
+}

@@ -1,0 +1,157 @@
+import AsyncHTTPClient
+import JobModel
+import NIOCore
+import NIOHTTP1
+import NIOHTTPCompression
+import NIOPosix
+import NIOSSL
+
+extension JobError {
+    /// What went wrong between here and the server of `url`, told apart by kind.
+    init(transport error: any Error, to url: RequestURL) {
+        let name = SourceMessage.quoted(url)
+        switch error {
+        case let error as JobError: self = error
+        case is CancellationError: self.init(cancelled: url)
+        case let error as HTTPClientError: self.init(client: error, to: url)
+        case let error as NIOConnectionError: self.init(connection: error, to: url)
+        case let error as ChannelError where error == .connectTimeout(.zero): self.init(connectTimeout: url)
+        case NIOSSLError.uncleanShutdown: self.init(client: .remoteConnectionClosed, to: url)
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            self.init(
+                .tls, "\(url.hostAndPort) could not be trusted or did not speak TLS (\(error)); check its certificate.")
+        case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
+        case let error as HTTPParserError:
+            self.init(
+                .network, "The answer of \(name) is no valid HTTP (\(error)); try again or tell its administrator.",
+                retryable: true)
+        case NIOHTTPDecompression.DecompressionError.limit: self.init(bodyOf: url, largerThan: nil)
+        case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
+            self.init(
+                .network, "The compressed body of \(name) is damaged (\(error)); try again.", retryable: true)
+        case let error as IOError where Self.isRefusal(error.errnoCode):
+            self.init(
+                .connect,
+                "\(url.hostAndPort) could not be connected to (\(SystemError(error.errnoCode))); try again later.",
+                retryable: true)
+        default:
+            self.init(
+                .network,
+                "The connection to \(url.hostAndPort) broke while \(name) was transferred (\(error)); try again.",
+                retryable: true)
+        }
+    }
+
+    private init(client error: HTTPClientError, to url: RequestURL) {
+        let name = SourceMessage.quoted(url)
+        switch error {
+        case .cancelled: self.init(cancelled: url)
+        case .readTimeout, .writeTimeout, .deadlineExceeded:
+            self.init(
+                .timeout, "\(name) sent nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
+        case .connectTimeout, .getConnectionFromPoolTimeout: self.init(connectTimeout: url)
+        case .tlsHandshakeTimeout:
+            self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
+        case .httpProxyHandshakeTimeout, .socksHandshakeTimeout, .invalidProxyResponse, .proxyAuthenticationRequired:
+            self.init(
+                .connect,
+                "The proxy did not connect to \(url.hostAndPort) (\(error.shortDescription)); check http.proxy.",
+                retryable: true)
+        case .remoteConnectionClosed, .uncleanShutdown:
+            self.init(
+                .network, "\(url.hostAndPort) closed the connection before \(name) was complete; try again.",
+                retryable: true)
+        case .alreadyShutdown:
+            self.init(.cancelled, "The daemon is stopping, so \(name) was not asked for; try again.", retryable: true)
+        case .invalidURL, .emptyHost, .emptyScheme, .traceRequestWithBody:
+            self.init(.invalid, "\(name) cannot be asked for (\(error.shortDescription)); correct the request.")
+        default:
+            self.init(
+                .network, "The request to \(name) failed (\(error.shortDescription)); try again.", retryable: true)
+        }
+    }
+
+    private init(connection error: NIOConnectionError, to url: RequestURL) {
+        if error.connectionErrors.isEmpty, let failure = error.dnsAError ?? error.dnsAAAAError {
+            self.init(
+                .dns, "The name \(url.hostText) could not be resolved (\(failure)); check its spelling.",
+                retryable: true)
+        } else if let first = error.connectionErrors.first?.error {
+            let isTimeout = (first as? ChannelError).map { Self.isConnectTimeout($0) } ?? false
+            if isTimeout {
+                self.init(connectTimeout: url)
+            } else {
+                let reason = (first as? IOError).map { SystemError($0.errnoCode).description } ?? "\(first)"
+                self.init(
+                    .connect, "\(url.hostAndPort) could not be connected to (\(reason)); try again later.",
+                    retryable: true)
+            }
+        } else {
+            self.init(connectTimeout: url)
+        }
+    }
+
+    private static func isConnectTimeout(_ error: ChannelError) -> Bool {
+        if case .connectTimeout = error { return true }
+        return false
+    }
+
+    private static func isRefusal(_ code: Int32) -> Bool {
+        [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EACCES, EPERM, ETIMEDOUT, EMFILE, ENFILE].contains(
+            code)
+    }
+
+    private init(cancelled url: RequestURL) {
+        self.init(
+            .cancelled, "The transfer of \(SourceMessage.quoted(url)) was cancelled; start it again if it is needed.")
+    }
+
+    private init(connectTimeout url: RequestURL) {
+        self.init(
+            .connect, "Connecting to \(url.hostAndPort) took too long; try again later, or raise http.connectTimeout.",
+            retryable: true)
+    }
+
+    /// The header of the response is larger than `limit`, or than the HTTP parser takes.
+    init(headerOf url: RequestURL, largerThan limit: Int?) {
+        let size = limit.map { "\($0) bytes" } ?? "allowed"
+        self.init(
+            .tooLarge,
+            "The header of \(SourceMessage.quoted(url)) is larger than \(size); raise limits.header to take it.")
+    }
+
+    /// The body of the response is larger than `limit`.
+    init(bodyOf url: RequestURL, largerThan limit: Int?) {
+        let size = limit.map { "\($0) bytes" } ?? "limits.body"
+        self.init(
+            .tooLarge,
+            "The body of \(SourceMessage.quoted(url)) is larger than \(size); use a download, or raise limits.body.")
+    }
+}
+
+extension IncomingResponse {
+    /// Status and reason as an error carries them.
+    var httpStatus: JobError.HTTPStatus {
+        // The HTTP parser keeps no reasons and knows them all but this one.
+        JobError.HTTPStatus(status: status, reason: status == 425 ? "Too Early" : head.status.reasonPhrase)
+    }
+
+    /// The failure that a status other than success is.
+    var statusError: JobError {
+        let advice =
+            switch status {
+            case 401, 403, 407: "check the credentials"
+            case 404, 410: "check the URL"
+            case 408, 425, 429, 500...599: "try again later"
+            case 304: "ask with ifNoneMatch or ifModifiedSince"
+            default: "check the request"
+            }
+        let reason = httpStatus.reason
+        var error = JobError(
+            .http,
+            "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
+            retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
+        error.retryAfter = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }
+        return error
+    }
+}

@@ -1,0 +1,47 @@
+import JobModel
+import NIOHTTP1
+
+/// The body of a response, in memory or where large ones are put.
+enum ResponseBody: Sendable {
+    case whole([UInt8])
+    case spilled(size: Int)
+}
+
+extension IncomingResponse {
+    /// The result of the source `url`.
+    func json(isNotModified: Bool, body: ResponseBody) -> JSON {
+        var fields = JSONObject()
+        for (name, value) in head.headers {
+            let name = name.lowercased()
+            let earlier = fields[name]?.string.map { $0 + ", " } ?? ""
+            fields[name] = .string(earlier + value)
+        }
+        var result = JSONObject()
+        result.append("status", JSON(status))
+        result.append("headers", .object(fields))
+        result.append("mediaType", mediaType.map(JSON.string) ?? .null)
+        switch body {
+        case .whole(let bytes):
+            result.append("size", JSON(bytes.count))
+            result.append("notModified", .bool(isNotModified))
+            if let text = String(validating: bytes, as: UTF8.self) {
+                result.append("body", .string(text))
+            } else {
+                result.append("body", .string(Base64.encode(bytes)))
+                result.append("encoding", "base64")
+            }
+        case .spilled(let size):
+            result.append("size", JSON(size))
+            result.append("notModified", .bool(isNotModified))
+            result.append("spilled", true)
+        }
+        return .object(result)
+    }
+
+    /// The content's type without parameters, in lower case.
+    private var mediaType: String? {
+        guard let type = field("Content-Type")?.prefix(while: { $0 != ";" }) else { return nil }
+        let trimmed = type.drop { $0 == " " }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()
+        return trimmed.isEmpty ? nil : String(trimmed).lowercased()
+    }
+}

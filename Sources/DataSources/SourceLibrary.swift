@@ -1,0 +1,98 @@
+package import DeferredKit
+package import JobModel
+package import Logging
+package import NIOCore
+
+/// Makes the sources that jobs and links run, and checks beforehand what they may reach.
+package final class SourceLibrary: Sendable {
+    private let settings: SourceSettings
+    private let group: any EventLoopGroup
+    private let policy: AccessPolicy
+    private let folders: DownloadFolders
+    private let transport: HTTPTransport
+    private let files: FileOperations
+    private let queue: FileQueue
+    private let registry = TargetRegistry()
+    private let running = RunningTransfers()
+    private let logger: Logger
+
+    /// Throws where the settings hold something that cannot be meant. ``shutdown()`` must be called in the end.
+    package init(
+        settings: SourceSettings, group: any EventLoopGroup, logger: Logger, files: FileOperations = .real
+    ) throws(JobError) {
+        self.settings = settings
+        self.group = group
+        self.logger = logger
+        self.files = files
+        policy = try AccessPolicy(settings.policy)
+        folders = try DownloadFolders(settings.downloads)
+        transport = try HTTPTransport(
+            settings.http, limits: settings.limits, policy: policy, group: group, logger: logger)
+        queue = FileQueue()
+    }
+
+    /// Refuses what is no URL (kind `invalid`), and scheme, host or written address that are forbidden (kind `policy`).
+    package func check(url: String) throws(JobError) {
+        _ = try policy.url(url)
+    }
+
+    /// Refuses a download path that lies where `owner` may not write (kind `policy`), by its text alone.
+    package func check(path: String, owner: UInt32) throws(JobError) {
+        _ = try folders.path(path, owner: owner)
+    }
+
+    /// The server of `url` as `name:port`, in lower case and without a trailing dot; nil for no URL.
+    package static func host(of url: String) -> String? {
+        RequestURL(url)?.hostAndPort
+    }
+
+    /// The source that `parameters` describe. `list` and `each` are not among them: they are made of jobs.
+    package func source(_ parameters: SourceParameters, _ context: SourceContext) -> any DataSource<JSON> {
+        switch parameters {
+        case .url(let spec): document(spec, .response, context)
+        case .json(let spec, let pointer): document(spec, .json(pointer), context)
+        case .download(let spec):
+            DownloadSource(
+                spec: spec, context: context,
+                services: DownloadServices(
+                    transport: transport, policy: policy, folders: folders, registry: registry, files: files,
+                    queue: queue, userAgent: settings.http.userAgent, logger: logger),
+                task: task(context))
+        case .value(let value): ConstantSource(outcome: .success(value))
+        case .error(let kind, let message): ConstantSource(outcome: .failure(JobError(kind, message)))
+        case .timer(let seconds): TimerSource(seconds: seconds, loop: group.next())
+        case .list, .each: preconditionFailure("The engine runs lists itself.")
+        }
+    }
+
+    private func document(
+        _ spec: HTTPRequestSpec, _ form: DocumentSource.Form, _ context: SourceContext
+    ) -> DocumentSource {
+        DocumentSource(
+            spec: spec, form: form, transport: transport, policy: policy, settings: settings,
+            bodyPath: context.bodyPath, files: files, queue: queue, task: task(context))
+    }
+
+    private func task(_ context: SourceContext) -> TransferTask {
+        TransferTask(running: running, loop: group.next(), timeout: context.timeout)
+    }
+
+    /// Removes what an unfinished download has kept for a retry that will not come; for a job that is not running.
+    package func discard(_ parameters: SourceParameters, _ context: SourceContext) async {
+        guard case .download(let spec) = parameters, let note = DownloadNote(context.note),
+            let path = try? folders.path(spec.path, owner: context.owner)
+        else { return }
+        let files = files
+        await queue.run { DownloadTarget.discardPart(path, note, files) }
+    }
+
+    /// Breaks off what still runs, closes all connections and ends the file queue.
+    ///
+    /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
+    /// with. The store must still take their notes meanwhile.
+    package func shutdown() async {
+        await running.stop()
+        await transport.shutdown()
+        await queue.shutdown()
+    }
+}

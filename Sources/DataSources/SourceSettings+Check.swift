@@ -1,0 +1,10 @@
+package import JobModel
+
+extension SourceSettings {
+    /// Throws where they hold something that cannot be meant.
+    package func check() throws(JobError) {
+        _ = try AccessPolicy(policy)
+        _ = try DownloadFolders(downloads)
+        if let proxy = http.proxy { _ = try ProxyAddress(proxy) }
+    }
+}

@@ -1,0 +1,19 @@
+package import JobModel
+
+/// What sources may do and how much of it; the defaults are those of the configuration.
+package struct SourceSettings: Sendable {
+    package var limits: JobLimits
+    package var http: HTTPSettings
+    package var policy: PolicySettings
+    package var downloads: DownloadSettings
+
+    package init(
+        limits: JobLimits = JobLimits(), http: HTTPSettings = HTTPSettings(),
+        policy: PolicySettings = PolicySettings(), downloads: DownloadSettings = DownloadSettings()
+    ) {
+        self.limits = limits
+        self.http = http
+        self.policy = policy
+        self.downloads = downloads
+    }
+}

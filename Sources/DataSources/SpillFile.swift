@@ -1,0 +1,89 @@
+import Glibc
+import JobModel
+import Synchronization
+
+/// The file that a body goes to which is too large for a result.
+final class SpillFile: Sendable {
+    private let path: String
+    private let files: FileOperations
+    private let queue: FileQueue
+    private let state = Mutex<(file: ScratchFile?, isRemoved: Bool)>((nil, false))
+
+    init(path: String, files: FileOperations, queue: FileQueue) {
+        self.path = path
+        self.files = files
+        self.queue = queue
+    }
+
+    /// Runs `body`; where it throws or is cancelled, the file is removed.
+    func removingUnlessFinished<Value: Sendable>(
+        _ body: () async throws(JobError) -> Value
+    ) async throws(JobError) -> Value {
+        let outcome: Result<Value, JobError> = await withTaskCancellationHandler {
+            do throws(JobError) {
+                return .success(try await body())
+            } catch {
+                remove()
+                return .failure(error)
+            }
+        } onCancel: {
+            remove()
+        }
+        return try outcome.get()
+    }
+
+    /// Appends; the first call makes the file.
+    func write(_ bytes: [UInt8]) async throws(JobError) {
+        try await perform("written") { [self] () throws(SystemError) in
+            let file = try opened()
+            let written: Result<Void, SystemError> = bytes.withUnsafeBytes { raw in
+                Result { () throws(SystemError) in try files.write(file.descriptor, raw) }
+            }
+            try written.get()
+        }
+    }
+
+    /// Makes the file durable; it stays from then on.
+    func finish() async throws(JobError) {
+        try await perform("synced") { [self] () throws(SystemError) in
+            let file = try opened()
+            try files.sync(file.descriptor)
+            try files.sync(file.folder.descriptor)
+            guard file.keep() else { throw SystemError(ECANCELED) }
+        }
+    }
+
+    private func perform(
+        _ action: String, _ body: @escaping @Sendable () throws(SystemError) -> Void
+    ) async throws(JobError) {
+        do throws(SystemError) {
+            try await queue.run(body)
+        } catch {
+            throw JobError(storage: error, action, path)
+        }
+    }
+
+    private func opened() throws(SystemError) -> ScratchFile {
+        if let file = state.withLock({ $0.file }) { return file }
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let folder = OpenFolder(
+            descriptor: try files.openFolder(String(path[..<slash]) + "/"), path: String(path[..<slash]), files: files)
+        let file = ScratchFile(in: folder, files: files)
+        let isRemoved = state.withLock { state in
+            state.file = file
+            return state.isRemoved
+        }
+        if isRemoved { file.remove() }
+        try file.open(
+            String(path[path.index(after: slash)...]), flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        return file
+    }
+
+    private func remove() {
+        let file = state.withLock { state in
+            state.isRemoved = true
+            return state.file
+        }
+        file?.remove()
+    }
+}

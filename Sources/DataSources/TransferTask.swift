@@ -1,0 +1,76 @@
+import DeferredKit
+import JobModel
+import NIOCore
+import Synchronization
+
+/// What a transfer's steps are given.
+struct TransferHandle: Sendable {
+    /// Tells how far the transfer has come.
+    let report: @Sendable (ProgressUpdate) -> Void
+    let control: TransferControl
+}
+
+/// Runs a transfer's steps in a task that belongs to the Deferred it resolves.
+///
+/// Cancelling the Deferred cancels the task, whose cancellation handlers run before `cancel()` returns: what must not
+/// be left behind is gone by then.
+struct TransferTask: Sendable {
+    let running: RunningTransfers
+    let loop: any EventLoop
+    /// Seconds after which the transfer fails with kind `timeout`, or nil for no limit.
+    let timeout: Double?
+
+    func start(
+        _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> JSON
+    ) -> Deferred<JSON, any Error> {
+        let task = CancellableTask()
+        let promise = Promise<JSON, any Error> { _ in task.cancel() }
+        let control = TransferControl()
+        running.begin(control)
+        let timer = timeout.map { seconds in
+            loop.scheduleTask(in: .nanoseconds(Int64(seconds * 1_000_000_000))) {
+                control.interrupt(
+                    JobError(
+                        .timeout,
+                        "The attempt took longer than its timeout of \(SourceMessage.seconds(seconds)); try again, or raise it.",
+                        retryable: true))
+            }
+        }
+        // Owned by the promise above: it ends when the outcome is there, and is cancelled with it.
+        task.set(
+            Task {
+                let outcome: Result<JSON, any Error>
+                do throws(JobError) {
+                    outcome = .success(
+                        try await steps(TransferHandle(report: { promise.report($0) }, control: control)))
+                } catch {
+                    outcome = .failure(error)
+                }
+                timer?.cancel()
+                running.end(control)
+                promise.resolve(outcome)
+            })
+        return promise.deferred
+    }
+}
+
+/// A task that can be cancelled before it is known.
+private final class CancellableTask: Sendable {
+    private let state = Mutex<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
+
+    func set(_ task: Task<Void, Never>) {
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
+        task?.cancel()
+    }
+}

@@ -1,0 +1,46 @@
+import Glibc
+import JobModel
+
+/// Where a verb writes: data to one side, messages and progress to the other.
+struct Console: Sendable {
+    let data: FileOutput
+    let messages: FileOutput
+    /// Whether people read the data on a terminal.
+    let showsData: Bool
+    /// Whether people read the messages on a terminal.
+    let showsMessages: Bool
+    /// Whether more than ASCII can be shown.
+    let isUnicode: Bool
+
+    /// The console of this process.
+    init() {
+        data = .standardOutput
+        messages = .standardError
+        showsData = data.isTerminal
+        showsMessages = messages.isTerminal
+        isUnicode = Self.isUnicode(ProcessEnvironment.variables)
+    }
+
+    /// Whether the locale that these variables set writes UTF-8.
+    static func isUnicode(_ variables: [String: String]) -> Bool {
+        let names = ["LC_ALL", "LC_CTYPE", "LANG"]
+        guard let locale = names.lazy.compactMap({ variables[$0] }).first(where: { !$0.isEmpty }) else { return false }
+        let upper = locale.uppercased()
+        return upper.contains("UTF-8") || upper.contains("UTF8")
+    }
+
+    /// Writes a line of data.
+    func line(_ text: String) throws(CommandFailure) {
+        try data.write(text + "\n")
+    }
+
+    /// Writes a value as a line of JSON.
+    func line(_ json: JSON) throws(CommandFailure) {
+        try data.write(json.utf8 + [UInt8(ascii: "\n")])
+    }
+
+    /// Writes a message; where even that cannot be written, nobody is left to tell.
+    func say(_ message: String) {
+        try? messages.write("deferctl: \(message)\n")
+    }
+}

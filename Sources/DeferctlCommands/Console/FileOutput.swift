@@ -1,0 +1,55 @@
+import Glibc
+
+/// A file descriptor that text and data are written to, without a buffer in between.
+struct FileOutput: Sendable {
+    static let standardOutput = FileOutput(descriptor: STDOUT_FILENO, name: "standard output")
+    static let standardError = FileOutput(descriptor: STDERR_FILENO, name: "standard error")
+
+    let descriptor: Int32
+    /// What messages call it.
+    let name: String
+
+    init(descriptor: Int32, name: String) {
+        self.descriptor = descriptor
+        self.name = name
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// Where nobody reads any more the program ends as one that never heard of the signal: by SIGPIPE.
+    func write(_ bytes: [UInt8]) throws(CommandFailure) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { raw in
+                Glibc.write(descriptor, raw.baseAddress.map { $0 + written }, raw.count - written)
+            }
+            if count >= 0 {
+                written += count
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN:
+                // Someone else made the descriptor non-blocking; it is not ours to change.
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&wanted, 1, -1)
+            case EPIPE:
+                signal(SIGPIPE, SIG_DFL)
+                raise(SIGPIPE)
+            default:
+                let reason = String(cString: strerror(errno))
+                throw CommandFailure(.output, "Writing to \(name) failed: \(reason).")
+            }
+        }
+    }
+
+    func write(_ text: String) throws(CommandFailure) {
+        try write(Array(text.utf8))
+    }
+
+    /// Whether it is a terminal that can move its cursor.
+    var isTerminal: Bool {
+        guard isatty(descriptor) == 1 else { return false }
+        return getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
+    }
+}

@@ -1,0 +1,61 @@
+import JobClient
+import JobModel
+
+/// One job as one line of a terminal that is drawn over and over.
+struct BarDisplay: ProgressDisplay {
+    private let job: Int64
+    private let isUnicode: Bool
+    private var snapshot: JobSnapshot?
+    private var progress: JobProgress?
+    private var place: String?
+    private var tick = 0
+
+    /// The line of the job with this number; events of others, such as its children, are not shown.
+    init(job: Int64, isUnicode: Bool) {
+        self.job = job
+        self.isUnicode = isUnicode
+    }
+
+    mutating func take(_ event: JobEvent, now: Timestamp) -> String {
+        guard event.job == job else { return "" }
+        switch event.change {
+        case .state(let snapshot):
+            // A retry or the next link begins from nothing.
+            if snapshot.state != self.snapshot?.state || snapshot.json["link"] != self.snapshot?.json["link"] {
+                progress = nil
+            }
+            self.snapshot = snapshot
+            progress = snapshot.progress ?? progress
+            place = Self.place(snapshot.json["link"]?.int ?? 0, of: snapshot.json["links"]?.int ?? 0)
+        case .progress(let progress, let link, let links, _):
+            self.progress = progress
+            place = Self.place(link, of: links)
+        }
+        return ""
+    }
+
+    private static func place(_ link: Int, of links: Int) -> String? {
+        links > 0 ? "link \(link)/\(links)" : nil
+    }
+
+    mutating func draw(now: Timestamp, size: ScreenSize) -> String {
+        guard let snapshot, !snapshot.isFinished else { return clear() }
+        defer { tick += 1 }
+        // The last column stays free: some terminals wrap as soon as it is written.
+        let width = max(10, size.columns - 1)
+        let text = JobText(snapshot, now: now)
+        let line: String
+        if snapshot.state == "running", let progress {
+            line = ProgressBar(width: width, isUnicode: isUnicode)
+                .line(title: text.shortTitle, progress: progress, place: place, tick: tick)
+        } else {
+            let detail = text.detail
+            let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
+            let words = [text.shortTitle, place, snapshot.state.sanitized + runtime, detail.isEmpty ? nil : detail]
+            line = words.compactMap(\.self).joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")
+        }
+        return "\r\(line)\u{1B}[K"
+    }
+
+    func clear() -> String { snapshot == nil ? "" : "\r\u{1B}[K" }
+}

@@ -1,0 +1,55 @@
+import JobClient
+import JobModel
+
+/// Watches jobs to their end.
+struct JobFollower: Sendable {
+    let connection: DaemonConnection
+    /// The pause between two reports of a job's progress, in seconds.
+    var interval: Double?
+    /// Whether the children of lists are shown too.
+    var showsChildren = false
+    /// Where everything that is seen goes.
+    let show: @Sendable (JobEvent) async throws -> Void
+
+    /// Follows these jobs and returns them as they ended, in the order asked.
+    func follow(_ jobs: [Int64], with client: JobClient) async throws -> [JobSnapshot] {
+        var finished: [Int64: JobSnapshot] = [:]
+        var open = Set(jobs)
+        return try await connection.keeping(client) { client in
+            try await watch(.jobs(open.sorted()), with: client) { event in
+                if case .state(let snapshot) = event.change, snapshot.isFinished, open.remove(snapshot.id) != nil {
+                    finished[snapshot.id] = snapshot
+                }
+                return !open.isEmpty
+            }
+            return jobs.compactMap { finished[$0] }
+        }
+    }
+
+    /// Follows what `selection` covers until the task is cancelled.
+    func follow(_ selection: JobClient.WatchSelection, with client: JobClient) async throws {
+        try await connection.keeping(client) { client in
+            try await watch(selection, with: client) { _ in true }
+        }
+    }
+
+    /// Shows what happens as long as `goesOn` says so.
+    private func watch(
+        _ selection: JobClient.WatchSelection, with client: JobClient, _ goesOn: (JobEvent) -> Bool
+    ) async throws {
+        let watch = try await client.watch(selection, interval: interval, children: showsChildren)
+        var isGoingOn = true
+        for job in watch.jobs {
+            let event = JobEvent(watch: watch.id, initial: job)
+            isGoingOn = goesOn(event)
+            try await show(event)
+        }
+        guard isGoingOn else { return }
+        for try await event in client.notifications where event.watch == watch.id {
+            let isGoingOn = goesOn(event)
+            try await show(event)
+            if !isGoingOn { return }
+        }
+        throw CancellationError()
+    }
+}

@@ -1,0 +1,81 @@
+import JobModel
+
+/// The job specs in a file: one document, an array of them, or one a line.
+struct SpecDocuments: AsyncSequence {
+    /// A spec and where it stands, for messages.
+    struct Document: Sendable, Equatable {
+        let place: String
+        /// The spec, or what stands there instead.
+        let spec: Result<JSON, CommandFailure>
+    }
+
+    private let path: String
+
+    init(path: String) {
+        self.path = path
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(path: path, lines: InputLines(path: path).makeAsyncIterator())
+    }
+
+    struct AsyncIterator: AsyncIteratorProtocol, Sendable {
+        fileprivate let path: String
+        fileprivate var lines: InputLines.AsyncIterator
+        fileprivate var elements: ArraySlice<Document> = []
+        fileprivate var isFirst = true
+
+        mutating func next() async throws(CommandFailure) -> Document? {
+            if let element = elements.popFirst() { return element }
+            guard let line = try await lines.next() else {
+                if isFirst { throw CommandFailure(.badData, "\(name) holds no job spec.") }
+                return nil
+            }
+            defer { isFirst = false }
+            do throws(JSONSyntaxError) {
+                return take(try JSON(parsing: line.bytes), at: "line \(line.number)")
+            } catch {
+                // What is no JSON by itself may be the beginning of a document of many lines.
+                if isFirst { return try await document(beginningWith: line) }
+                return Document(place: "line \(line.number)", spec: .failure(fault(error)))
+            }
+        }
+
+        /// A line or document is a spec, or at the beginning an array of specs.
+        private mutating func take(_ json: JSON, at place: String) -> Document {
+            guard isFirst, let specs = json.array else { return Document(place: place, spec: spec(json)) }
+            elements = specs.enumerated().map { Document(place: "element \($0)", spec: spec($1)) }[...]
+            return elements.popFirst()
+                ?? Document(place: place, spec: .failure(CommandFailure(.badData, "The array holds no job spec.")))
+        }
+
+        private func spec(_ json: JSON) -> Result<JSON, CommandFailure> {
+            json.object != nil
+                ? .success(json)
+                : .failure(CommandFailure(.badData, "A job spec is an object, not \(json.typeName)."))
+        }
+
+        private mutating func document(beginningWith line: InputLines.Line) async throws(CommandFailure) -> Document {
+            var bytes = line.bytes
+            while let next = try await lines.next() {
+                bytes.append(UInt8(ascii: "\n"))
+                bytes += next.bytes
+                guard bytes.count <= InputLines.limit else {
+                    throw CommandFailure(
+                        .badData, "\(name) is larger than \(InputLines.limit) bytes; write one spec a line.")
+                }
+            }
+            do throws(JSONSyntaxError) {
+                return take(try JSON(parsing: bytes), at: name)
+            } catch {
+                return Document(place: name, spec: .failure(fault(error)))
+            }
+        }
+
+        private func fault(_ error: JSONSyntaxError) -> CommandFailure {
+            CommandFailure(.badData, "This is not JSON: \(error).")
+        }
+
+        private var name: String { path == "-" ? "standard input" : path }
+    }
+}

@@ -1,0 +1,63 @@
+import JobClient
+import JobModel
+
+/// Plain lines for a log: every change of state, and progress at each tenth, or every ten seconds where no end is known.
+struct StepLines: ProgressDisplay {
+    private struct Job {
+        var state: String
+        var link: Int
+        var tenth = 0
+        var lastLine: Timestamp
+    }
+
+    /// The jobs seen and not finished; of more than this many no progress is shown.
+    static let limit = 10_000
+
+    private var jobs: [Int64: Job] = [:]
+
+    mutating func take(_ event: JobEvent, now: Timestamp) -> String {
+        switch event.change {
+        case .state(let snapshot): take(snapshot, now: now)
+        case .progress(let progress, _, _, _): take(progress, of: event.job, now: now)
+        }
+    }
+
+    private mutating func take(_ snapshot: JobSnapshot, now: Timestamp) -> String {
+        let text = JobText(snapshot, now: now)
+        let before = jobs[snapshot.id]
+        let (link, links) = (snapshot.json["link"]?.int ?? 0, snapshot.json["links"]?.int ?? 0)
+        let isSame = before?.state == snapshot.state && before?.link == link
+        if snapshot.isFinished {
+            jobs[snapshot.id] = nil
+        } else if before != nil || jobs.count < Self.limit {
+            jobs[snapshot.id] = Job(
+                state: snapshot.state, link: link, tenth: isSame ? before?.tenth ?? 0 : 0, lastLine: now)
+        }
+        if isSame { return "" }
+        let place = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : nil
+        let words = [place, text.detail.isEmpty ? nil : text.detail].compactMap(\.self).joined(separator: ", ")
+        return "job \(snapshot.id) \(snapshot.state.sanitized)\(words.isEmpty ? "" : " (\(words))"): \(text.title)\n"
+    }
+
+    private mutating func take(_ progress: JobProgress, of id: Int64, now: Timestamp) -> String {
+        guard var job = jobs[id] else { return "" }
+        if let fraction = progress.fraction {
+            let tenth = Int(fraction * 10)
+            guard tenth > job.tenth, tenth < 10 else { return "" }
+            job.tenth = tenth
+        } else {
+            guard now.seconds(since: job.lastLine) >= 10 else { return "" }
+        }
+        job.lastLine = now
+        jobs[id] = job
+        var parts = [ProgressBar.amount(progress)]
+        if let fraction = progress.fraction { parts.insert(Quantities.percent(fraction), at: 0) }
+        if let rate = progress.rate, progress.unit == "bytes" { parts.append(Quantities.rate(rate)) }
+        if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
+        return "job \(id) \(parts.joined(separator: ", "))\n"
+    }
+
+    func draw(now: Timestamp, size: ScreenSize) -> String { "" }
+
+    func clear() -> String { "" }
+}

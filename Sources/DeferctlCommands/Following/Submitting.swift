@@ -1,0 +1,66 @@
+import JobClient
+import JobModel
+
+/// Submits one job and follows it to its end.
+struct Submitting: Sendable {
+    let invocation: Invocation
+    let options: FollowOptions
+
+    /// Submits the job that `spec` describes. Once it succeeded `write` writes its result.
+    func run(
+        _ spec: JSON, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+    ) async throws -> ExitStatus {
+        let interruption = Interruption(
+            farewell: "Interrupted before the daemon answered; see with deferctl list whether it took the job.")
+        return try await interruption.run {
+            try await invocation.withDaemon { client in
+                let submission = try await submit(spec, to: client)
+                if options.detach {
+                    if invocation.writesJSON {
+                        try invocation.console.line(submission.json)
+                    } else {
+                        try invocation.console.line(String(submission.id))
+                    }
+                    return .ok
+                }
+                if !submission.isCreated {
+                    invocation.console.say("Job \(submission.id) has this key already; following it.")
+                }
+                interruption.set(
+                    farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl watch \(submission.id)")
+                return try await follow(submission.id, with: client, write)
+            }
+        }
+    }
+
+    private func submit(_ spec: JSON, to client: JobClient) async throws(CommandFailure) -> JobClient.Submission {
+        do {
+            return try await client.submit(spec)
+        } catch {
+            throw CommandFailure(submitting: error)
+        }
+    }
+
+    private func follow(
+        _ id: Int64, with client: JobClient, _ write: (JobSnapshot) async throws -> Void
+    ) async throws -> ExitStatus {
+        let console = invocation.console
+        let screen = ProgressScreen(
+            console: console, display: display(of: id))
+        let connection = DaemonConnection(path: invocation.socket, say: { await screen.say($0) })
+        let follower = JobFollower(connection: connection, show: { await screen.take($0) })
+        let jobs = try await screen.showing { try await follower.follow([id], with: client) }
+        guard let job = jobs.first else { throw CancellationError() }
+        if invocation.writesJSON {
+            try console.line(job.json)
+        }
+        if job.isSucceeded { try await write(job) }
+        return invocation.report(job)
+    }
+
+    private func display(of job: Int64) -> any ProgressDisplay {
+        if options.quiet { return NoDisplay() }
+        return invocation.console.showsMessages
+            ? BarDisplay(job: job, isUnicode: invocation.console.isUnicode) : StepLines()
+    }
+}

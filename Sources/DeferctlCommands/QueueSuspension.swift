@@ -1,0 +1,23 @@
+import JobClient
+import JobModel
+
+/// Suspending and resuming queues.
+extension Invocation {
+    /// Changes a queue that there is, and shows it; a name that was mistyped makes no new queue.
+    func setSuspended(_ isSuspended: Bool, queue: String) async throws -> ExitStatus {
+        let answer = try await withDaemon { client in
+            let names = try await client.queues().compactMap { $0["queue"]?.string }
+            guard names.contains(queue) else {
+                let known = names.joined(separator: ", ")
+                throw CommandFailure(.badData, "There is no queue \"\(queue)\"; there are \(known).")
+            }
+            return try await client.setQueue(queue, isSuspended: isSuspended)
+        }
+        if writesJSON {
+            try console.line(answer)
+        } else {
+            try console.data.write(QueueTable.lines([answer]).map { $0 + "\n" }.joined())
+        }
+        return .ok
+    }
+}

@@ -1,0 +1,75 @@
+import JobClient
+
+/// Draws how far something is, in one line.
+struct ProgressBar {
+    /// The columns there are.
+    let width: Int
+    let isUnicode: Bool
+
+    /// The line for a job called `title` at `progress`.
+    ///
+    /// Where it does not fit, the time left goes first, then the rate, then the amounts, then the bar. `tick` moves the
+    /// mark of a bar whose end is not known.
+    func line(title: String, progress: JobProgress, place: String? = nil, tick: Int = 0) -> String {
+        var parts = parts(of: progress)
+        let mark = isUnicode ? "…" : "..."
+        while true {
+            let right = parts.joined(separator: "  ")
+            let name = title.cut(to: max(8, width / 3), mark: mark)
+            let head = [name, place].compactMap(\.self).joined(separator: "  ")
+            let room = width - head.columns - right.columns - 4
+            if room >= 10 || parts.count == 1 {
+                guard room >= 4 else { return "\(head)  \(right)".cut(to: width, mark: mark) }
+                return "\(head)  \(bar(progress.fraction, width: min(room, 40), tick: tick))  \(right)"
+            }
+            parts.removeLast()
+        }
+    }
+
+    /// Per cent, amounts, rate and time left: what is known of them, the most useful first.
+    private func parts(of progress: JobProgress) -> [String] {
+        var parts: [String] = []
+        if let fraction = progress.fraction { parts.append(Quantities.percent(fraction).aligned(to: 5)) }
+        parts.append(Self.amount(progress))
+        if let rate = progress.rate {
+            parts.append(progress.unit == "bytes" ? Quantities.rate(rate) : "\(Quantities.fixed(rate)) jobs/s")
+        }
+        if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
+        return parts
+    }
+
+    /// How much of how much.
+    static func amount(_ progress: JobProgress) -> String {
+        guard progress.unit == "bytes" else {
+            return progress.total.map { "\(progress.completed) of \($0) jobs" } ?? "\(progress.completed) jobs"
+        }
+        let done = Quantities.size(progress.completed)
+        return progress.total.map { "\(done) of \(Quantities.size($0))" } ?? done
+    }
+
+    /// The bar alone, `width` columns wide.
+    func bar(_ fraction: Double?, width: Int, tick: Int = 0) -> String {
+        let room = max(1, isUnicode ? width : width - 2)
+        guard let fraction else { return frame(moving(room: room, tick: tick)) }
+        let filled = min(room, max(0, Int((fraction * Double(room)).rounded(.down))))
+        if isUnicode {
+            return String(repeating: "━", count: filled) + String(repeating: "─", count: room - filled)
+        }
+        let isWhole = filled == room
+        let done = isWhole ? String(repeating: "=", count: room) : String(repeating: "=", count: filled) + ">"
+        return frame(done + String(repeating: " ", count: max(0, room - filled - 1)))
+    }
+
+    /// A short piece that goes to and fro.
+    private func moving(room: Int, tick: Int) -> String {
+        let piece = min(3, room)
+        let way = max(1, room - piece)
+        let place = tick % (2 * way)
+        let before = place <= way ? place : 2 * way - place
+        let (empty, full) = isUnicode ? ("─", "━") : (" ", "=")
+        return String(repeating: empty, count: before) + String(repeating: full, count: piece)
+            + String(repeating: empty, count: max(0, room - piece - before))
+    }
+
+    private func frame(_ text: String) -> String { isUnicode ? text : "[\(text)]" }
+}

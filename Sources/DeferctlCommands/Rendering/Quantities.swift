@@ -1,0 +1,90 @@
+import JobModel
+
+/// Writes sizes, rates and times for people.
+enum Quantities {
+    /// Bytes in decimal units: `999 B`, `1.2 kB`, `12.3 MB`.
+    static func size(_ bytes: Int64) -> String {
+        guard bytes >= 1000 else { return "\(max(0, bytes)) B" }
+        var value = Double(bytes)
+        var unit = -1
+        // What would be rounded to 1000 belongs to the next unit.
+        while value >= 999.95, unit < units.count - 1 {
+            value /= 1000
+            unit += 1
+        }
+        return "\(fixed(value)) \(units[unit])"
+    }
+
+    /// Bytes a second.
+    static func rate(_ bytes: Double) -> String {
+        size(Int64(clamping: bytes)) + "/s"
+    }
+
+    private static let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
+
+    /// A number with one digit behind the point.
+    static func fixed(_ value: Double) -> String {
+        let tenths = Int64(clamping: value * 10)
+        return "\(tenths / 10).\(abs(tenths % 10))"
+    }
+
+    /// A span of time: `0.4 s`, `42 s`, `3 min 05 s`, `2 h 03 min`, `3 d 4 h`.
+    static func span(_ seconds: Double) -> String {
+        let seconds = max(0, seconds)
+        if seconds < 9.95 { return "\(fixed(seconds)) s" }
+        let whole = Int64(clamping: seconds)
+        switch whole {
+        case ..<60: return "\(whole) s"
+        case ..<3600: return "\(whole / 60) min \(padded(whole % 60)) s"
+        case ..<86400: return "\(whole / 3600) h \(padded(whole / 60 % 60)) min"
+        default: return "\(whole / 86400) d \(whole / 3600 % 24) h"
+        }
+    }
+
+    /// A short span in one unit, for tables: `4s`, `12m`, `3h`, `5d`.
+    static func age(_ seconds: Double) -> String {
+        let whole = Int64(clamping: max(0, seconds))
+        switch whole {
+        case ..<100: return "\(whole)s"
+        case ..<6000: return "\(whole / 60)m"
+        case ..<172_800: return "\(whole / 3600)h"
+        default: return "\(whole / 86400)d"
+        }
+    }
+
+    /// The time that is left, as clocks write it: `0:05`, `12:30`, `1:02:03`.
+    static func clock(_ seconds: Double) -> String {
+        let whole = Int64(clamping: max(0, seconds).rounded(.up))
+        let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
+        return hours > 0 ? "\(hours):\(padded(minutes)):\(padded(rest))" : "\(minutes):\(padded(rest))"
+    }
+
+    private static func padded(_ number: Int64) -> String {
+        number < 10 ? "0\(number)" : "\(number)"
+    }
+
+    /// A part as per cent, never 100 before it is whole.
+    static func percent(_ fraction: Double) -> String {
+        "\(fraction >= 1 ? 100 : Int64(clamping: (max(0, fraction) * 100).rounded(.down))) %"
+    }
+
+    /// A time as people write it, in UTC to the second.
+    static func time(_ timestamp: Timestamp) -> String {
+        let text = timestamp.description
+        return text.prefix(10) + " " + text.dropFirst(11).prefix(8)
+    }
+}
+
+extension Int64 {
+    /// The nearest whole number; one too large, too small or none at all becomes the limit or 0.
+    fileprivate init(clamping value: Double) {
+        let rounded = value.rounded()
+        if rounded.isNaN {
+            self = 0
+        } else if rounded >= 9.2e18 {
+            self = .max
+        } else {
+            self = rounded <= -9.2e18 ? .min : Int64(rounded)
+        }
+    }
+}

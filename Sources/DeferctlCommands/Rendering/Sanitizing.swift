@@ -1,0 +1,74 @@
+extension String {
+    /// The text with everything that would steer a terminal, break the line or turn the direction of writing spelt out.
+    ///
+    /// Names, labels and messages come from other users and from servers; on a terminal they must stay text.
+    var sanitized: String {
+        guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
+        var text = ""
+        for scalar in unicodeScalars {
+            if scalar.steersTerminal {
+                text += scalar.spelling
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether this is a control character (C0, DEL, C1), a line or paragraph separator, or a control of direction.
+    fileprivate var steersTerminal: Bool {
+        switch value {
+        case 0..<0x20, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    fileprivate var spelling: String {
+        switch self {
+        case "\n": return "\\n"
+        case "\r": return "\\r"
+        case "\t": return "\\t"
+        default:
+            let digits = String(value, radix: 16)
+            return value < 0x100
+                ? "\\x" + String(repeating: "0", count: 2 - digits.count) + digits : "\\u{\(digits)}"
+        }
+    }
+}
+
+/// Spells out, in a stream of bytes, what would steer a terminal; tabs and line feeds pass.
+struct TerminalFilter {
+    /// A first byte of a C1 control character may have come at the end of the bytes before.
+    private var hasLead = false
+
+    /// The bytes as a terminal may be given them.
+    mutating func filter(_ bytes: [UInt8]) -> [UInt8] {
+        var shown: [UInt8] = []
+        shown.reserveCapacity(bytes.count)
+        for byte in bytes {
+            if hasLead {
+                hasLead = false
+                if (0x80...0x9F).contains(byte) {
+                    shown += Self.spelling(byte)
+                    continue
+                }
+                shown.append(0xC2)
+            }
+            switch byte {
+            case 0x09, 0x0A: shown.append(byte)
+            case 0x0D: continue
+            case 0..<0x20, 0x7F: shown += Self.spelling(byte)
+            case 0xC2: hasLead = true
+            default: shown.append(byte)
+            }
+        }
+        return shown
+    }
+
+    private static func spelling(_ byte: UInt8) -> [UInt8] {
+        let digits = String(byte, radix: 16)
+        return Array("\\x\(digits.count < 2 ? "0" : "")\(digits)".utf8)
+    }
+}

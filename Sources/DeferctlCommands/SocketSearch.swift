@@ -1,0 +1,51 @@
+/// Finds the daemon's socket.
+struct SocketSearch: Sendable {
+    /// Where a daemon of the whole system listens.
+    static let systemPath = "/run/deferd/deferd.sock"
+
+    /// The most bytes that the path of a Unix socket may have; the system's address holds no more.
+    private static let longestPath = 107
+
+    private let environment: [String: String]
+    private let exists: @Sendable (String) -> Bool
+
+    /// A search with these variables, among the files that `exists` knows.
+    init(environment: [String: String], exists: @escaping @Sendable (String) -> Bool) {
+        self.environment = environment
+        self.exists = exists
+    }
+
+    /// The path named by the flag, by `DEFERD_SOCKET`, of the user's own daemon if there is one, or the system's.
+    func path(flag: String?) throws(CommandFailure) -> String {
+        if let flag { return try checked(flag, from: "--socket", .usage) }
+        if let path = environment["DEFERD_SOCKET"], !path.isEmpty {
+            return try checked(path, from: "DEFERD_SOCKET", .configuration)
+        }
+        if let own = ownPath, exists(own) { return try checked(own, from: "XDG_RUNTIME_DIR", .configuration) }
+        return Self.systemPath
+    }
+
+    /// Where the user's own daemon listens.
+    var ownPath: String? {
+        guard let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/") else { return nil }
+        return folder + "/deferd/deferd.sock"
+    }
+
+    /// How to start the daemon that listens at `path`.
+    func startHint(for path: String) -> String {
+        if path == Self.systemPath { return "Start it with: systemctl start deferd" }
+        if path == ownPath { return "Start it with: systemctl --user start deferd" }
+        return "Start it with: deferd --socket \(path)"
+    }
+
+    private func checked(_ path: String, from origin: String, _ status: ExitStatus) throws(CommandFailure) -> String {
+        guard !path.isEmpty else { throw CommandFailure(status, "\(origin) is empty; name the daemon's socket.") }
+        guard path.utf8.count <= Self.longestPath else {
+            throw CommandFailure(
+                status,
+                "The path from \(origin) is longer than the \(Self.longestPath) bytes that a socket's path may have: "
+                    + "\(path)")
+        }
+        return path
+    }
+}

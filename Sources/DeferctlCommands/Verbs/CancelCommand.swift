@@ -1,0 +1,24 @@
+import ArgumentParser
+import JobClient
+
+/// Cancels jobs.
+struct CancelCommand: DaemonCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Cancel jobs.",
+        discussion: """
+            A job that has links to run in any case (\"finally\") is over only after those; wait for it with: deferctl wait
+
+            Example: deferctl cancel 12 13
+            """)
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var numbers: JobNumbers
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await JobAction(invocation: invocation).apply(to: numbers.jobs) { client, job in
+            let snapshot = try await client.cancel(job)
+            return (snapshot.state, snapshot.json)
+        }
+    }
+}

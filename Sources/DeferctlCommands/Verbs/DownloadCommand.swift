@@ -1,0 +1,103 @@
+import ArgumentParser
+import JobClient
+import JobModel
+
+/// Downloads a URL to a file of the daemon's.
+struct DownloadCommand: DaemonCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "download",
+        abstract: "Download a URL to a file.",
+        discussion: """
+            PATH means your folder among the daemon's downloads, never the folder you are in, unless it is absolute; \
+            without one the file is called as the last part of the URL. The path that was written is printed. \
+            A download that breaks off is taken up where it stopped, also after a restart of the daemon.
+
+            Example: deferctl download --exists replace https://example.org/tool.tar.gz tools/tool.tar.gz
+            """)
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "What to do when the file is there; validate downloads only what changed (default: fail).",
+            valueName: "choice"))
+    var exists: Exists?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("What the file's SHA-256 must be: sha256:HEX, or the 64 digits.", valueName: "digest"))
+    var checksum: String?
+
+    @Option(
+        name: .long, parsing: .singleValue,
+        help: ArgumentHelp(
+            "Another URL of the same file, tried when those before it fail; may be given again.", valueName: "url"))
+    var mirror: [String] = []
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "The most bytes a second; k, M and G stand for thousands, millions and so on.", valueName: "bytes"))
+    var rate: ByteRate?
+
+    @OptionGroup(title: "Request options") var fields: HeaderOptions
+    @OptionGroup(title: "Job options") var options: SpecOptions
+    @OptionGroup var following: FollowOptions
+
+    @OptionGroup var global: GlobalOptions
+
+    @Argument(help: "What to download.")
+    var url: String
+
+    @Argument(help: "Where to: a path in your folder of the daemon's downloads, or an absolute one.")
+    var path: String?
+
+    func validate() throws {
+        if path == nil, Self.name(in: url) == nil {
+            throw ValidationError("The URL has no last part to name the file by; give a PATH.")
+        }
+    }
+
+    /// The spec's source.
+    var source: JSONObject {
+        var source = JSONObject()
+        source["type"] = .string(SourceType.download.rawValue)
+        source["url"] = .string(url)
+        source["path"] = (path ?? Self.name(in: url)).map(JSON.string)
+        source["headers"] = fields.headers
+        source["exists"] = exists.map { .string($0.rawValue) }
+        source["checksum"] = checksum.map { .string($0.contains(":") ? $0 : "sha256:\($0)") }
+        if !mirror.isEmpty { source["mirrors"] = .array(mirror.map(JSON.string)) }
+        source["rate"] = rate.map { JSON($0.bytes) }
+        return source
+    }
+
+    /// The name of a file that `url` ends with, or nil where it ends with none.
+    static func name(in url: String) -> String? {
+        var rest = url.prefix { $0 != "?" && $0 != "#" }
+        if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {
+            rest = rest[scheme...].dropFirst(3)
+        }
+        guard let slash = rest.lastIndex(of: "/") else { return nil }
+        let part = String(rest[rest.index(after: slash)...])
+        let decoded = PercentDecoding.decode(part) ?? part
+        let name = decoded.contains("/") || decoded.unicodeScalars.contains("\0") ? part : decoded
+        return ["", ".", ".."].contains(name) ? nil : name
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let spec = options.spec(source: source)
+        return try await Submitting(invocation: invocation, options: following).run(spec) { job in
+            if !invocation.writesJSON, let path = job.result?["path"]?.string {
+                try invocation.console.line(invocation.console.showsData ? path.sanitized : path)
+            }
+            if !following.quiet, let size = job.result?["size"]?.int, let seconds = JobText(job, now: .now).runtime {
+                invocation.console.say("\(Quantities.size(Int64(size))) in \(Quantities.span(seconds))")
+            }
+        }
+    }
+
+    /// The choices of `--exists`.
+    enum Exists: String, ExpressibleByArgument, CaseIterable {
+        case fail, replace, rename, skip, validate
+    }
+}

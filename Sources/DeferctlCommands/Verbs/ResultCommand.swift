@@ -1,0 +1,40 @@
+import ArgumentParser
+import JobClient
+import JobModel
+
+/// Prints a job's result.
+struct ResultCommand: DaemonCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "result",
+        abstract: "Print a finished job's result: the body that was fetched, or else JSON.",
+        discussion: """
+            A body goes to standard output as it is; on a terminal control characters in it are spelt out. With \
+            --json the whole result is printed, with its status and headers.
+
+            Example: deferctl result 12 > page.html
+            """)
+
+    @OptionGroup var global: GlobalOptions
+
+    @Argument(help: ArgumentHelp("The job's number.", valueName: "id"))
+    var job: Int64
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let snapshot = try await invocation.withDaemon { try await $0.get(job) }
+        guard snapshot.isFinished else {
+            throw CommandFailure(
+                .tryAgain,
+                "Job \(job) is \(snapshot.state.sanitized) and has no result yet; wait with: deferctl wait \(job)")
+        }
+        if snapshot.isSucceeded {
+            if invocation.writesJSON {
+                try invocation.console.line(snapshot.result ?? .null)
+            } else {
+                try await ResultOutput(invocation: invocation).write(snapshot)
+            }
+        } else if invocation.writesJSON, let error = snapshot.error {
+            try invocation.console.line(error)
+        }
+        return invocation.report(snapshot)
+    }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import JobClient
+import JobModel
+
+/// Waits until jobs are finished.
+struct WaitCommand: DaemonCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait",
+        abstract: "Wait until jobs are finished, and print how each ended.",
+        discussion: """
+            The exit status is that of the worst: 1 if one failed, else 2 if one was cancelled, else 0.
+
+            Example: deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600
+            """)
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Seconds to wait at most; after that the exit status is 75.", valueName: "seconds"))
+    var timeout: Double?
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var numbers: JobNumbers
+
+    func validate() throws {
+        if let timeout, !timeout.isFinite || timeout < 0 {
+            throw ValidationError("--timeout must be a number of seconds.")
+        }
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let interruption = Interruption(from: "wait", jobs: numbers.jobs)
+        let (jobs, timeout, console) = (numbers.jobs, timeout, invocation.console)
+        let finished = try await interruption.run {
+            let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
+            let connection = DaemonConnection(path: invocation.socket) { console.say($0) }
+            return try await invocation.withDaemon { client in
+                try await connection.keeping(client) { client in
+                    let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
+                    return try await client.wait(jobs, timeout: rest)
+                }
+            }
+        }
+        for job in finished {
+            if invocation.writesJSON {
+                try console.line(job.json)
+            } else {
+                try console.line("\(job.id) \(job.state.sanitized)")
+            }
+        }
+        return .worst(finished.map(invocation.report))
+    }
+}

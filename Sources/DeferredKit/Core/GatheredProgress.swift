@@ -1,0 +1,58 @@
+/// The sum of the progress of a list's members.
+///
+/// The total is known once every member gave one. A resolved member counts as complete: with the total it gave, or
+/// else what it completed, which is nothing if it never reported. The sum never falls.
+struct GatheredProgress {
+    private struct Member {
+        var completed: Int64 = 0
+        var total: Int64?
+        var isComplete = false
+    }
+
+    private var members: [Member]
+    private var completed: Int64 = 0
+    private var total: Int64 = 0
+    private var withoutTotal: Int
+    private var last: ProgressUpdate?
+
+    init(_ isResolved: [Bool]) {
+        members = isResolved.map { Member(total: $0 ? 0 : nil, isComplete: $0) }
+        withoutTotal = isResolved.count(where: { !$0 })
+    }
+
+    /// Takes in a member's progress and gives the list's, if it moved.
+    mutating func update(_ index: Int, _ update: ProgressUpdate) -> ProgressUpdate? {
+        guard !members[index].isComplete else { return nil }
+        set(index, completed: update.completed, total: update.total ?? members[index].total)
+        return advance()
+    }
+
+    /// Counts a member as complete and gives the list's progress, if it moved.
+    mutating func complete(_ index: Int, _ final: ProgressUpdate?) -> ProgressUpdate? {
+        guard !members[index].isComplete else { return nil }
+        let completed = final?.completed ?? members[index].completed
+        let whole = max(final?.total ?? members[index].total ?? completed, completed)
+        set(index, completed: whole, total: whole)
+        members[index].isComplete = true
+        return advance()
+    }
+
+    private mutating func set(_ index: Int, completed: Int64, total: Int64?) {
+        let former = members[index]
+        self.completed = self.completed &- former.completed &+ completed
+        self.total = self.total &- (former.total ?? 0) &+ (total ?? 0)
+        if former.total == nil, total != nil { withoutTotal -= 1 }
+        members[index].completed = completed
+        members[index].total = total
+    }
+
+    private mutating func advance() -> ProgressUpdate? {
+        let sum = ProgressUpdate(
+            completed: max(completed, last?.completed ?? completed),
+            total: withoutTotal == 0 ? total : nil
+        )
+        if let last, !sum.rises(from: last) { return nil }
+        last = sum
+        return sum
+    }
+}

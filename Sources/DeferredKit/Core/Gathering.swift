@@ -1,0 +1,185 @@
+// Unchecked: what changes is under `lock`, or belongs to the thread that joins the members.
+/// What a list's Deferred waits for: its members, and what became of them.
+///
+/// The members hold it and the list's Deferred; the way back, from the list to its members, is only needed until the
+/// list has resolved, and neither keeps a member's Deferred alive.
+@usableFromInline
+final class Gathering: @unchecked Sendable {
+    /// Takes in one member's outcome.
+    @usableFromInline
+    typealias Arrival =
+        @Sendable (
+            _ gathering: Gathering, _ source: DeferredCore, _ target: DeferredCore, _ index: Int,
+            _ trampoline: Trampoline.Reference
+        ) -> Void
+
+    private let lock = Lock()
+    private let arrival: Arrival
+    private var members: [MemberWaiter] = []
+    private var remaining: Int
+    private var progress: GatheredProgress?
+    private var isJoining = true
+    /// How the list left its members, once it did.
+    private var dismissal: Dismissal?
+
+    /// What becomes of the members that are still out when the list has its outcome.
+    @usableFromInline
+    enum Dismissal {
+        case withdrawing
+        case quiet
+    }
+
+    private init(count: Int, _ arrival: @escaping Arrival) {
+        remaining = count
+        self.arrival = arrival
+    }
+
+    /// Makes `target` wait for all of these.
+    @usableFromInline
+    static func join(_ cores: [DeferredCore], _ target: DeferredCore, _ arrival: @escaping Arrival) {
+        let gathering = Gathering(count: cores.count, arrival)
+        gathering.members.reserveCapacity(cores.count)
+        for index in cores.indices { gathering.members.append(MemberWaiter(index, gathering, target)) }
+        let extras = DeferredExtras()
+        extras.gathering = gathering
+        target.extras = extras
+        // Nothing arrives on this thread before all members have joined.
+        Trampoline.enter { trampoline in
+            for (index, core) in cores.enumerated() { core.append(gathering.members[index], leaving: Mark.looked) }
+            let dismissal = gathering.lock.withLock {
+                gathering.isJoining = false
+                return gathering.dismissal
+            }
+            if let dismissal { gathering.leave(dismissal, trampoline) }
+        }
+    }
+
+    // MARK: Arrivals
+
+    func arrive(
+        _ source: DeferredCore,
+        _ target: DeferredCore,
+        _ index: Int,
+        _ trampoline: Trampoline.Reference
+    ) {
+        arrival(self, source, target, index, trampoline)
+    }
+
+    /// Counts a member in. Whatever the caller stored for it before is visible to the last one.
+    ///
+    /// - Returns: Whether it was the last.
+    @usableFromInline
+    func count(_ index: Int, _ source: DeferredCore, _ target: DeferredCore) -> Bool {
+        let final = source.finalProgress
+        let (isLast, update) = lock.withLock { () -> (Bool, ProgressUpdate?) in
+            remaining -= 1
+            if final != nil, progress == nil { progress = GatheredProgress(members.map(\.isCounted)) }
+            members[index].isCounted = true
+            return (remaining == 0, progress?.complete(index, final))
+        }
+        if let update { target.report(update, rising: true) }
+        return isLast
+    }
+
+    func progressed(_ index: Int, _ update: ProgressUpdate, _ target: DeferredCore) {
+        let update = lock.withLock { () -> ProgressUpdate? in
+            if progress == nil { progress = GatheredProgress(members.map(\.isCounted)) }
+            return progress?.update(index, update)
+        }
+        if let update { target.report(update, rising: true) }
+    }
+
+    // MARK: Leaving
+
+    /// The list has its outcome and leaves the members that are still out.
+    @usableFromInline
+    func dismiss(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
+        let isNow = lock.withLock {
+            guard self.dismissal == nil else { return false }
+            self.dismissal = dismissal
+            return !isJoining
+        }
+        if isNow { leave(dismissal, trampoline) }
+    }
+
+    private func leave(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
+        for member in members where member.marks & Mark.resolved == 0 {
+            let leave = member.leave(unlinking: true)
+            if case .gone = leave { continue }
+            member.release()
+            if case .unwanted(let upstream) = leave, dismissal == .withdrawing { upstream.abandon(trampoline) }
+        }
+    }
+
+    /// Withdraws the list's interest in all members, which then decide its outcome.
+    ///
+    /// - Returns: Whether some member will not: others want it, or it will never resolve.
+    func withdraw(below failable: DeferredCore?, _ work: inout [DeferredCore.Abandoned]) -> Bool {
+        var isStuck = false
+        for member in members {
+            switch member.leave(unlinking: false) {
+            case .gone: break
+            case .orphaned, .wanted: isStuck = true
+            case .unwanted(let upstream): work.append(DeferredCore.Abandoned(core: upstream, failable: failable))
+            }
+        }
+        return isStuck
+    }
+
+    func upstreams() -> [DeferredCore] {
+        members.compactMap { member in member.withUpstream { _, upstream, _ in upstream } }
+    }
+}
+
+/// A list's place among the waiters of one of its members.
+final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
+    private let index: Int
+    /// Whether its outcome was taken in; under the list's lock.
+    var isCounted = false
+    private var gathering: Gathering?
+    private var target: DeferredCore?
+
+    init(_ index: Int, _ gathering: Gathering, _ target: DeferredCore) {
+        self.index = index
+        self.gathering = gathering
+        self.target = target
+        super.init(marks: Mark.interested | Mark.followsProgress)
+    }
+
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+        let marks = lock()
+        upstream = nil
+        let gathering = self.gathering.take()
+        let target = self.target.take()
+        unlock(marks | Mark.resolved)
+        if let gathering, let target { gathering.arrive(source, target, index, trampoline) }
+    }
+
+    override func progressed(
+        from source: DeferredCore,
+        _ update: ProgressUpdate,
+        _ trampoline: Trampoline.Reference
+    ) {
+        let marks = lock()
+        let gathering = self.gathering
+        let target = self.target
+        unlock(marks)
+        if let gathering, let target { gathering.progressed(index, update, target) }
+    }
+
+    override func orphan() {
+        release()
+    }
+
+    /// Lets go of the list.
+    func release() {
+        let marks = lock()
+        let gathering = self.gathering.take()
+        let target = self.target.take()
+        unlock(marks)
+        if let target, target.marks & (Mark.cancelled | Mark.resolved) == Mark.cancelled {
+            Trampoline.enter { _ = target.fail(with: CancellationError(), unless: Mark.resolved, $0) }
+        }
+        withExtendedLifetime(gathering) {}
+    }
+}

@@ -1,0 +1,28 @@
+/// A piece of work that can be described now and started later.
+///
+/// ```swift
+/// struct Answer: DataSource {
+///     func start() -> Deferred<Int, any Error> { .succeeded(42) }
+/// }
+/// ```
+public protocol DataSource<Output>: Sendable {
+    /// What the work gives.
+    associatedtype Output: Sendable
+
+    /// Starts the work.
+    ///
+    /// - Returns: The outcome; cancelling it stops the work.
+    func start() -> Deferred<Output, any Error>
+}
+
+extension DataSource {
+    /// Starts the work as soon as a queue has room for it.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue that says when.
+    ///   - priority: Higher goes first; within one priority it is first come first served.
+    /// - Returns: The outcome; cancelling it before the start takes the work out of the queue.
+    public func start(on queue: WorkQueue, priority: Int = 0) -> Deferred<Output, any Error> {
+        queue.add(priority: priority) { self.start() }
+    }
+}

@@ -1,0 +1,96 @@
+extension Deferred {
+    /// Waits for all values.
+    ///
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them.
+    ///
+    /// - Parameter deferreds: The members.
+    /// - Returns: The values in input order, `[]` at once for no members. The first failure fails the list and
+    ///   withdraws from the rest.
+    @inlinable
+    public static func all(_ deferreds: some Collection<Deferred>) -> Deferred<[Success], Failure> {
+        guard !deferreds.isEmpty else { return .succeeded([]) }
+        let target = Deferred<[Success], Failure>(pending: 0)
+        let values = Slots<Success>(count: deferreds.count)
+        Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
+            let typed = unsafeDowncast(target, to: Deferred<[Success], Failure>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                values[index] = value
+                if gathering.count(index, source, target) { typed.settle(.success(values.take()), trampoline) }
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+                gathering.dismiss(.withdrawing, trampoline)
+            }
+        }
+        return target
+    }
+
+    /// Waits for all outcomes.
+    ///
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; as it cannot fail, it
+    /// still waits for their outcomes.
+    ///
+    /// - Parameter deferreds: The members.
+    /// - Returns: Every outcome in input order, `[]` at once for no members.
+    @inlinable
+    public static func settled(_ deferreds: some Collection<Deferred>) -> Deferred<[Outcome], Never> {
+        guard !deferreds.isEmpty else { return .succeeded([]) }
+        let target = Deferred<[Outcome], Never>(pending: 0)
+        let outcomes = Slots<Outcome>(count: deferreds.count)
+        Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
+            outcomes[index] = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            guard gathering.count(index, source, target) else { return }
+            unsafeDowncast(target, to: Deferred<[Outcome], Never>.self).settle(.success(outcomes.take()), trampoline)
+        }
+        return target
+    }
+
+    /// Waits for the first success.
+    ///
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them.
+    ///
+    /// - Parameter deferreds: The members.
+    /// - Returns: The first value and whose it is; the list then withdraws from the rest. If all fail, their
+    ///   failures in input order; no members fail at once with none.
+    @inlinable
+    public static func firstSuccess(
+        _ deferreds: some Collection<Deferred>
+    ) -> Deferred<(index: Int, value: Success), FailureGroup<Failure>> {
+        typealias First = Deferred<(index: Int, value: Success), FailureGroup<Failure>>
+        guard !deferreds.isEmpty else { return .failed(FailureGroup(failures: [])) }
+        let target = First(pending: 0)
+        let failures = Slots<Failure>(count: deferreds.count)
+        Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
+            let typed = unsafeDowncast(target, to: First.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                typed.settle(.success((index: index, value: value)), trampoline)
+                gathering.dismiss(.withdrawing, trampoline)
+            case .failure(let error):
+                failures[index] = error
+                guard gathering.count(index, source, target) else { return }
+                typed.settle(.failure(FailureGroup(failures: failures.take())), trampoline)
+            }
+        }
+        return target
+    }
+
+    /// Waits for whichever resolves first, with a value or a failure.
+    ///
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; resolving withdraws
+    /// from nobody.
+    ///
+    /// - Parameter deferreds: The members.
+    /// - Returns: The member that resolved first. Of no members none ever does.
+    @inlinable
+    public static func firstResolved(_ deferreds: some Collection<Deferred>) -> Deferred<Deferred, Never> {
+        guard !deferreds.isEmpty else { return .never }
+        let target = Deferred<Deferred, Never>(pending: 0)
+        Gathering.join(Array(deferreds), target) { gathering, source, target, _, trampoline in
+            unsafeDowncast(target, to: Deferred<Deferred, Never>.self)
+                .settle(.success(unsafeDowncast(source, to: Deferred.self)), trampoline)
+            gathering.dismiss(.quiet, trampoline)
+        }
+        return target
+    }
+}

@@ -1,0 +1,46 @@
+extension Deferred {
+    /// Looks on: calls a closure with the outcome.
+    ///
+    /// It holds no interest: a Deferred that only observers are left of is cancelled as if nobody were.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - body: Gets the outcome, once.
+    /// - Returns: What stops this callback.
+    @inlinable
+    @discardableResult
+    public func upon<X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ body: @escaping @Sendable (Outcome) -> Void
+    ) -> Observation {
+        let waiter = OutcomeWaiter(hopping: X.self != InlineExecutor.self) { source, waiter, arriving in
+            if X.self != InlineExecutor.self, arriving {
+                let job = ScheduledWaiter(waiter, from: source)
+                return executor.submit { job.run() }
+            }
+            body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped)
+        }
+        append(waiter, leaving: Mark.looked)
+        return Observation(waiter)
+    }
+
+    /// Looks on: calls a closure with each new progress.
+    ///
+    /// Nothing is replayed except the latest value, unchanged values are suppressed, and none comes after
+    /// resolution. A slow closure misses values: once 16 wait, the newest replaces the last of them.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs; one call follows another.
+    ///   - body: Gets the progress.
+    /// - Returns: What stops this callback.
+    @discardableResult
+    public func onProgress<X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ body: @escaping @Sendable (ProgressUpdate) -> Void
+    ) -> Observation {
+        let submit: ProgressWaiter.Submit = { executor.submit($0) }
+        let waiter = ProgressWaiter(submit: X.self == InlineExecutor.self ? nil : submit, body)
+        append(waiter, leaving: 0)
+        return Observation(waiter)
+    }
+}

@@ -1,0 +1,94 @@
+extension Deferred where Failure == any Error {
+    /// Runs an asynchronous operation in a task of its own.
+    ///
+    /// Cancelling the Deferred cancels the task and fails with a `CancellationError`; what the operation then still
+    /// gives is ignored.
+    ///
+    /// - Parameters:
+    ///   - priority: The task's priority, or nil for the caller's.
+    ///   - operation: Gives the value or throws the failure, on Swift's own pool.
+    public convenience init(
+        priority: TaskPriority? = nil,
+        _ operation: @escaping @Sendable () async throws -> Success
+    ) {
+        self.init(pending: 0)
+        // The task is this Deferred's producer: it holds it, and is cancelled with it.
+        let task = Task(priority: priority) {
+            do {
+                settle(.success(try await operation()), nil)
+            } catch {
+                settle(.failure(error), nil)
+            }
+        }
+        whenCancelled { task.cancel() }
+    }
+
+    /// Gives up after some time.
+    ///
+    /// The timer keeps the Deferred that is returned here until it fires.
+    ///
+    /// - Parameters:
+    ///   - after: How long to wait at most, from now.
+    ///   - clock: What measures the time.
+    /// - Returns: This Deferred's outcome, or a ``TimeoutError``; then it has withdrawn from this Deferred.
+    public func timeout<C: Clock>(
+        _ after: Duration,
+        clock: C = ContinuousClock()
+    ) -> Deferred<Success, any Error> where C.Duration == Duration {
+        let target = link(hopping: false, to: Deferred.self, Deferred.passOn)
+        guard target.marks & Mark.resolved == 0 else { return target }
+        // The task is owned by the callback below, which cancels it as soon as there is an outcome.
+        let task = Task {
+            do {
+                try await clock.sleep(for: after)
+            } catch {
+                return
+            }
+            target.failAndWithdraw(TimeoutError(after: after))
+        }
+        let timer = OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }
+        target.append(timer, leaving: 0)
+        return target
+    }
+
+    /// Tries an operation until it succeeds or has been tried often enough.
+    ///
+    /// Cancelling the Deferred that is returned cancels the attempt or the delay it is in. A `CancellationError` is
+    /// never retried.
+    ///
+    /// - Parameters:
+    ///   - attempts: How often the operation is called at most; less than 1 counts as 1.
+    ///   - delay: What is slept after the attempt of this number failed; nothing, unless positive.
+    ///   - clock: What measures the delays.
+    ///   - condition: Whether this failure is worth another attempt.
+    ///   - operation: Gets the number of the attempt, 1 at first. The first call is made at once, on this thread.
+    /// - Returns: The value of the attempt that succeeded or the failure of the last.
+    public static func retry<C: Clock>(
+        attempts: Int,
+        delay: @escaping @Sendable (Int) -> Duration = { _ in .zero },
+        clock: C = ContinuousClock(),
+        if condition: @escaping @Sendable (any Error) -> Bool = { _ in true },
+        _ operation: @escaping @Sendable (Int) -> Deferred
+    ) -> Deferred where C.Duration == Duration {
+        @Sendable func attempt(_ number: Int) -> Deferred {
+            operation(number).fail { error throws -> Deferred in
+                guard number < attempts, !(error is CancellationError), condition(error) else { throw error }
+                let pause = delay(number)
+                guard pause > .zero else { return attempt(number + 1) }
+                return Deferred<Void, any Error> { try await clock.sleep(for: pause) }
+                    .flatMap { attempt(number + 1) }
+            }
+        }
+        return attempt(1)
+    }
+
+    /// Sets what stops the producer.
+    private func whenCancelled(_ stop: @escaping @Sendable () -> Void) {
+        let extras = DeferredExtras()
+        extras.onCancel = { _ in stop() }
+        let marks = lock()
+        let isOpen = marks & Mark.resolved == 0
+        if isOpen { self.extras = extras }
+        unlock(marks)
+    }
+}

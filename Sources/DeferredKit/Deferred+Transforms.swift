@@ -1,0 +1,191 @@
+// In every step the check on the executor's type is decided by the compiler: `.inline` leaves nothing of it.
+
+extension Deferred {
+    /// Transforms the value.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the value; a failure skips it.
+    /// - Returns: What the closure gives, or this Deferred's failure.
+    @inlinable
+    public func map<U, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Success) -> U
+    ) -> Deferred<U, Failure> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                typed.settle(.success(transform(value)), trampoline)
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Transforms the value with a closure that may throw.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the value; a failure skips it. What it throws becomes the failure.
+    /// - Returns: What the closure gives, or this Deferred's failure.
+    @inlinable
+    @_disfavoredOverload
+    public func map<U, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Success) throws(Failure) -> U
+    ) -> Deferred<U, Failure> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do throws(Failure) {
+                    typed.settle(.success(try transform(value)), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Goes on with another Deferred.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the value; a failure skips it.
+    /// - Returns: The outcome of the Deferred that the closure returned, or this one's failure.
+    @inlinable
+    public func flatMap<U, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Success) -> Deferred<U, Failure>
+    ) -> Deferred<U, Failure> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                typed.follow(transform(value), trampoline)
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Goes on with another Deferred, which a closure makes that may throw.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the value; a failure skips it. What it throws becomes the failure.
+    /// - Returns: The outcome of the Deferred that the closure returned, or this one's failure.
+    @inlinable
+    @_disfavoredOverload
+    public func flatMap<U, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Success) throws(Failure) -> Deferred<U, Failure>
+    ) -> Deferred<U, Failure> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do throws(Failure) {
+                    typed.follow(try transform(value), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Transforms the failure.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the failure; a value skips it.
+    /// - Returns: This Deferred's value, or the failure that the closure gives.
+    @inlinable
+    public func mapError<E: Error, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Failure) -> E
+    ) -> Deferred<Success, E> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<Success, E>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                typed.settle(.success(value), trampoline)
+            case .failure(let error):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                typed.settle(.failure(transform(error)), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Answers a failure with another Deferred.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - transform: Gets the failure; a value skips it.
+    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned.
+    @inlinable
+    public func flatMapError<E: Error, X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ transform: @escaping @Sendable (Failure) -> Deferred<Success, E>
+    ) -> Deferred<Success, E> {
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<Success, E>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                typed.settle(.success(value), trampoline)
+            case .failure(let error):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                typed.follow(transform(error), trampoline)
+            }
+            return false
+        }
+    }
+
+    /// Runs a closure whatever the outcome is, then passes the outcome on.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - body: Gets the outcome.
+    /// - Returns: A Deferred with the same outcome, resolved after the closure ran.
+    @inlinable
+    @discardableResult
+    public func finally<X: CallbackExecutor>(
+        on executor: X = .inline,
+        _ body: @escaping @Sendable (Outcome) -> Void
+    ) -> Deferred {
+        link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
+            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            body(outcome)
+            unsafeDowncast(target, to: Deferred.self).settle(outcome, trampoline)
+            return false
+        }
+    }
+
+    /// The same with a failure of any type.
+    ///
+    /// - Returns: A Deferred with the same outcome, for the classic callback chain.
+    @inlinable
+    public func erased() -> Deferred<Success, any Error> {
+        link(hopping: false) { source, target, trampoline, _ in
+            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            unsafeDowncast(target, to: Deferred<Success, any Error>.self)
+                .settle(outcome.mapError { $0 }, trampoline)
+            return false
+        }
+    }
+}

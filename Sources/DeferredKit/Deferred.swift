@@ -1,0 +1,154 @@
+// Unchecked: `outcome` is written once, under the lock of the base class, before `resolved` is published.
+/// A value that is not known yet, its failure, its progress and its cancellation, as one object: the read end.
+///
+/// A Deferred resolves once. Callbacks run in the order they were added, each exactly once, also when they are added
+/// after it resolved. Everything here may be called from any thread.
+///
+/// It lives by its producer and by whoever holds it. A Deferred keeps the links that were made from it; a link does
+/// not keep what it was made from.
+public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @unchecked Sendable {
+    /// What a Deferred resolves with.
+    public typealias Outcome = Result<Success, Failure>
+
+    /// Set before `resolved`, never again.
+    @usableFromInline @exclusivity(unchecked) var storage: Outcome?
+
+    /// What cancellation can do to a Deferred of this type.
+    @inlinable static var abilities: UInt32 {
+        if Failure.self == (any Error).self { return Mark.erased | Mark.holdsCancellation }
+        return Failure.self == CancellationError.self ? Mark.holdsCancellation : 0
+    }
+
+    @inlinable
+    init(pending marks: UInt32, step: Step? = nil) {
+        storage = nil
+        super.init(marks: marks | Deferred.abilities, step: step)
+    }
+
+    /// Creates a Deferred that is resolved already.
+    ///
+    /// - Parameter outcome: What it resolved with.
+    @inlinable
+    public init(_ outcome: Outcome) {
+        storage = outcome
+        var marks = Deferred.abilities | Mark.resolved
+        if case .failure = outcome { marks |= Mark.failed }
+        super.init(marks: marks, step: nil)
+    }
+
+    deinit {
+        if marks & (Mark.failed | Mark.looked) == Mark.failed { reportUnhandled() }
+    }
+
+    @inline(never)
+    private func reportUnhandled() {
+        if case .failure(let error)? = storage { UnhandledFailure.report(error) }
+    }
+
+    /// Creates a Deferred that has succeeded.
+    ///
+    /// - Parameter value: What it succeeded with.
+    @inlinable
+    public static func succeeded(_ value: Success) -> Deferred {
+        Deferred(.success(value))
+    }
+
+    /// Creates a Deferred that has failed.
+    ///
+    /// - Parameter error: What it failed with.
+    @inlinable
+    public static func failed(_ error: Failure) -> Deferred {
+        Deferred(.failure(error))
+    }
+
+    /// A Deferred that nothing resolves; only cancelling it, or what waits for it, gives an outcome.
+    @inlinable
+    public static var never: Deferred {
+        Deferred(pending: Mark.orphaned)
+    }
+
+    /// Runs a closure on an executor.
+    ///
+    /// - Parameters:
+    ///   - executor: Where the closure runs.
+    ///   - work: Gives the value or throws the failure. It does not run if the Deferred was cancelled, and thereby
+    ///     failed, before its turn.
+    /// - Returns: What the closure gives.
+    @inlinable
+    public static func run(
+        on executor: some CallbackExecutor,
+        _ work: @escaping @Sendable () throws(Failure) -> Success
+    ) -> Deferred {
+        let deferred = Deferred(pending: Mark.scheduled) { _, target, trampoline, _ in
+            let target = unsafeDowncast(target, to: Deferred.self)
+            do throws(Failure) {
+                target.settle(.success(try work()), trampoline)
+            } catch {
+                target.settle(.failure(error), trampoline)
+            }
+            return false
+        }
+        let job = ScheduledWaiter(deferred, from: deferred)
+        executor.submit { job.run() }
+        return deferred
+    }
+
+    /// The outcome, if it is there: a peek that never waits.
+    ///
+    /// Who sees a failure here has looked at it.
+    @inlinable public var outcome: Outcome? {
+        let marks = self.marks
+        guard marks & Mark.resolved != 0 else { return nil }
+        if marks & (Mark.failed | Mark.looked) == Mark.failed { look() }
+        return storage
+    }
+
+    /// Cancels this Deferred, whoever consumes it, and withdraws its interest from what it waits for.
+    ///
+    /// Cancellation acts on the topmost Deferred that is left without another interested consumer. Its promise's
+    /// `onCancel` runs once, on this thread; if that did not resolve it and `Failure` is `any Error` it fails with a
+    /// `CancellationError`, and the failure flows down the chain. With a typed `Failure` the producer decides the
+    /// outcome. Where others still want what this Deferred waits for, only this one fails, at once. Cancelling a
+    /// resolved Deferred does nothing.
+    @inlinable
+    public func cancel() {
+        if marks & Mark.resolved == 0 { abandon() }
+    }
+
+    // MARK: - Resolving
+
+    /// Resolves unless one of the marks of `barrier` is set.
+    ///
+    /// - Parameter trampoline: The calling thread's, if the caller knows it.
+    @inlinable
+    @discardableResult
+    func settle(
+        _ outcome: Outcome,
+        _ trampoline: Trampoline.Reference?,
+        unless barrier: UInt32 = Mark.resolved
+    ) -> Bool {
+        var marks = lock()
+        guard marks & barrier == 0 else {
+            unlock(marks)
+            return false
+        }
+        storage = outcome
+        marks |= Mark.resolved
+        if case .failure = outcome { marks |= Mark.failed }
+        if head == nil, extras == nil {
+            unlock(marks)
+        } else {
+            publish(marks, trampoline)
+        }
+        return true
+    }
+
+    override func fail(with error: any Error, unless barrier: UInt32, _ trampoline: Trampoline.Reference) -> Bool {
+        guard let failure = error as? Failure else { return false }
+        return settle(.failure(failure), trampoline, unless: barrier)
+    }
+
+    override var failure: (any Error)? {
+        if case .failure(let error)? = storage { error } else { nil }
+    }
+}

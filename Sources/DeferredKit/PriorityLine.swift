@@ -1,0 +1,98 @@
+/// Elements in line: higher priority first, first come first served within one.
+///
+/// Adding and taking the first are constant in the number of elements, removing one from the middle logarithmic; all
+/// are linear in the number of different priorities.
+struct PriorityLine<Element> {
+    /// Where an element stands.
+    struct Place {
+        fileprivate let priority: Int
+        fileprivate let number: UInt64
+    }
+
+    private struct Lane {
+        /// In the order they came; nil is where one left. `first` of them are gone from the front.
+        var elements: [(number: UInt64, element: Element?)] = []
+        var first = 0
+        var count = 0
+
+        mutating func popFirst() -> Element? {
+            while first < elements.count {
+                let element = elements[first].element
+                elements[first].element = nil
+                first += 1
+                if element != nil {
+                    count -= 1
+                    compact()
+                    return element
+                }
+            }
+            return nil
+        }
+
+        mutating func remove(_ number: UInt64) -> Element? {
+            var low = first
+            var high = elements.count
+            while low < high {
+                let middle = (low + high) / 2
+                if elements[middle].number < number { low = middle + 1 } else { high = middle }
+            }
+            guard low < elements.count, elements[low].number == number else { return nil }
+            let element = elements[low].element
+            elements[low].element = nil
+            if element != nil { count -= 1 }
+            compact()
+            return element
+        }
+
+        /// Drops the empty places once they are the majority.
+        private mutating func compact() {
+            guard elements.count > 2 * count + 32 else { return }
+            elements = elements.filter { $0.element != nil }
+            first = 0
+        }
+    }
+
+    private var lanes: [Int: Lane] = [:]
+    /// In rising order.
+    private var priorities: [Int] = []
+    private var next: UInt64 = 0
+
+    var isEmpty: Bool { lanes.isEmpty }
+
+    /// Every element, the first first.
+    var all: [Element] {
+        priorities.reversed().flatMap { lanes[$0]?.elements.compactMap(\.element) ?? [] }
+    }
+
+    mutating func add(_ element: Element, priority: Int) -> Place {
+        let place = Place(priority: priority, number: next)
+        next += 1
+        if lanes[priority] == nil {
+            let index = priorities.firstIndex { $0 > priority } ?? priorities.endIndex
+            priorities.insert(priority, at: index)
+        }
+        lanes[priority, default: Lane()].elements.append((place.number, element))
+        lanes[priority, default: Lane()].count += 1
+        return place
+    }
+
+    mutating func popFirst() -> Element? {
+        guard let priority = priorities.last else { return nil }
+        let element = lanes[priority]?.popFirst()
+        closeLane(priority)
+        return element
+    }
+
+    @discardableResult
+    mutating func remove(_ place: Place) -> Element? {
+        let element = lanes[place.priority]?.remove(place.number)
+        closeLane(place.priority)
+        return element
+    }
+
+    private mutating func closeLane(_ priority: Int) {
+        guard lanes[priority]?.count == 0 else { return }
+        lanes[priority] = nil
+        priorities.removeAll { $0 == priority }
+    }
+}

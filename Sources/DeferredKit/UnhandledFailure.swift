@@ -1,0 +1,28 @@
+/// Where failures go that nobody looked at.
+///
+/// A failed Deferred that is released without anybody ever having looked at its failure is most likely a bug. Any
+/// link, list, `upon` or wait takes over the responsibility; a `CancellationError` is never reported.
+public enum UnhandledFailure {
+    private static let lock = Lock()
+    // Unsafe: every access is under the lock above.
+    nonisolated(unsafe) private static var handler: (@Sendable (any Error) -> Void)?
+
+    /// Sets what is called with each such failure.
+    ///
+    /// - Parameter handler: Runs on the thread that released the Deferred, which may be any. Nil, as it is at first,
+    ///   ignores the failures.
+    public static func setHandler(_ handler: (@Sendable (any Error) -> Void)?) {
+        let former = lock.withLock { () -> (@Sendable (any Error) -> Void)? in
+            let former = self.handler
+            self.handler = handler
+            return former
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    static func report(_ error: any Error) {
+        guard !(error is CancellationError) else { return }
+        let handler = lock.withLock { self.handler }
+        handler?(error)
+    }
+}

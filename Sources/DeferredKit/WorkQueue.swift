@@ -1,0 +1,175 @@
+// Unchecked: everything mutable is under `lock`.
+/// Runs operations, only so many at a time.
+///
+/// An operation occupies its place from its start until the Deferred it returned has resolved; one that never will
+/// occupies it until it is cancelled. It starts on the thread that added it, or on the one that made room. How many
+/// operations wait is up to those who add them.
+public final class WorkQueue: @unchecked Sendable {
+    private let lock = Lock()
+    private var line = PriorityLine<WorkQueueEntry>()
+    private var running: [ObjectIdentifier: WorkQueueEntry] = [:]
+    private var limit: Int
+    private var isHeld: Bool
+    /// What those who wait for the end wait for.
+    private var idle: Promise<Void, Never>?
+
+    /// Creates a queue.
+    ///
+    /// - Parameters:
+    ///   - concurrency: How many operations run at a time; less than 1 counts as 1.
+    ///   - suspended: Whether it starts operations only after ``isSuspended`` became false.
+    public init(concurrency: Int, suspended: Bool = false) {
+        limit = max(concurrency, 1)
+        isHeld = suspended
+    }
+
+    /// Adds an operation.
+    ///
+    /// - Parameters:
+    ///   - priority: Higher goes first; within one priority it is first come first served.
+    ///   - operation: Called once there is room.
+    /// - Returns: The outcome of what the operation returned. Cancelling it takes the operation out of the queue, or
+    ///   withdraws from what it returned.
+    public func add<S>(
+        priority: Int = 0,
+        _ operation: @escaping @Sendable () -> Deferred<S, any Error>
+    ) -> Deferred<S, any Error> {
+        let deferred = Deferred<S, any Error>(pending: 0)
+        let promise = Promise(deferred)
+        let entry = WorkQueueEntry(deferred)
+        let extras = DeferredExtras()
+        extras.onCancel = { [weak entry, weak self] _ in
+            if let entry { self?.remove(entry) }
+        }
+        deferred.extras = extras
+        entry.start = { entry, queue in
+            guard deferred.marks & Mark.resolved == 0 else { return queue.finish(entry) }
+            let inner = operation()
+            promise.follow(inner)
+            // After the line above, so that the outcome is there before the place is free.
+            inner.append(PlaceWaiter(entry, in: queue), leaving: 0)
+        }
+        lock.withLock { entry.place = line.add(entry, priority: priority) }
+        startNext()
+        return deferred
+    }
+
+    /// How many operations run at a time. Raising it starts more at once, lowering it stops none.
+    public var concurrency: Int {
+        get { lock.withLock { limit } }
+        set {
+            lock.withLock { limit = max(newValue, 1) }
+            startNext()
+        }
+    }
+
+    /// Whether operations wait though there would be room. Those that run go on.
+    public var isSuspended: Bool {
+        get { lock.withLock { isHeld } }
+        set {
+            lock.withLock { isHeld = newValue }
+            startNext()
+        }
+    }
+
+    /// Cancels every operation that was added so far, those that wait before those that run.
+    public func cancelAll() {
+        let (waiting, running) = lock.withLock { (line.all, Array(self.running.values)) }
+        Trampoline.enter { _ in
+            for entry in waiting { entry.deferred.abandon() }
+            for entry in running { entry.deferred.abandon() }
+        }
+    }
+
+    /// Waits until no operation waits or runs. Returns early if the calling task is cancelled.
+    public func drained() async {
+        let idle = lock.withLock { () -> Promise<Void, Never>? in
+            guard !isIdle else { return nil }
+            let idle = self.idle ?? Promise()
+            self.idle = idle
+            return idle
+        }
+        // Only cancellation throws here, and then the caller does not wait for an answer.
+        try? await idle?.deferred.erased().get()
+    }
+
+    // MARK: - Places
+
+    private var isIdle: Bool { line.isEmpty && running.isEmpty }
+
+    /// Starts what there is room for.
+    private func startNext() {
+        while let entry = admit() { entry.start.take()?(entry, self) }
+    }
+
+    private func admit() -> WorkQueueEntry? {
+        lock.withLock {
+            guard !isHeld, running.count < limit, let entry = line.popFirst() else { return nil }
+            entry.place = nil
+            running[ObjectIdentifier(entry)] = entry
+            return entry
+        }
+    }
+
+    fileprivate func finish(_ entry: WorkQueueEntry) {
+        let idle = lock.withLock { () -> Promise<Void, Never>? in
+            running[ObjectIdentifier(entry)] = nil
+            return isIdle ? self.idle.take() : nil
+        }
+        idle?.succeed(())
+        startNext()
+    }
+
+    private func remove(_ entry: WorkQueueEntry) {
+        let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
+            guard let place = entry.place else { return (nil, nil) }
+            line.remove(place)
+            entry.place = nil
+            return (entry.start.take(), isIdle ? self.idle.take() : nil)
+        }
+        withExtendedLifetime(start) {}
+        idle?.succeed(())
+    }
+}
+
+// Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
+/// One operation of a queue.
+// Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
+private final class WorkQueueEntry: @unchecked Sendable {
+    typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
+
+    let deferred: DeferredCore
+    var start: Start?
+    var place: PriorityLine<WorkQueueEntry>.Place?
+
+    init(_ deferred: DeferredCore) {
+        self.deferred = deferred
+    }
+}
+
+/// Frees an operation's place when what it returned has resolved.
+private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
+    private let entry: WorkQueueEntry
+    private let queue: WorkQueue
+
+    init(_ entry: WorkQueueEntry, in queue: WorkQueue) {
+        self.entry = entry
+        self.queue = queue
+        super.init(marks: 0)
+    }
+
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+        let marks = lock()
+        upstream = nil
+        unlock(marks | Mark.resolved)
+        queue.finish(entry)
+    }
+
+    /// What the operation returned will never resolve; now only cancelling the entry's own Deferred ends it.
+    override func orphan() {
+        let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
+            if let entry { queue?.finish(entry) }
+        }
+        entry.deferred.append(end, leaving: 0)
+    }
+}

@@ -1,0 +1,66 @@
+import JobModel
+import JobProtocol
+
+extension JobClient {
+    /// A piece of a result's body.
+    public struct ResultPiece: Sendable, Hashable {
+        /// The bytes.
+        public let bytes: [UInt8]
+        /// Where they begin.
+        public let offset: Int
+        /// The size of the whole.
+        public let size: Int
+        /// Whether nothing follows.
+        public let isLast: Bool
+    }
+
+    /// Reads at most 256 KiB of a result's body (of a result without one: its JSON text), from `offset` on.
+    public func resultPiece(
+        of job: Int64, offset: Int = 0, length: Int? = nil
+    ) async throws(JobClientError) -> ResultPiece {
+        var params = Self.params(job, [JSONObject.Member(name: "offset", value: JSON(offset))])
+        params.append("length", ifPresent: length.map { JSON($0) })
+        let answer = try await call(.jobResult, params)
+        guard let bytes = answer["data"]?.string.flatMap(Base64.decode) else { throw .malformed(.jobResult, "data") }
+        guard let size = answer["size"]?.int else { throw .malformed(.jobResult, "size") }
+        guard let isLast = answer["eof"]?.bool else { throw .malformed(.jobResult, "eof") }
+        // A daemon that sent nothing and promised more would be asked for ever.
+        guard isLast || !bytes.isEmpty else { throw .malformed(.jobResult, "eof") }
+        return ResultPiece(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
+    }
+
+    /// A result's body (of a result without one: its JSON text), piece by piece.
+    ///
+    /// The next piece is asked for when it is read, so no more than one is in memory.
+    public func result(of job: Int64, from offset: Int = 0) -> ResultPieces {
+        ResultPieces(client: self, job: job, start: offset)
+    }
+
+    /// The pieces of a result's body, in order.
+    public struct ResultPieces: AsyncSequence, Sendable {
+        /// What the sequence throws.
+        public typealias Failure = JobClientError
+
+        fileprivate let client: JobClient
+        fileprivate let job: Int64
+        fileprivate let start: Int
+
+        /// Asks the daemon for the pieces one by one.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            fileprivate let client: JobClient
+            fileprivate let job: Int64
+            fileprivate var offset: Int?
+
+            /// The next piece, or nil after the last.
+            public mutating func next() async throws(JobClientError) -> ResultPiece? {
+                guard let offset else { return nil }
+                let piece = try await client.resultPiece(of: job, offset: offset)
+                self.offset = piece.isLast ? nil : offset + piece.bytes.count
+                return piece
+            }
+        }
+
+        /// Begins where the sequence does.
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(client: client, job: job, offset: start) }
+    }
+}

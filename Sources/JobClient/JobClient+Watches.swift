@@ -1,0 +1,49 @@
+import JobModel
+import JobProtocol
+
+extension JobClient {
+    /// Which jobs a watch covers.
+    public enum WatchSelection: Sendable, Hashable {
+        /// These jobs.
+        case jobs([Int64])
+        /// All jobs with this tag, later ones too.
+        case tag(String)
+        /// All jobs that the caller may see, later ones too.
+        case all
+    }
+
+    /// A watch as it begins.
+    public struct Watch: Sendable, Hashable {
+        /// The name that its events carry.
+        public let id: String
+        /// The jobs as they were when the watch began; of a tag or all only those not finished.
+        public let jobs: [JobSnapshot]
+        /// Whether there are more jobs than the daemon listed.
+        public let isTruncated: Bool
+    }
+
+    /// Watches jobs: their events come through ``notifications``.
+    ///
+    /// Progress comes at most once per job in `interval` seconds. With `children` the children of their lists are covered too.
+    public func watch(
+        _ selection: WatchSelection, interval: Double? = nil, children: Bool = false
+    ) async throws(JobClientError) -> Watch {
+        var params = JSONObject()
+        switch selection {
+        case .jobs(let jobs): params.append("jobs", .array(jobs.map { JSON(Int($0)) }))
+        case .tag(let tag): params.append("tag", .string(tag))
+        case .all: params.append("all", true)
+        }
+        params.append("interval", ifPresent: interval.map { JSON($0) })
+        if children { params.append("children", true) }
+        let answer = try await call(.jobWatch, params)
+        guard let id = answer["watch"]?.string else { throw .malformed(.jobWatch, "watch") }
+        return Watch(
+            id: id, jobs: try Self.snapshots(.jobWatch, answer), isTruncated: answer["truncated"]?.bool ?? false)
+    }
+
+    /// Ends a watch. Events that were on their way still come.
+    public func unwatch(_ watch: String) async throws(JobClientError) {
+        _ = try await call(.jobUnwatch, JSONObject([JSONObject.Member(name: "watch", value: .string(watch))]))
+    }
+}

@@ -1,0 +1,128 @@
+import Glibc
+public import JobModel
+import JobProtocol
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A connection to a deferd daemon.
+///
+/// ```swift
+/// try await JobClient.withConnection(path: "/run/deferd/deferd.sock") { client in
+///     let job = try await client.submit(["source": ["type": "url", "url": "https://example.org/"]])
+///     print(try await client.wait(job.id).state)
+/// }
+/// ```
+///
+/// Calls of many tasks share the connection and hold up each other in no way. When the daemon goes away, all calls that
+/// wait fail with the code `closed`, and so does every later one: make a new connection then.
+public final class JobClient: Sendable {
+    /// The calls of one connection that may wait for an answer at a time.
+    public static let maximumCalls = 1024
+    /// The bytes of notifications that may wait for their reader.
+    public static let maximumWaitingBytes = 16 << 20
+    /// The longest answer that is taken, in bytes.
+    public static let maximumAnswerBytes = 64 << 20
+
+    /// What the watches of this connection tell; for one reader.
+    public let notifications: JobEvents
+
+    private let channel: any Channel
+    private let handler: NIOLoopBound<ConnectionHandler>
+    private let nextID = Atomic(1)
+
+    /// One thread serves all connections of a program: they wait far more than they work.
+    private static let eventLoops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
+    private init(channel: any Channel, handler: NIOLoopBound<ConnectionHandler>, events: JobEvents) {
+        self.channel = channel
+        self.handler = handler
+        notifications = events
+    }
+
+    /// Connects to the daemon that listens at the Unix socket `path`. Close the connection when done with it.
+    public static func connect(path: String) async throws(JobClientError) -> JobClient {
+        let events = JobEvents(storage: JobEvents.Storage(limit: maximumWaitingBytes))
+        var patience = 100
+        while true {
+            do {
+                let bootstrap = ClientBootstrap(group: eventLoops)
+                let (channel, handler) = try await bootstrap.connect(unixDomainSocketPath: path) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let handler = ConnectionHandler(events: events.storage)
+                        try channel.pipeline.syncOperations.addHandler(handler)
+                        return (channel, NIOLoopBound(handler, eventLoop: channel.eventLoop))
+                    }
+                }
+                return JobClient(channel: channel, handler: handler, events: events)
+            } catch let error as IOError where error.errnoCode == EAGAIN && patience > 0 {
+                // The daemon's backlog is full for a moment: connecting to a Unix socket does not wait by itself.
+                patience -= 1
+                do { try await Task.sleep(for: .milliseconds(20)) } catch { throw unreachable(path, error) }
+            } catch {
+                throw unreachable(path, error)
+            }
+        }
+    }
+
+    private static func unreachable(_ path: String, _ error: any Error) -> JobClientError {
+        guard let number = (error as? IOError)?.errnoCode else {
+            return JobClientError(
+                .unreachable, "The daemon cannot be reached at \(path): \(error). Name another socket.",
+                underlying: error)
+        }
+        if number == EACCES || number == EPERM {
+            return JobClientError(
+                .denied, "You may not use the socket \(path); ask its owner for access to it.", underlying: error)
+        }
+        return JobClientError(
+            .unreachable,
+            "No daemon can be reached at \(path) (\(String(cString: strerror(number)))); is it running?",
+            underlying: error)
+    }
+
+    /// Connects, runs `body` with the connection, and closes it whichever way `body` ends.
+    public static func withConnection<Value>(
+        path: String, isolation: isolated (any Actor)? = #isolation, _ body: (JobClient) async throws -> Value
+    ) async throws -> Value {
+        let client = try await connect(path: path)
+        do {
+            let value = try await body(client)
+            await client.close()
+            return value
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+
+    /// Calls `method` and returns the `result` of the answer.
+    ///
+    /// `params` is an object. A task that is cancelled stops waiting at once; the daemon may carry the call out all the same.
+    public func call(_ method: String, _ params: JSON = [:]) async throws(JobClientError) -> JSON {
+        guard case .object(let members) = params else {
+            throw JobClientError(.misuse, "The params of \(method) must be an object: parameters are given by name.")
+        }
+        let id = nextID.add(1, ordering: .relaxed).oldValue
+        let line = Request(id: JSON(id), method: method, params: members).line
+        let (handler, eventLoop) = (handler, channel.eventLoop)
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                eventLoop.execute { handler.value.call(id, line: line, waiter: waiter) }
+                // A cancellation just before this would have come to the event loop ahead of the call.
+                if Task.isCancelled { eventLoop.execute { handler.value.abandon(id) } }
+            }
+        } onCancel: {
+            eventLoop.execute { handler.value.abandon(id) }
+        }
+        return try answer.get()
+    }
+
+    /// Closes the connection. Calls that wait fail with the code `closed`; ``notifications`` end.
+    public func close() async {
+        let handler = handler
+        channel.eventLoop.execute { handler.value.close() }
+        // Nothing is left to do where it was closed already.
+        try? await channel.closeFuture.get()
+    }
+}

@@ -1,0 +1,90 @@
+public import JobModel
+
+/// A notification of a watch: a job came further, or its state or link changed.
+public struct JobEvent: Sendable, Hashable {
+    /// What happened.
+    public enum Change: Sendable, Hashable {
+        /// The job came further; `coalesced` counts the reports that were merged into this one.
+        case progress(JobProgress, link: Int, links: Int, coalesced: Int)
+        /// The job is in this state, or at another link; the last one of a job holds its result or error.
+        case state(JobSnapshot)
+    }
+
+    /// The watch that it belongs to.
+    public let watch: String
+    /// The job's number.
+    public let job: Int64
+    /// Grows with each notification of that watch about that job.
+    public let seq: Int
+    /// What happened.
+    public private(set) var change: Change
+    /// The length of the line that brought it.
+    let size: Int
+
+    init?(method: String, params: JSONObject, size: Int) {
+        guard let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int else {
+            return nil
+        }
+        self.watch = watch
+        self.job = Int64(job)
+        self.seq = seq
+        self.size = size
+        if method == "job.state" {
+            guard let snapshot = params["snapshot"].flatMap(JobSnapshot.init) else { return nil }
+            change = .state(snapshot)
+        } else {
+            guard let progress = params["progress"].flatMap(JobProgress.init) else { return nil }
+            change = .progress(
+                progress, link: params["link"]?.int ?? 0, links: params["links"]?.int ?? 0,
+                coalesced: params["coalesced"]?.int ?? 0)
+        }
+    }
+
+    /// A state as an answer told it, before any notification.
+    package init(watch: String, initial snapshot: JobSnapshot) {
+        self.watch = watch
+        job = snapshot.id
+        seq = 0
+        change = .state(snapshot)
+        size = 0
+    }
+
+    /// A report of progress, for tests of what shows it.
+    package init(watch: String, job: Int64, progress: JobProgress, link: Int, links: Int) {
+        self.watch = watch
+        self.job = job
+        seq = 1
+        change = .progress(progress, link: link, links: links, coalesced: 0)
+        size = 0
+    }
+
+    /// The notification as JSON-RPC writes it.
+    public var json: JSON {
+        var params = JSONObject()
+        params.append("watch", .string(watch))
+        params.append("job", JSON(Int(job)))
+        params.append("seq", JSON(seq))
+        switch change {
+        case .progress(let progress, let link, let links, let coalesced):
+            params.append("link", JSON(link))
+            params.append("links", JSON(links))
+            params.append("progress", progress.json)
+            params.append("coalesced", JSON(coalesced))
+            return ["jsonrpc": "2.0", "method": "job.progress", "params": .object(params)]
+        case .state(let snapshot):
+            params.append("state", .string(snapshot.state))
+            params.append("snapshot", snapshot.json)
+            return ["jsonrpc": "2.0", "method": "job.state", "params": .object(params)]
+        }
+    }
+
+    /// This progress in place of `earlier`, which nobody had read yet; nil where one of them is no progress.
+    func merging(_ earlier: JobEvent) -> JobEvent? {
+        guard case .progress(_, _, _, let before) = earlier.change,
+            case .progress(let progress, let link, let links, let coalesced) = change
+        else { return nil }
+        var merged = self
+        merged.change = .progress(progress, link: link, links: links, coalesced: before + 1 + coalesced)
+        return merged
+    }
+}

@@ -1,0 +1,30 @@
+public import JobModel
+
+/// A job object as the daemon showed it at one moment.
+public struct JobSnapshot: Sendable, Hashable {
+    /// The object, with all members that the daemon wrote.
+    public let json: JSON
+    /// The job's number.
+    public let id: Int64
+    /// `scheduled`, `queued`, `running`, `succeeded`, `failed` or `cancelled`.
+    public let state: String
+
+    /// The job that a daemon wrote as `json`, or nil where it is none.
+    public init?(_ json: JSON) {
+        guard let id = json["job"]?.int, let state = json["state"]?.string else { return nil }
+        self.json = json
+        self.id = Int64(id)
+        self.state = state
+    }
+
+    /// Whether the state is one that a job stays in.
+    public var isFinished: Bool { JobState(rawValue: state)?.isTerminal ?? false }
+    /// Whether it ended well.
+    public var isSucceeded: Bool { state == "succeeded" }
+    /// The result of a job that succeeded, which may be `null`.
+    public var result: JSON? { json["result"] }
+    /// Why it failed, or why it waits for another attempt.
+    public var error: JSON? { json["error"] }
+    /// How far it has come, while it runs.
+    public var progress: JobProgress? { json["progress"].flatMap(JobProgress.init) }
+}

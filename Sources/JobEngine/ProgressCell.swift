@@ -1,0 +1,91 @@
+import DeferredKit
+import JobModel
+import Synchronization
+
+/// The latest progress of one running job, written by its transfer and read by the engine.
+///
+/// However often a transfer reports, the engine hears of it once, until it has looked.
+final class ProgressCell: Sendable {
+    fileprivate struct State {
+        var progress: Progress?
+        var updates = 0
+        var isAnnounced = false
+        var isWatched = false
+        var measuredAt: ContinuousClock.Instant?
+        var measured: Int64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let announce: @Sendable () -> Void
+
+    /// `announce` is called on the transfer's thread.
+    init(announce: @escaping @Sendable () -> Void) {
+        self.announce = announce
+    }
+
+    /// Takes a report in bytes.
+    func report(_ update: ProgressUpdate) {
+        report(Progress(completed: update.completed, total: update.total))
+    }
+
+    /// Takes a progress whose rate is not known.
+    func report(_ update: Progress) {
+        let now = ContinuousClock.now
+        let isNews = state.withLock { state in
+            var progress = update
+            progress.rate = state.progress?.rate
+            state.measure(&progress, at: now)
+            state.progress = progress
+            state.updates += 1
+            guard state.isWatched, !state.isAnnounced else { return false }
+            state.isAnnounced = true
+            return true
+        }
+        if isNews { announce() }
+    }
+
+    /// Begins anew, for another step.
+    func reset() {
+        state.withLock { state in
+            state.progress = nil
+            state.updates = 0
+            state.measuredAt = nil
+        }
+    }
+
+    /// Whether somebody wants to hear of changes.
+    func setWatched(_ isWatched: Bool) {
+        state.withLock { $0.isWatched = isWatched }
+    }
+
+    /// The latest progress, without taking note of having looked.
+    var latest: Progress? { state.withLock(\.progress) }
+
+    /// The latest progress and how many reports came since the last look.
+    func take() -> (progress: Progress, updates: Int)? {
+        state.withLock { state in
+            state.isAnnounced = false
+            guard let progress = state.progress else { return nil }
+            defer { state.updates = 0 }
+            return (progress, state.updates)
+        }
+    }
+}
+
+extension ProgressCell.State {
+    /// Works the rate out anew, when a quarter of a second went by since it was, as a mean that forgets.
+    mutating func measure(_ progress: inout Progress, at now: ContinuousClock.Instant) {
+        guard let before = measuredAt, progress.completed >= measured else {
+            measuredAt = now
+            measured = progress.completed
+            progress.rate = nil
+            return
+        }
+        let elapsed = before.duration(to: now) / .seconds(1)
+        guard elapsed >= 0.25 else { return }
+        let rate = Double(progress.completed - measured) / elapsed
+        progress.rate = progress.rate.map { 0.6 * $0 + 0.4 * rate } ?? rate
+        measuredAt = now
+        measured = progress.completed
+    }
+}

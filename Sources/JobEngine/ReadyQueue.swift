@@ -1,0 +1,166 @@
+import HeapModule
+import JobModel
+import JobStore
+
+/// A queue's settings, its places, and a window on the jobs that wait for one.
+///
+/// The window is the beginning of the queue's starting order, sorted into a lane for each host, so that a host at its
+/// limit holds up nobody else. What lies behind the window is in the store only. A few jobs from behind it can be in the
+/// window too: those that were fetched because all of the others wait for a host.
+struct ReadyQueue {
+    /// A job that could start or, if the engine runs it already, go on.
+    struct Entry: Comparable {
+        let position: ReadyPosition
+        let queue: String
+        let host: String?
+        /// The job, unless it is so large that it is fetched again when its turn comes.
+        let job: Job?
+        /// Whether the engine runs it already, so that the store would not give it again.
+        var isUnderWay = false
+        /// Tells this entry from an earlier one of the same job, which was removed.
+        fileprivate var stamp = 0
+
+        /// An entry for a job that is in the middle of its chain.
+        init(underWay position: ReadyPosition, queue: String, host: String?) {
+            self.position = position
+            self.queue = queue
+            self.host = host
+            job = nil
+            isUnderWay = true
+        }
+
+        static func < (left: Entry, right: Entry) -> Bool { left.position < right.position }
+        static func == (left: Entry, right: Entry) -> Bool { left.position == right.position }
+    }
+
+    /// Jobs that the window takes at once from the store.
+    static let windowSize = 1024
+    /// Bytes of a spec beyond which the window keeps only its number.
+    static let largeSpec = 16 << 10
+
+    var settings: QueueSettings
+    /// Places that are taken.
+    var running = 0
+    private var lanes: [String: Heap<Entry>] = [:]
+    /// The jobs in the window, with the stamps of their entries.
+    private var members: [JobID: Int] = [:]
+    private var lastStamp = 0
+    /// The last position of the window; nil when the window reaches to the end of the queue.
+    private(set) var horizon: ReadyPosition?
+    /// A fetch from the store is under way.
+    private(set) var isFetching = false
+    /// A job behind the window came while a fetch was under way, which may not have seen it.
+    private var missedOne = false
+
+    /// An empty window; what the store holds is behind it.
+    init(settings: QueueSettings, storeIsEmpty: Bool) {
+        self.settings = settings
+        horizon = storeIsEmpty ? nil : ReadyPosition(priority: .max, id: 0)
+    }
+
+    var hasFreePlace: Bool { !settings.isSuspended && running < settings.concurrency }
+    var isEmpty: Bool { members.isEmpty && horizon == nil }
+
+    /// Takes in a job that became ready. One behind the window stays in the store, unless it is under way.
+    mutating func insert(_ entry: Entry) {
+        if !entry.isUnderWay {
+            if members.count >= Self.windowSize * 2 { trim() }
+            if let horizon, entry.position > horizon {
+                missedOne = missedOne || isFetching
+                return
+            }
+        }
+        add(entry)
+    }
+
+    private mutating func add(_ entry: Entry) {
+        guard members[entry.position.id] == nil else { return }
+        lastStamp += 1
+        var entry = entry
+        entry.stamp = lastStamp
+        members[entry.position.id] = lastStamp
+        lanes[entry.host ?? "", default: Heap()].insert(entry)
+    }
+
+    /// Leaves the last half of the window to the store.
+    private mutating func trim() {
+        let entries = lanes.values.flatMap(\.unordered).filter { members[$0.position.id] == $0.stamp }.sorted()
+        let kept = entries.filter { !$0.isUnderWay }.prefix(Self.windowSize)
+        guard let last = kept.last else { return }
+        horizon = last.position
+        lanes = [:]
+        members = [:]
+        for entry in kept + entries.filter(\.isUnderWay) { add(entry) }
+    }
+
+    mutating func remove(_ id: JobID) {
+        members[id] = nil
+    }
+
+    /// Takes out the first job whose host is open.
+    mutating func popFirst(where isOpen: (String) -> Bool) -> Entry? {
+        while true {
+            var best: (host: String, entry: Entry)?
+            for (host, lane) in lanes where host.isEmpty || isOpen(host) {
+                guard let entry = lane.min else { continue }
+                if let found = best, found.entry < entry { continue }
+                best = (host, entry)
+            }
+            guard let best else { return nil }
+            _ = lanes[best.host]?.popMin()
+            if lanes[best.host]?.isEmpty == true { lanes[best.host] = nil }
+            // One that was removed meanwhile is skipped.
+            if members[best.entry.position.id] == best.entry.stamp {
+                members[best.entry.position.id] = nil
+                return best.entry
+            }
+        }
+    }
+
+    /// What to fetch from the store now, if anything. `closed` are the hosts that cannot be asked.
+    enum Fetch: Equatable {
+        /// The jobs behind the window.
+        case more(after: ReadyPosition?)
+        /// Jobs from anywhere that do not wait for those hosts.
+        case around(Set<String>)
+    }
+
+    mutating func nextFetch(closed: (String) -> Bool) -> Fetch? {
+        guard !isFetching, let horizon else { return nil }
+        if members.count < Self.windowSize / 2 {
+            isFetching = true
+            return .more(after: horizon.priority == .max ? nil : horizon)
+        }
+        let hosts = Set(lanes.keys)
+        guard hasFreePlace, hosts.allSatisfy({ !$0.isEmpty && closed($0) }) else { return nil }
+        isFetching = true
+        return .around(hosts)
+    }
+
+    /// Takes in what a fetch gave. `known` are those that changed since it began.
+    mutating func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: Set<JobID>) {
+        isFetching = false
+        for job in jobs where !known.contains(job.id) { add(Entry(job)) }
+        if case .more = fetch {
+            if jobs.count < limit, !missedOne {
+                horizon = nil
+            } else if let last = jobs.last {
+                horizon = ReadyPosition(priority: last.spec.priority, id: last.id)
+            }
+        }
+        missedOne = false
+    }
+
+    mutating func fetchFailed() {
+        isFetching = false
+    }
+}
+
+extension ReadyQueue.Entry {
+    init(_ job: Job) {
+        position = ReadyPosition(priority: job.spec.priority, id: job.id)
+        queue = job.spec.queue
+        host = job.host
+        self.job = job.spec.size <= ReadyQueue.largeSpec ? job : nil
+    }
+}

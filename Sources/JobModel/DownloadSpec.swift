@@ -1,0 +1,47 @@
+/// The transfer of a `download` source.
+package struct DownloadSpec: Sendable, Equatable {
+    /// What to do when the target is there already.
+    package enum Exists: String, Sendable, CaseIterable {
+        case fail
+        case replace
+        /// Take the next free name: `tool-1.tar.gz`.
+        case rename
+        /// Succeed without a transfer.
+        case skip
+        /// Ask the server whether it changed since the last download of that path.
+        case validate
+    }
+
+    package var url: String
+    package var path: String
+    package var headers: [HeaderField]
+    package var exists: Exists
+    /// The SHA-256 that the file must have, as 64 lower-case hexadecimal digits.
+    package var sha256: String?
+    /// Where else the file is, tried in order when one fails; at most 32.
+    package var mirrors: [String]
+    /// Bytes a second, or nil for no limit.
+    package var rate: Int?
+
+    static let members = ["type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate"]
+
+    init(_ reader: MemberReader) throws(SpecError) {
+        url = try reader.requiredString("url")
+        path = try reader.requiredString("path") { $0.utf8.contains(0) ? "A path holds no NUL character." : nil }
+        headers = try HeaderField.read(reader)
+        exists = try reader.choice("exists") ?? .fail
+        sha256 = try reader.string("checksum") { text in
+            Self.digest(text) == nil ? "\"checksum\" must be \"sha256:\" and 64 hexadecimal digits." : nil
+        }.flatMap(Self.digest)
+        mirrors = try reader.strings("mirrors", atMost: 32) ?? []
+        rate = try reader.integer("rate", in: 1...1 << 50)
+    }
+
+    private static func digest(_ text: String) -> String? {
+        let parts = text.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "sha256", parts[1].utf8.count == 64,
+            parts[1].allSatisfy({ $0.isASCII && $0.isHexDigit })
+        else { return nil }
+        return parts[1].lowercased()
+    }
+}

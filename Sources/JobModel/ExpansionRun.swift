@@ -1,0 +1,143 @@
+/// One walk through a template that fills its expressions in.
+struct ExpansionRun {
+    /// What is filled in on the way, and whether it was the last time.
+    struct Pass {
+        var names: Set<TemplateText.Name>
+        /// Whether these strings are not expanded again.
+        var isLast: Bool
+        var intoLinks: Pass { Pass(names: names.intersection([.item, .index]), isLast: false) }
+        var intoEach: Pass { Pass(names: names.subtracting([.item, .index]), isLast: false) }
+    }
+
+    let values: [TemplateText.Name: JSON]
+    /// Bytes that may still be filled in.
+    var left: Int
+
+    mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        guard let object = json.object else { return try strings(json, pass, inURL: false) }
+        let type = object["type"]?.string
+        return .object(
+            try object.mapValues { (member) throws(JobError) in
+                switch (type, member.name) {
+                case ("list", "jobs"): try jobs(member.value, pass)
+                case ("each", "job"): try job(member.value, pass.intoEach)
+                default: try strings(member.value, pass, inURL: ["url", "mirrors"].contains(member.name))
+                }
+            })
+    }
+
+    private mutating func jobs(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        var json = json
+        if case .string = json {
+            // Specs that an expression gives: what looks like an expression in them is none, not in their links either.
+            json = try strings(json, Pass(names: pass.names, isLast: false), inURL: false)
+        }
+        guard let jobs = json.array else { return json }
+        var expanded: [JSON] = []
+        for child in jobs { expanded.append(try job(child, pass)) }
+        return .array(expanded)
+    }
+
+    mutating func job(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        guard let object = json.object else { return try strings(json, pass, inURL: false) }
+        return .object(
+            try object.mapValues { (member) throws(JobError) in
+                switch member.name {
+                case "source": return try source(member.value, pass)
+                case "then":
+                    guard let links = member.value.array else { return member.value }
+                    var expanded: [JSON] = []
+                    for item in links { expanded.append(try link(item, pass.intoLinks)) }
+                    return .array(expanded)
+                default: return try strings(member.value, pass, inURL: false)
+                }
+            })
+    }
+
+    private mutating func link(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        guard let object = json.object else { return json }
+        return .object(
+            try object.mapValues { (branch) throws(JobError) in
+                guard let step = branch.value.object else { return branch.value }
+                return .object(
+                    try step.mapValues { (member) throws(JobError) in
+                        member.name == "source"
+                            ? try source(member.value, pass) : try strings(member.value, pass, inURL: false)
+                    })
+            })
+    }
+
+    mutating func strings(_ json: JSON, _ pass: Pass, inURL: Bool) throws(JobError) -> JSON {
+        switch json {
+        case .string(let text): return try string(text, pass, inURL: inURL)
+        case .array(let elements):
+            var expanded: [JSON] = []
+            expanded.reserveCapacity(elements.count)
+            for element in elements { expanded.append(try strings(element, pass, inURL: inURL)) }
+            return .array(expanded)
+        case .object(let object):
+            return .object(
+                try object.mapValues { (member) throws(JobError) in try strings(member.value, pass, inURL: false) })
+        default: return json
+        }
+    }
+
+    private mutating func string(_ text: String, _ pass: Pass, inURL: Bool) throws(JobError) -> JSON {
+        if !text.utf8.contains(UInt8(ascii: "{")) || (!pass.isLast && pass.names.isEmpty) { return .string(text) }
+        let parsed: TemplateText
+        do { parsed = try TemplateText(text) } catch { throw JobError(.template, error.reason) }
+        if parsed.segments.count == 1, case .expression(let name, let pointer, let source) = parsed.segments[0] {
+            guard pass.names.contains(name) else { return .string(text) }
+            let value = try find(name, pointer, source)
+            try spend(value.size)
+            return pass.isLast ? value : TemplateText.escaped(value)
+        }
+        var segments: [TemplateText.Segment] = []
+        for segment in parsed.segments {
+            guard case .expression(let name, let pointer, let source) = segment, pass.names.contains(name) else {
+                segments.append(segment)
+                continue
+            }
+            let scalar = try scalarText(find(name, pointer, source), source)
+            try spend(scalar.utf8.count)
+            segments.append(.text(inURL ? PercentEncoding.encoded(scalar) : scalar))
+        }
+        return .string(pass.isLast ? TemplateText.plain(segments) : TemplateText.written(segments))
+    }
+
+    private mutating func spend(_ size: Int) throws(JobError) {
+        left -= size
+        guard left >= 0 else {
+            throw JobError(
+                .tooLarge,
+                "The expressions fill in more than \(TemplateExpansion.largest) bytes; point into what came in.")
+        }
+    }
+
+    private func find(
+        _ name: TemplateText.Name, _ pointer: JSONPointer, _ source: String
+    ) throws(JobError) -> JSON {
+        guard let root = values[name] else {
+            throw JobError(.template, "The expression {{\(source)}} has no value here; remove it from this link.")
+        }
+        guard let value = root.value(at: pointer) else {
+            throw JobError(
+                .template, "The expression {{\(source)}} finds nothing in \(root.typeName); check its pointer.")
+        }
+        return value
+    }
+
+    private func scalarText(_ value: JSON, _ source: String) throws(JobError) -> String {
+        switch value {
+        case .string(let text): text
+        case .number(let number): number.text
+        case .bool(let flag): String(flag)
+        case .null: "null"
+        case .array, .object:
+            throw JobError(
+                .template,
+                "The expression {{\(source)}} gives \(value.typeName), which cannot be part of a longer string; point into it."
+            )
+        }
+    }
+}

@@ -1,0 +1,40 @@
+/// The request of a `url` or `json` source.
+package struct HTTPRequestSpec: Sendable, Equatable {
+    /// Which statuses are a success.
+    package enum Accept: String, Sendable, CaseIterable {
+        /// 2xx, and 304 to a conditional request.
+        case success
+        case any
+    }
+
+    package var url: String
+    package var method: String
+    package var headers: [HeaderField]
+    package var body: [UInt8]?
+    package var ifNoneMatch: String?
+    package var ifModifiedSince: Timestamp?
+    package var accept: Accept
+
+    static let members = [
+        "type", "url", "method", "headers", "body", "bodyBase64", "ifNoneMatch", "ifModifiedSince", "accept",
+    ]
+
+    init(_ reader: MemberReader) throws(SpecError) {
+        url = try reader.requiredString("url")
+        method =
+            try reader.string("method", flaw: { HeaderField.isToken($0) ? nil : "A method is a word, such as GET." })
+            ?? "GET"
+        headers = try HeaderField.read(reader)
+        let text = try reader.string("body")
+        let encoded = try reader.string("bodyBase64") { text in
+            Base64.decode(text) == nil ? "\"bodyBase64\" must be base64 with padding." : nil
+        }
+        guard text == nil || encoded == nil else {
+            throw reader.fault("bodyBase64", "Give either \"body\" or \"bodyBase64\", not both.")
+        }
+        body = text.map { Array($0.utf8) } ?? encoded.flatMap(Base64.decode)
+        ifNoneMatch = try reader.string("ifNoneMatch", flaw: HeaderField.flaw(ofValue:))
+        ifModifiedSince = try reader.time("ifModifiedSince")
+        accept = try reader.choice("accept") ?? .success
+    }
+}

@@ -1,0 +1,65 @@
+/// One field of an HTTP header.
+package struct HeaderField: Sendable, Equatable {
+    package let name: String
+    package let value: String
+
+    package init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+
+    /// The fields that the transfer itself needs and a client may not set.
+    static let reserved: Set<String> = [
+        "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
+
+    /// The most bytes that the fields of one request may have together.
+    static let limit = 64 << 10
+
+    /// Reads the member `headers`, an object of strings.
+    static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
+        guard let json = reader.value("headers") else { return [] }
+        if reader.isOpen("headers") { return [] }
+        let members = try MemberReader(json, at: reader.place(of: "headers"), mode: reader.mode)
+        var fields: [HeaderField] = []
+        // Of a doubled name the later counts. Looking each up among all would take the square of their number.
+        var places: [String: Int] = [:]
+        for member in members.object.members {
+            let name = member.name
+            guard isToken(name) else { throw members.fault(name, "\"\(name)\" cannot be the name of a header field.") }
+            guard !reserved.contains(name.lowercased()) else {
+                throw members.fault(name, "The header field \"\(name)\" is set by the daemon; leave it out.")
+            }
+            let alone = try MemberReader(.object(JSONObject([member])), at: members.place, mode: reader.mode)
+            guard let value = try alone.string(name, flaw: flaw(ofValue:)) else {
+                throw members.fault(name, "The header field \"\(name)\" must be a string, not null.")
+            }
+            if let place = places.updateValue(fields.count, forKey: name) {
+                places[name] = place
+                fields[place] = HeaderField(name: name, value: value)
+            } else {
+                fields.append(HeaderField(name: name, value: value))
+            }
+        }
+        let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        guard size <= limit else { throw reader.fault("headers", "The header fields are larger than \(limit) bytes.") }
+        return fields
+    }
+
+    /// What is wrong with a field's value, if anything.
+    static func flaw(ofValue text: String) -> String? {
+        text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
+            ? "A header field's value must not hold control characters." : nil
+    }
+
+    /// Whether `text` is a token of RFC 9110.
+    static func isToken(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                }
+            }
+    }
+}

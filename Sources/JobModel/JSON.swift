@@ -1,0 +1,133 @@
+/// A JSON value, kept as it was written: numbers keep their digits, objects the order of their members.
+public enum JSON: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case number(JSONNumber)
+    case string(String)
+    case array([JSON])
+    case object(JSONObject)
+
+    /// Whether both are the same value. Numbers are compared as they are written, strings by their bytes.
+    public static func == (left: JSON, right: JSON) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        default: false
+        }
+    }
+
+    /// The value of the named member, or nil where this is no object or has no such member.
+    public subscript(name: String) -> JSON? {
+        guard case .object(let object) = self else { return nil }
+        return object[name]
+    }
+
+    /// The element at `index`, or nil where this is no array or is shorter.
+    public subscript(index: Int) -> JSON? {
+        guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
+        return elements[index]
+    }
+
+    /// The text of a string, or nil.
+    public var string: String? {
+        guard case .string(let text) = self else { return nil }
+        return text
+    }
+
+    /// The value of a whole number that fits, or nil.
+    public var int: Int? {
+        guard case .number(let number) = self else { return nil }
+        return number.int
+    }
+
+    /// The value of a number, or nil.
+    public var double: Double? {
+        guard case .number(let number) = self else { return nil }
+        return number.double
+    }
+
+    /// The value of a boolean, or nil.
+    public var bool: Bool? {
+        guard case .bool(let value) = self else { return nil }
+        return value
+    }
+
+    /// The elements of an array, or nil.
+    public var array: [JSON]? {
+        guard case .array(let elements) = self else { return nil }
+        return elements
+    }
+
+    /// The members of an object, or nil.
+    public var object: JSONObject? {
+        guard case .object(let object) = self else { return nil }
+        return object
+    }
+
+    /// Whether this is the JSON value `null`.
+    public var isNull: Bool {
+        if case .null = self { true } else { false }
+    }
+
+    /// About how many bytes the value takes as text.
+    package var size: Int {
+        switch self {
+        case .null, .bool: 5
+        case .number(let number): number.text.utf8.count
+        case .string(let text): text.utf8.count + 2
+        case .array(let elements): elements.reduce(2) { $0 + $1.size + 1 }
+        case .object(let object): object.members.reduce(2) { $0 + $1.name.utf8.count + $1.value.size + 4 }
+        }
+    }
+
+    /// Whether arrays and objects stand in one another at most `depth` deep.
+    package func nests(atMost depth: Int) -> Bool {
+        switch self {
+        case .array(let elements): depth > 0 && elements.allSatisfy { $0.nests(atMost: depth - 1) }
+        case .object(let object): depth > 0 && object.members.allSatisfy { $0.value.nests(atMost: depth - 1) }
+        default: true
+        }
+    }
+
+    /// What a message calls a value of this type: "a string", "an object", "null".
+    package var typeName: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+extension JSON: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    /// Makes `null`.
+    public init(nilLiteral: ()) { self = .null }
+    /// Makes a boolean.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// Makes a whole number.
+    public init(integerLiteral value: Int) { self = .number(JSONNumber(value)) }
+    /// Makes a number; infinities and NaN, which JSON has not, become `null`.
+    public init(floatLiteral value: Double) { self = JSON(value) }
+    /// Makes a string.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// Makes an array.
+    public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    /// Makes an object with the members in the order written.
+    public init(dictionaryLiteral elements: (String, JSON)...) {
+        self = .object(JSONObject(elements.map { JSONObject.Member(name: $0.0, value: $0.1) }))
+    }
+
+    /// Makes a whole number.
+    public init(_ value: Int) { self = .number(JSONNumber(value)) }
+    /// Makes a number; infinities and NaN, which JSON has not, become `null`.
+    public init(_ value: Double) { self = JSONNumber(value).map(JSON.number) ?? .null }
+}

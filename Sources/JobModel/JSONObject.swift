@@ -1,0 +1,111 @@
+/// The members of a JSON object in the order they were written.
+///
+/// Look-ups go from the end, so of two members with one name the later counts. Equality and hashing ignore the order.
+/// Names are the same where their bytes are: `\u{E9}` is not `e\u{301}`, though Swift's strings hold them for equal.
+public struct JSONObject: Sendable {
+    /// One name with its value.
+    public struct Member: Sendable, Hashable {
+        /// The member's name.
+        public let name: String
+        /// The member's value.
+        public var value: JSON
+
+        /// Pairs a name with a value.
+        public init(name: String, value: JSON) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All members, in order.
+    public private(set) var members: [Member]
+
+    /// An object of these members.
+    public init(_ members: [Member] = []) {
+        self.members = members
+    }
+
+    /// The names of all members, in order.
+    public var names: [String] { members.map(\.name) }
+
+    /// The value under `name`; assigning nil removes the member, assigning to a new name appends it.
+    public subscript(name: String) -> JSON? {
+        get { members.last { $0.name.hasSameBytes(as: name) }?.value }
+        set {
+            guard let newValue else { return members.removeAll { $0.name.hasSameBytes(as: name) } }
+            if let index = members.lastIndex(where: { $0.name.hasSameBytes(as: name) }) {
+                members[index].value = newValue
+            } else {
+                members.append(Member(name: name, value: newValue))
+            }
+        }
+    }
+
+    /// Appends a member without looking for an earlier one of that name.
+    package mutating func append(_ name: String, _ value: JSON) {
+        members.append(Member(name: name, value: value))
+    }
+
+    /// Appends a member where there is a value.
+    package mutating func append(_ name: String, ifPresent value: JSON?) {
+        if let value { append(name, value) }
+    }
+
+    /// The same members with each value replaced by what `transform` makes of it.
+    package func mapValues<Failure: Error>(
+        _ transform: (Member) throws(Failure) -> JSON
+    ) throws(Failure) -> JSONObject {
+        var mapped = JSONObject()
+        mapped.members.reserveCapacity(members.count)
+        for member in members { mapped.append(member.name, try transform(member)) }
+        return mapped
+    }
+
+    /// The later of each doubled name, sorted by the bytes of the names.
+    private var sorted: [Member] {
+        let all = members.enumerated().sorted { left, right in
+            if left.element.name.hasSameBytes(as: right.element.name) { return left.offset > right.offset }
+            return left.element.name.utf8.lexicographicallyPrecedes(right.element.name.utf8)
+        }
+        var sorted: [Member] = []
+        sorted.reserveCapacity(all.count)
+        for (_, member) in all where sorted.last?.name.hasSameBytes(as: member.name) != true { sorted.append(member) }
+        return sorted
+    }
+
+    /// The members sorted by name, the later of each doubled name, all the way down: equal objects have equal texts.
+    package var canonical: JSONObject {
+        JSONObject(sorted.map { Member(name: $0.name, value: $0.value.canonical) })
+    }
+}
+
+extension JSONObject: Hashable {
+    /// Whether both hold the same names with equal values, in whatever order.
+    public static func == (left: JSONObject, right: JSONObject) -> Bool {
+        // Each value is compared once: a second look at every level would double the work with each of them.
+        left.sorted.elementsEqual(right.sorted) { $0.name.hasSameBytes(as: $1.name) && $0.value == $1.value }
+    }
+
+    /// Hashes the members without regard to order.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(sorted)
+    }
+}
+
+extension String {
+    /// Whether both are the same code points; `==` finds canonically equivalent ones equal, too.
+    func hasSameBytes(as other: String) -> Bool {
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
+}
+
+extension JSON {
+    /// This value with the members of every object in it sorted by name.
+    package var canonical: JSON {
+        switch self {
+        case .array(let elements): .array(elements.map(\.canonical))
+        case .object(let object): .object(object.canonical)
+        default: self
+        }
+    }
+}

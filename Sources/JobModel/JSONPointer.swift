@@ -1,0 +1,85 @@
+/// A place in a JSON value, as RFC 6901 writes it: `/assets/0/url`.
+package struct JSONPointer: Sendable, Hashable {
+    /// The reference tokens from the root, unescaped.
+    package var tokens: [String]
+
+    package init(_ tokens: [String] = []) {
+        self.tokens = tokens
+    }
+
+    /// The pointer that `text` writes, or nil where it does not begin with a slash or has a bad `~` escape.
+    package init?(text: String) {
+        guard text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
+        var tokens: [String] = []
+        // Scalars, as Swift joins a slash and a combining character behind it to one character.
+        let parts = text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        for part in text.isEmpty ? [] : parts {
+            guard let token = Self.unescaped(Substring(part)) else { return nil }
+            tokens.append(token)
+        }
+        self.init(tokens)
+    }
+
+    private static func unescaped(_ part: Substring) -> String? {
+        guard part.utf8.contains(UInt8(ascii: "~")) else { return String(part) }
+        var token = ""
+        var scalars = part.unicodeScalars.makeIterator()
+        while let scalar = scalars.next() {
+            guard scalar == "~" else {
+                token.unicodeScalars.append(scalar)
+                continue
+            }
+            switch scalars.next() {
+            case "0": token += "~"
+            case "1": token += "/"
+            default: return nil
+            }
+        }
+        return token
+    }
+
+    /// This place's member or element `token`.
+    package func appending(_ token: String) -> JSONPointer { JSONPointer(tokens + [token]) }
+
+    /// This place's element at `index`.
+    package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
+}
+
+extension JSONPointer: CustomStringConvertible {
+    /// The pointer as RFC 6901 writes it.
+    package var description: String {
+        tokens.map { token in
+            var escaped = "/"
+            for scalar in token.unicodeScalars {
+                switch scalar {
+                case "~": escaped += "~0"
+                case "/": escaped += "~1"
+                default: escaped.unicodeScalars.append(scalar)
+                }
+            }
+            return escaped
+        }.joined()
+    }
+}
+
+extension JSON {
+    /// The value at `pointer`, or nil where there is none. An index is digits without a leading zero.
+    package func value(at pointer: JSONPointer) -> JSON? {
+        var value = self
+        for token in pointer.tokens {
+            switch value {
+            case .object(let object):
+                guard let member = object[token] else { return nil }
+                value = member
+            case .array(let elements):
+                guard token == "0" || token.utf8.first != UInt8(ascii: "0"),
+                    token.utf8.allSatisfy({ (48...57).contains($0) }),
+                    let index = Int(token), elements.indices.contains(index)
+                else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
+    }
+}

@@ -1,0 +1,118 @@
+/// The number of a job; they grow by one and are never used twice.
+package typealias JobID = Int64
+
+/// A job with all that has happened to it: the value that is stored, shown and carried on.
+package struct Job: Sendable, Hashable {
+    /// Why nothing but `finally` links runs any more.
+    package enum Stop: String, Sendable {
+        case cancelled
+        case deadline
+    }
+
+    /// Where a retry takes up a chain that ended in failure.
+    package struct Checkpoint: Sendable, Hashable {
+        /// The link that failed.
+        package var link: Int
+        /// What had come into it; nil for the source.
+        package var incoming: Outcome?
+
+        package init(link: Int, incoming: Outcome?) {
+            self.link = link
+            self.incoming = incoming
+        }
+    }
+
+    /// The list that a child belongs to.
+    package struct Parent: Sendable, Hashable {
+        package var job: JobID
+        /// The link of the parent that made it.
+        package var link: Int
+        /// Its place among its siblings, from 0.
+        package var index: Int
+        /// The lists around it.
+        package var depth: Int
+
+        package init(job: JobID, link: Int, index: Int, depth: Int) {
+            self.job = job
+            self.link = link
+            self.index = index
+            self.depth = depth
+        }
+    }
+
+    /// 0 until the store gave it a number.
+    package var id: JobID
+    package let spec: JobSpec
+    /// The uid that owns it.
+    package let owner: UInt32
+    package let parent: Parent?
+    package var state: JobState
+    package let createdAt: Timestamp
+    /// While scheduled: when it goes on.
+    package var notBefore: Timestamp?
+    package var deadlineAt: Timestamp?
+    package var startedAt: Timestamp?
+    package var finishedAt: Timestamp?
+    /// The link that runs or runs next; 0 is the source. Of a finished job the last one that ran.
+    package var link = 0
+    /// Attempts of that link so far.
+    package var attempt = 0
+    package var linkStartedAt: Timestamp?
+    /// What goes into the next link; of a finished job its outcome. Nil before the source ended.
+    package var carried: Outcome?
+    package var outcomes: [LinkOutcome] = []
+    package var checkpoint: Checkpoint?
+    /// Why the last attempt of the present link failed, while it waits for the next.
+    package var lastFailure: JobError?
+    package var stop: Stop?
+    /// The host (name and port) that its present link asks, if that is known before it runs.
+    package var host: String?
+    /// Children made by its lists so far.
+    package var children = 0
+
+    package init(
+        id: JobID = 0, spec: JobSpec, owner: UInt32, parent: Parent? = nil, state: JobState, createdAt: Timestamp,
+        notBefore: Timestamp? = nil, deadlineAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.spec = spec
+        self.owner = owner
+        self.parent = parent
+        self.state = state
+        self.createdAt = createdAt
+        self.notBefore = notBefore
+        self.deadlineAt = deadlineAt
+    }
+
+    /// A job as it begins when submitted at `now`. `deadline` is the parent's, which a child cannot outlive.
+    package init(
+        submitting spec: JobSpec, owner: UInt32, parent: Parent? = nil, deadline: Timestamp? = nil, at now: Timestamp
+    ) {
+        let start = spec.notBefore ?? spec.delay.map { now.adding(seconds: $0) }
+        let waits = start.map { $0 > now } ?? false
+        let own = spec.deadline.map { now.adding(seconds: $0) }
+        self.init(
+            spec: spec, owner: owner, parent: parent, state: waits ? .scheduled : .queued, createdAt: now,
+            notBefore: waits ? start : nil, deadlineAt: [own, deadline].compactMap(\.self).min())
+    }
+
+    /// The step that link `link` runs for what came in.
+    package var step: Step? {
+        if let stop, link > 0 {
+            return spec.links.indices.contains(link - 1) && spec.links[link - 1].isFinally
+                ? spec.step(link, for: carried ?? .failure(stop.error)) : nil
+        }
+        return spec.step(link, for: carried)
+    }
+}
+
+extension Job.Stop {
+    /// The failure that goes down the chain.
+    package var error: JobError {
+        switch self {
+        case .cancelled: JobError(.cancelled, "The job was cancelled; retry it to run it again.")
+        case .deadline:
+            JobError(.deadline, "The job passed its deadline; submit it with a longer \"deadline\" or retry it.")
+        }
+    }
+}

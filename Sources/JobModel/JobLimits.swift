@@ -1,0 +1,39 @@
+/// The bounds on what one client may ask for; their names are the keys of the configuration's `limits`.
+package struct JobLimits: Sendable, Equatable {
+    /// Bytes of one request line.
+    package var line = 1 << 20
+    /// Bytes that may wait for a client that does not read.
+    package var outbound = 8 << 20
+    package var connections = 1024
+    package var connectionsPerUser = 256
+    /// Requests of one connection without an answer.
+    package var inFlight = 1024
+    /// Scheduled and queued jobs of all users.
+    package var queuedJobs = 10_000_000
+    package var queuedJobsPerUser = 1_000_000
+    /// Bytes of a body that stands in a result; a larger one is read with `job.result`.
+    package var inlineResult = 64 << 10
+    /// Bytes of a body, as sent and as decoded.
+    package var body = 64 << 20
+    /// Bytes of a response's headers.
+    package var header = 64 << 10
+    /// Children of one list.
+    package var children = 10_000
+    /// Links of one job.
+    package var links = 100
+    /// Levels of lists within lists.
+    package var depth = 16
+
+    package init() {}
+
+    /// The limits as `server.info` shows them.
+    package var json: JSON {
+        [
+            "line": JSON(line), "outbound": JSON(outbound), "connections": JSON(connections),
+            "connectionsPerUser": JSON(connectionsPerUser), "inFlight": JSON(inFlight),
+            "queuedJobs": JSON(queuedJobs), "queuedJobsPerUser": JSON(queuedJobsPerUser),
+            "inlineResult": JSON(inlineResult), "body": JSON(body), "header": JSON(header),
+            "children": JSON(children), "links": JSON(links), "depth": JSON(depth),
+        ]
+    }
+}

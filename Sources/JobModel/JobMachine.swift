@@ -1,0 +1,206 @@
+/// The life of a job: which event leads to which state, and what is to be done about it.
+///
+/// States: `scheduled`, `queued`, `running`; terminal: `succeeded`, `failed`, `cancelled`.
+/// Invalid are: `due` unless scheduled, `start` unless queued, `finished` unless running, `restart` unless running,
+/// `cancel` and `deadline` in a terminal state, `retry` unless failed or cancelled.
+extension Job {
+    package enum Event: Sendable {
+        /// The time it waited for has come.
+        case due
+        /// It got a place in its queue.
+        case start
+        /// The running link ended. `random` is drawn from 0 ..< 1 for the pause before a retry.
+        case finished(Outcome, random: Double)
+        case cancel
+        case deadline
+        /// The daemon was started and finds it running.
+        case restart
+        case retry(RetryPoint)
+    }
+
+    package enum RetryPoint: String, Sendable, CaseIterable {
+        case failed
+        case start
+    }
+
+    package enum Action: Sendable, Hashable {
+        /// Take a place in the queue.
+        case enqueue
+        /// Run the step of the present link.
+        case run
+        /// Stop the step that runs, then run the present link, a `finally` one, or finish where there is none.
+        case interrupt(thenRun: Bool)
+        /// Do nothing until `notBefore`.
+        case wait
+        /// It is over; tell those who wait.
+        case finish
+        /// Nothing: what runs goes on.
+        case none
+    }
+
+    /// An event that the job's state does not allow.
+    package struct InvalidTransition: Error, Sendable, Equatable {
+        package let state: JobState
+    }
+
+    /// Changes the state for `event` and says what is to be done.
+    package mutating func handle(_ event: Event, at now: Timestamp) throws(InvalidTransition) -> Action {
+        switch (event, state) {
+        case (.due, .scheduled):
+            state = .queued
+            notBefore = nil
+            return .enqueue
+        case (.start, .queued):
+            begin(at: now)
+            return .run
+        case (.finished(let outcome, let random), .running):
+            return finished(outcome, random: random, at: now)
+        case (.cancel, .scheduled), (.cancel, .queued), (.cancel, .running):
+            return stop(.cancelled, at: now)
+        case (.deadline, .scheduled), (.deadline, .queued), (.deadline, .running):
+            return stop(.deadline, at: now)
+        case (.restart, .running):
+            // What a stopped job still has to run does not wait for a place.
+            if stop != nil { return .run }
+            state = .queued
+            attempt = max(0, attempt - 1)
+            return .enqueue
+        case (.retry(let point), .failed), (.retry(let point), .cancelled):
+            retry(from: point, at: now)
+            return .enqueue
+        default: throw InvalidTransition(state: state)
+        }
+    }
+
+    /// Marks the present link as running.
+    private mutating func begin(at now: Timestamp) {
+        state = .running
+        notBefore = nil
+        startedAt = startedAt ?? now
+        if attempt == 0 || linkStartedAt == nil { linkStartedAt = now }
+        attempt += 1
+    }
+
+    private mutating func finished(_ outcome: Outcome, random: Double, at now: Timestamp) -> Action {
+        var outcome = outcome
+        if case .failure(var error) = outcome {
+            error.link = link
+            error.attempts = attempt
+            outcome = .failure(error)
+            if let pause = pause(after: error, random: random) {
+                state = .scheduled
+                lastFailure = error
+                notBefore = now.adding(seconds: pause)
+                return .wait
+            }
+        }
+        record(outcome, at: now)
+        return advance(at: now)
+    }
+
+    /// The seconds before the next attempt, or nil where there is none.
+    private func pause(after error: JobError, random: Double) -> Double? {
+        guard error.isRetryable, let step else { return nil }
+        let policy = spec.retryPolicy(of: step)
+        guard attempt <= policy.max else { return nil }
+        let pause = policy.delay(afterAttempt: attempt, random: random)
+        return max(pause, min(error.retryAfter ?? 0, policy.maxDelay))
+    }
+
+    private mutating func record(_ outcome: Outcome, at now: Timestamp) {
+        lastFailure = nil
+        var failure: JobError?
+        if case .failure(let error) = outcome { failure = error }
+        outcomes.append(
+            LinkOutcome(
+                link: link, error: failure, startedAt: linkStartedAt ?? now, finishedAt: now, attempts: max(1, attempt))
+        )
+        if isAtFinally { return }
+        // A failure that a later link mended is none to take up again.
+        if stop == nil { checkpoint = failure == nil ? nil : Checkpoint(link: link, incoming: carried) }
+        carried = outcome
+    }
+
+    /// Goes to the next link that applies, or to the end.
+    private mutating func advance(at now: Timestamp) -> Action {
+        if let next = nextLink(after: link) {
+            link = next
+            attempt = 0
+            linkStartedAt = nil
+            begin(at: now)
+            return .run
+        }
+        finish(at: now)
+        return .finish
+    }
+
+    private func nextLink(after link: Int) -> Int? {
+        guard let carried else { return nil }
+        return spec.links.indices.dropFirst(link).first { index in
+            (stop == nil || spec.links[index].isFinally) && spec.links[index].step(for: carried) != nil
+        }.map { $0 + 1 }
+    }
+
+    private mutating func finish(at now: Timestamp) {
+        finishedAt = now
+        notBefore = nil
+        switch (stop, carried) {
+        case (.cancelled, _): state = .cancelled
+        case (.deadline, _): state = .failed
+        case (nil, .success): state = .succeeded
+        case (nil, _): state = .failed
+        }
+    }
+
+    private mutating func stop(_ reason: Stop, at now: Timestamp) -> Action {
+        guard stop == nil else { return .none }
+        let wasRunning = state == .running
+        stop = reason
+        // A failure from before a `finally` link stays the one to take up again.
+        if !isAtFinally || checkpoint == nil { checkpoint = Checkpoint(link: link, incoming: carried) }
+        if wasRunning, isAtFinally {
+            carried = .failure(stopError)
+            return .none
+        }
+        lastFailure = nil
+        let error = stopError
+        if wasRunning { record(.failure(error), at: now) }
+        carried = .failure(error)
+        // Of a link that never began, `finally` among it, nothing is skipped.
+        let last = wasRunning ? link : link - 1
+        if let next = nextLink(after: max(0, last)) {
+            link = next
+            attempt = 0
+            linkStartedAt = nil
+            begin(at: now)
+            return wasRunning ? .interrupt(thenRun: true) : .run
+        }
+        finish(at: now)
+        return wasRunning ? .interrupt(thenRun: false) : .finish
+    }
+
+    private var isAtFinally: Bool { link > 0 && spec.links[link - 1].isFinally }
+
+    private var stopError: JobError {
+        var error = (stop ?? .cancelled).error
+        error.link = link
+        error.attempts = attempt
+        return error
+    }
+
+    private mutating func retry(from point: RetryPoint, at now: Timestamp) {
+        let start = point == .failed ? checkpoint : nil
+        link = start?.link ?? 0
+        carried = start?.incoming
+        outcomes.removeAll { $0.link >= link }
+        checkpoint = nil
+        lastFailure = nil
+        stop = nil
+        attempt = 0
+        linkStartedAt = nil
+        finishedAt = nil
+        notBefore = nil
+        state = .queued
+        deadlineAt = spec.deadline.map { now.adding(seconds: $0) }
+    }
+}

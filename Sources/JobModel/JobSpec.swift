@@ -1,0 +1,119 @@
+/// A job as its client wrote it down: a source, the chain of links behind it, and how to run them.
+package struct JobSpec: Sendable, Hashable {
+    /// The whole spec as it was written, for showing, storing and comparing.
+    package let json: JSON
+    package let source: Step
+    package let links: [Link]
+    package let queue: String
+    /// Higher starts first; -1000 to 1000.
+    package let priority: Int
+    /// Seconds from its submission before it may start.
+    package let delay: Double?
+    package let notBefore: Timestamp?
+    /// Bounds one attempt of one source, in seconds.
+    package let timeout: Double?
+    /// Bounds the whole job from its submission, in seconds.
+    package let deadline: Double?
+    package let retry: RetryPolicy?
+    package let key: String?
+    package let tags: [String]
+    package let label: String?
+
+    /// About how many bytes it takes as text.
+    package let size: Int
+
+    package static let members = [
+        "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",
+        "label",
+    ]
+
+    init(
+        reader: MemberReader, source: Step, links: [Link]
+    ) throws(SpecError) {
+        json = .object(reader.object)
+        size = json.size
+        self.source = source
+        self.links = links
+        queue = try Self.word(reader, "queue", atMost: 64) ?? "default"
+        priority = try reader.integer("priority", in: -1000...1000) ?? 0
+        delay = try reader.number("delay", in: 0...Self.longest)
+        notBefore = try reader.time("notBefore")
+        // Both can be there without a value yet, where expressions give them.
+        guard reader.value("delay") == nil || reader.value("notBefore") == nil else {
+            throw reader.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
+        }
+        timeout = try Self.duration(reader, "timeout")
+        deadline = try Self.duration(reader, "deadline")
+        retry = try RetryPolicy(reader, "retry")
+        key = try Self.word(reader, "key", atMost: 256)
+        tags = try Self.tags(reader)
+        label = try Self.word(reader, "label", atMost: 256)
+    }
+
+    /// The longest time that a spec may name, in seconds: ten years.
+    static let longest = 315_360_000.0
+
+    static func duration(_ reader: MemberReader, _ name: String) throws(SpecError) -> Double? {
+        guard let seconds = try reader.number(name, in: 0...longest) else { return nil }
+        guard seconds > 0 || reader.isOpen(name) else {
+            throw reader.fault(name, "\"\(name)\" must be more than 0 seconds.")
+        }
+        return seconds
+    }
+
+    private static func word(_ reader: MemberReader, _ name: String, atMost limit: Int) throws(SpecError) -> String? {
+        try reader.string(name) { text in
+            text.isEmpty || text.utf8.count > limit ? "\"\(name)\" must be 1 to \(limit) bytes long." : nil
+        }
+    }
+
+    private static func tags(_ reader: MemberReader) throws(SpecError) -> [String] {
+        try reader.strings("tags", atMost: 32) { tag in
+            tag.isEmpty || tag.utf8.count > 128 ? "A tag must be 1 to 128 bytes long." : nil
+        } ?? []
+    }
+
+    /// The step of link `number`, for what came into it; link 0 is the source.
+    package func step(_ number: Int, for incoming: Outcome?) -> Step? {
+        guard number > 0 else { return source }
+        guard links.indices.contains(number - 1), let incoming else { return nil }
+        return links[number - 1].step(for: incoming)
+    }
+
+    /// How `step` is retried. A POST or PATCH is only where the spec says so, and so is what an expression may make one.
+    package func retryPolicy(of step: Step) -> RetryPolicy {
+        if let policy = step.retry ?? retry { return policy }
+        var policy = RetryPolicy.standard
+        if case .source(let source) = step.action, let method = source["method"]?.string,
+            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.holdsExpression(method)
+        {
+            policy.max = 0
+        }
+        return policy
+    }
+}
+
+extension JobSpec: CustomStringConvertible {
+    package static func == (left: JobSpec, right: JobSpec) -> Bool { left.json == right.json }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(json) }
+
+    /// The spec as JSON text.
+    package var description: String { json.description }
+}
+
+extension RetryPolicy {
+    /// Reads the member `name`, with the standard's value for each part left out.
+    init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
+        guard let json = reader.value(name) else { return nil }
+        self = .standard
+        if reader.isOpen(name) { return }
+        let members = try MemberReader(json, at: reader.place(of: name), mode: reader.mode)
+        try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])
+        max = try members.integer("max", in: 0...1000) ?? max
+        initial = try members.number("initial", in: 0...JobSpec.longest) ?? initial
+        factor = try members.number("factor", in: 1...1000) ?? factor
+        maxDelay = try members.number("maxDelay", in: 0...JobSpec.longest) ?? maxDelay
+        jitter = try members.flag("jitter") ?? jitter
+    }
+}

@@ -1,0 +1,194 @@
+/// Checks a spec whole, children and links and expressions included, and makes a ``JobSpec`` of it.
+package struct JobSpecReader {
+    private let limits: JobLimits
+    /// Children written in the spec so far.
+    private var children = 0
+
+    package init(limits: JobLimits) {
+        self.limits = limits
+    }
+
+    /// What is around the part that is being read.
+    private struct Context {
+        /// The names for expressions, or nil where strings are literal.
+        var scope: TemplateScope?
+        /// The enclosing lists.
+        var depth = 0
+        var mode: MemberReader.Mode
+        /// Expressions were checked before: when it, or the spec that it is a child of, was accepted.
+        var isChecked = false
+    }
+
+    /// The spec that a client wrote. `place` is where it stands in the params.
+    package static func spec(
+        _ json: JSON, at place: JSONPointer = JSONPointer(), limits: JobLimits
+    ) throws(SpecError) -> JobSpec {
+        var reader = JobSpecReader(limits: limits)
+        return try reader.job(json, at: place, Context(scope: nil, mode: .literal))
+    }
+
+    /// The spec of a child, its expressions filled in; `depth` counts the lists around it.
+    package static func child(
+        _ json: JSON, at place: JSONPointer, depth: Int, limits: JobLimits
+    ) throws(SpecError) -> JobSpec {
+        var reader = JobSpecReader(limits: limits)
+        return try reader.job(json, at: place, Context(scope: nil, depth: depth, mode: .expanded, isChecked: true))
+    }
+
+    /// A spec that was accepted once and stored; it is read whatever the limits are now.
+    package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
+        var limits = JobLimits()
+        limits.children = .max >> 8
+        limits.links = .max
+        limits.depth = 255
+        var reader = JobSpecReader(limits: limits)
+        return try reader.job(json, at: JSONPointer(), Context(scope: nil, mode: .expanded, isChecked: true))
+    }
+
+    private mutating func job(
+        _ json: JSON, at place: JSONPointer, _ context: Context
+    ) throws(SpecError) -> JobSpec {
+        let reader = try MemberReader(json, at: place, mode: context.mode)
+        try reader.allow(JobSpec.members)
+        if let scope = context.scope {
+            for member in reader.object.members where member.name != "source" && member.name != "then" {
+                try scope.check(member.value, at: reader.place(of: member.name))
+            }
+        }
+        guard let written = reader.value("source") else { throw reader.missing("source") }
+        let source = try source(written, at: reader.place(of: "source"), context)
+        let links = try links(reader, context, after: ResultShape(of: source))
+        return try JobSpec(reader: reader, source: source, links: links)
+    }
+
+    private mutating func links(
+        _ reader: MemberReader, _ context: Context, after shape: ResultShape
+    ) throws(SpecError) -> [Link] {
+        guard let written = reader.value("then") else { return [] }
+        guard let elements = written.array else {
+            throw reader.fault("then", "\"then\" must be an array of links, not \(written.typeName).")
+        }
+        guard elements.count <= limits.links else {
+            throw reader.fault("then", "A job has at most \(limits.links) links.")
+        }
+        var inner = context
+        inner.mode = .template
+        inner.scope = context.isChecked ? nil : context.scope?.intoLinks ?? TemplateScope()
+        var shape = shape
+        var links: [Link] = []
+        for (index, element) in elements.enumerated() {
+            let link = try link(element, at: reader.place(of: "then").appending(index), inner, shape)
+            shape = ResultShape(after: link, shape)
+            links.append(link)
+        }
+        return links
+    }
+
+    private mutating func link(
+        _ json: JSON, at place: JSONPointer, _ context: Context, _ shape: ResultShape
+    ) throws(SpecError) -> Link {
+        let reader = try MemberReader(json, at: place)
+        try reader.allow(["then", "fail", "on", "both", "finally"])
+        var steps: [String: Step] = [:]
+        for name in ["then", "fail", "both", "finally"] {
+            guard let written = reader.value(name) else { continue }
+            var inner = context
+            inner.scope?.names[.job] = .job
+            if name != "fail" { inner.scope?.names[.input] = name == "then" ? shape : .unknown }
+            if name != "then" { inner.scope?.names[.error] = name == "fail" ? .error : .unknown }
+            steps[name] = try step(written, at: reader.place(of: name), inner)
+        }
+        let kinds = try reader.strings("on", atMost: 64) { kind in
+            JobError.Kind(rawValue: kind).isWellFormed || context.isChecked
+                ? nil : "\"\(kind)\" is no error kind: those are lower-case words joined by hyphens."
+        }
+        guard kinds == nil || steps["fail"] != nil else {
+            throw reader.fault("on", "\"on\" limits a \"fail\" link; this link has none.")
+        }
+        switch (steps["both"], steps["finally"], steps.count) {
+        case (let step?, nil, 1): return .both(step)
+        case (nil, let step?, 1): return .finally(step)
+        case (nil, nil, 1...2): return .pair(then: steps["then"], fail: steps["fail"], on: kinds.map(Set.init))
+        default:
+            throw SpecError(
+                place, "A link is \"then\", \"fail\", both of these, or one of \"both\" and \"finally\" alone.")
+        }
+    }
+
+    private mutating func step(
+        _ json: JSON, at place: JSONPointer, _ context: Context
+    ) throws(SpecError) -> Step {
+        let reader = try MemberReader(json, at: place, mode: .literal)
+        try reader.allow(["source", "return", "throw", "timeout", "retry"])
+        let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
+        guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
+            throw SpecError(place, "A step is exactly one of \"source\", \"return\" and \"throw\".")
+        }
+        let timeout = try JobSpec.duration(reader, "timeout")
+        let retry = try RetryPolicy(reader, "retry")
+        let inside = reader.place(of: action)
+        switch action {
+        case "source":
+            var step = try source(written, at: inside, context)
+            step.timeout = timeout
+            step.retry = retry
+            return step
+        case "return":
+            try context.scope?.check(written, at: inside)
+            return Step(.return(written), timeout: timeout, retry: retry)
+        default:
+            try context.scope?.check(written, at: inside)
+            let members = try MemberReader(written, at: inside, mode: context.mode)
+            try members.allow(["kind", "message"])
+            _ = try SourceParameters.kind(members)
+            _ = try members.requiredString("message")
+            return Step(.throw(written), timeout: timeout, retry: retry)
+        }
+    }
+
+    private mutating func source(
+        _ json: JSON, at place: JSONPointer, _ context: Context
+    ) throws(SpecError) -> Step {
+        let parameters = try SourceParameters(json, at: place, mode: context.mode, limits: limits)
+        switch parameters {
+        case .list(let list):
+            try enter(list.jobs.count, at: place, context)
+            try check(json, at: place, context, except: "jobs")
+            var inner = context
+            inner.depth += 1
+            for (index, child) in list.jobs.enumerated() {
+                _ = try job(child, at: place.appending("jobs").appending(index), inner)
+            }
+        case .each(let each):
+            try enter(1, at: place, context)
+            try check(json, at: place, context, except: "job")
+            var inner = context
+            inner.depth += 1
+            inner.mode = .template
+            inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
+            _ = try job(each.job, at: place.appending("job"), inner)
+        default:
+            try check(json, at: place, context, except: nil)
+        }
+        return Step(.source(json))
+    }
+
+    private mutating func enter(_ count: Int, at place: JSONPointer, _ context: Context) throws(SpecError) {
+        guard context.depth < limits.depth else {
+            throw SpecError(place, "Lists are nested deeper than \(limits.depth) levels.")
+        }
+        children += count
+        guard children <= limits.children * limits.depth else {
+            throw SpecError(place, "The spec holds more than \(limits.children * limits.depth) children in all.")
+        }
+    }
+
+    private func check(
+        _ source: JSON, at place: JSONPointer, _ context: Context, except name: String?
+    ) throws(SpecError) {
+        guard let scope = context.scope, let object = source.object else { return }
+        for member in object.members where member.name != name {
+            try scope.check(member.value, at: place.appending(member.name))
+        }
+    }
+}

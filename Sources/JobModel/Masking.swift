@@ -1,0 +1,83 @@
+/// Hides credentials in what clients and logs are shown.
+package enum Masking {
+    /// What stands for a hidden value.
+    package static let mask = "***"
+
+    private static let secretFields: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+
+    /// A spec, source or link with the values of credential headers and the user:password of URLs hidden.
+    package static func masked(_ json: JSON) -> JSON { masked(json, inHeaders: false) }
+
+    private static func masked(_ json: JSON, inHeaders: Bool) -> JSON {
+        switch json {
+        case .string(let text): return .string(masked(url: text))
+        case .array(let elements): return .array(elements.map { masked($0, inHeaders: false) })
+        case .object(let object):
+            return .object(
+                object.mapValues { member in
+                    if inHeaders, secretFields.contains(member.name.lowercased()) { return .string(mask) }
+                    return masked(member.value, inHeaders: member.name == "headers")
+                })
+        default: return json
+        }
+    }
+
+    /// `text` with the user information of every URL in it hidden.
+    ///
+    /// It works on bytes, as Swift joins an accent to the sign before it, and looks at each byte a fixed number of times.
+    package static func masked(url text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
+        let bytes = Array(text.utf8)
+        var masked: [UInt8] = []
+        var copied = 0
+        var place = 0
+        while place + 2 < bytes.count {
+            guard bytes[place] == UInt8(ascii: ":"), bytes[place...].starts(with: "://".utf8) else {
+                place += 1
+                continue
+            }
+            let start = place + 3
+            let (end, at) = authority(in: bytes, from: start)
+            if let at {
+                masked += bytes[copied..<start]
+                masked += mask.utf8
+                copied = at
+            }
+            // Its last byte can be the colon of another "://".
+            place = max(start, end - 1)
+        }
+        guard copied > 0 else { return text }
+        return String(decoding: masked + bytes[copied...], as: UTF8.self)
+    }
+
+    /// Where the authority that begins at `start` ends, and its last `@`. Expressions in it are passed over.
+    private static func authority(in bytes: [UInt8], from start: Int) -> (end: Int, at: Int?) {
+        var at: Int?
+        var place = start
+        while place < bytes.count {
+            switch bytes[place] {
+            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: " "),
+                UInt8(ascii: "\n"):
+                return (place, at)
+            case UInt8(ascii: "@"): at = place
+            case UInt8(ascii: "{"):
+                if let end = expressionEnd(in: bytes, from: place) {
+                    place = end
+                    continue
+                }
+            default: break
+            }
+            place += 1
+        }
+        return (place, at)
+    }
+
+    /// The end of the expression that begins at `start`; nil where none does. None holds a brace.
+    private static func expressionEnd(in bytes: [UInt8], from start: Int) -> Int? {
+        guard bytes[start...].starts(with: "{{".utf8),
+            let close = bytes[(start + 2)...].firstIndex(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "}") }),
+            bytes[close...].starts(with: "}}".utf8)
+        else { return nil }
+        return close + 2
+    }
+}

@@ -1,0 +1,20 @@
+/// Percent-encoding (RFC 3986) of text that becomes part of a URL.
+package enum PercentEncoding {
+    /// `text` with every byte but the unreserved ones encoded, so it can neither end nor begin a part of a URL.
+    package static func encoded(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                bytes.append(byte)
+            default:
+                bytes.append(UInt8(ascii: "%"))
+                bytes.append(contentsOf: (byte < 16 ? "0" : "").utf8)
+                bytes.append(contentsOf: String(byte, radix: 16, uppercase: true).utf8)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,89 @@
+/// What is known, before anything runs, of the value that a pointer will be used on.
+package enum ResultShape: Sendable, Equatable {
+    /// Nothing.
+    case unknown
+    /// An object with at most these members, of unknown values.
+    case members(Set<String>)
+    /// An array of such elements.
+    indirect case elements(ResultShape)
+    /// A value written in the spec itself.
+    case literal(JSON)
+
+    /// The shape of the error that a link is handed.
+    static let error = ResultShape.members([
+        "kind", "message", "retryable", "link", "attempts", "http", "failures", "cause", "job", "index",
+    ])
+    /// The shape of what `job` stands for.
+    static let job = ResultShape.members(["id", "attempt", "label"])
+
+    /// Whether a value of this shape may have something at `pointer`.
+    func admits(_ pointer: JSONPointer) -> Bool {
+        guard let token = pointer.tokens.first else { return true }
+        let rest = JSONPointer(Array(pointer.tokens.dropFirst()))
+        switch self {
+        case .unknown: return true
+        case .members(let names): return names.contains(token)
+        case .elements(let element):
+            return Int(token).map { $0 >= 0 && String($0) == token } == true && element.admits(rest)
+        case .literal(let value): return value.value(at: pointer) != nil
+        }
+    }
+
+    /// The shape of a source's result. `source` is as it was written.
+    init(of type: SourceType, _ source: JSON) {
+        switch type {
+        case .url:
+            self = .members([
+                "status", "headers", "mediaType", "size", "notModified", "body", "encoding", "spilled",
+            ])
+        case .download:
+            self = .members([
+                "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
+            ])
+        case .json, .error: self = .unknown
+        case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
+        case .timer: self = .literal(.null)
+        case .list, .each:
+            switch source["mode"]?.string {
+            case nil, "settled": self = .elements(.members(["ok", "value", "error"]))
+            case "all": self = .elements(.unknown)
+            case "first": self = .members(["index", "value"])
+            default: self = .unknown
+            }
+        }
+    }
+
+    /// The shape of a step's result.
+    init(of step: Step) {
+        switch step.action {
+        case .source(let source): self = step.type.map { ResultShape(of: $0, source) } ?? .unknown
+        case .return(let value): self = Self.literalUnlessOpen(value)
+        case .throw: self = .unknown
+        }
+    }
+
+    /// The shape of what comes out of `link` on success, where `incoming` came in.
+    init(after link: Link, _ incoming: ResultShape) {
+        switch link {
+        case .finally: self = incoming
+        case .both(let step): self = ResultShape(of: step)
+        case .pair(let then, let fail, _):
+            let success = then.map(ResultShape.init(of:)) ?? incoming
+            let recovered = fail.map(ResultShape.init(of:)) ?? success
+            self = success == recovered ? success : .unknown
+        }
+    }
+
+    private static func literalUnlessOpen(_ value: JSON) -> ResultShape {
+        holdsExpression(value) ? .unknown : .literal(value)
+    }
+
+    private static func holdsExpression(_ value: JSON) -> Bool {
+        switch value {
+        case .string(let text): TemplateText.holdsExpression(text) || text.utf8.contains(UInt8(ascii: "\\"))
+        case .array(let elements): elements.contains(where: holdsExpression)
+        case .object(let object): object.members.contains { holdsExpression($0.value) }
+        default: false
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/// What a source does, read from its members and ready to run.
+package enum SourceParameters: Sendable, Equatable {
+    case url(HTTPRequestSpec)
+    case download(DownloadSpec)
+    case json(HTTPRequestSpec, select: JSONPointer)
+    case list(ListSpec)
+    case each(EachSpec)
+    case value(JSON)
+    case error(JobError.Kind, String)
+    /// Seconds.
+    case timer(Double)
+
+    /// Reads the members of a source. In the mode `template` the result only shows that they fit.
+    package init(
+        _ json: JSON, at place: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
+    ) throws(SpecError) {
+        let reader = try MemberReader(json, at: place, mode: mode)
+        guard let type = try SourceType(reader) else { throw reader.missing("type") }
+        switch type {
+        case .url:
+            try reader.allow(HTTPRequestSpec.members)
+            self = .url(try HTTPRequestSpec(reader))
+        case .download:
+            try reader.allow(DownloadSpec.members)
+            self = .download(try DownloadSpec(reader))
+        case .json:
+            try reader.allow(HTTPRequestSpec.members + ["select"])
+            let select = try reader.string("select") { text in
+                JSONPointer(text: text) == nil ? "\"select\" must be a JSON pointer such as /assets/0/url." : nil
+            }
+            self = .json(try HTTPRequestSpec(reader), select: select.flatMap(JSONPointer.init(text:)) ?? JSONPointer())
+        case .list:
+            try reader.allow(ListSpec.members)
+            self = .list(try ListSpec(reader, children: limits.children))
+        case .each:
+            try reader.allow(EachSpec.members)
+            self = .each(try EachSpec(reader, children: limits.children))
+        case .value:
+            try reader.allow(["type", "value"])
+            guard let value = reader.object["value"] else { throw reader.missing("value") }
+            self = .value(value)
+        case .error:
+            try reader.allow(["type", "kind", "message"])
+            self = .error(try Self.kind(reader), try reader.string("message") ?? "The job was written to fail.")
+        case .timer:
+            try reader.allow(["type", "seconds"])
+            guard let seconds = try reader.number("seconds", in: 0...31_622_400) else {
+                throw reader.missing("seconds")
+            }
+            self = .timer(seconds)
+        }
+    }
+
+    /// The member `kind` of an `error` source or a `throw` step.
+    static func kind(_ reader: MemberReader) throws(SpecError) -> JobError.Kind {
+        let text = try reader.string("kind") { text in
+            JobError.Kind(rawValue: text).isWellFormed
+                ? nil : "\"kind\" must be lower-case words joined by hyphens, at most 32 characters."
+        }
+        return text.map(JobError.Kind.init(rawValue:)) ?? .invalid
+    }
+}
+
+extension SourceType {
+    /// The member `type`, which no expression can stand for.
+    init?(_ reader: MemberReader) throws(SpecError) {
+        let literal = try MemberReader(.object(reader.object), at: reader.place)
+        guard let type = try literal.choice("type", of: SourceType.self) else { return nil }
+        self = type
+    }
+}

@@ -1,0 +1,46 @@
+/// Fills expressions in, each in the place it belongs to.
+///
+/// An expression belongs to the innermost link around it. So a link's own strings are filled in when it runs, while the
+/// links of its child jobs are left for those; only `item` and `index` reach into them. What will be expanded once more
+/// gets its values with braces escaped, so nothing is ever expanded twice.
+package struct TemplateExpansion: Sendable {
+    /// Bytes of values that one expansion may fill in: a link could else double what came in, and the next one again.
+    package static let largest = 64 << 20
+    /// Levels of what an expansion may make. A request line has 64, and so has what is filled into it.
+    package static let deepest = 128
+
+    /// The values that are known now.
+    package var values: [TemplateText.Name: JSON]
+
+    package init(_ values: [TemplateText.Name: JSON]) {
+        self.values = values
+    }
+
+    /// A source's members with the link's expressions filled in.
+    package func source(_ json: JSON) throws(JobError) -> JSON {
+        try run { (run, pass) throws(JobError) in try run.source(json, pass) }
+    }
+
+    /// A value (of `return`, or of `throw`) with the link's expressions filled in.
+    package func value(_ json: JSON) throws(JobError) -> JSON {
+        try run { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
+    }
+
+    /// The spec of an `each` child with `item` and `index` filled in, in its links too.
+    package func child(_ json: JSON) throws(JobError) -> JSON {
+        try run { (run, pass) throws(JobError) in try run.job(json, pass) }
+    }
+
+    private func run(
+        _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
+    ) throws(JobError) -> JSON {
+        var run = ExpansionRun(values: values, left: Self.largest)
+        let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
+        guard expanded.nests(atMost: Self.deepest) else {
+            throw JobError(
+                .tooLarge,
+                "The expressions make a value that nests deeper than \(Self.deepest) levels; point into what came in.")
+        }
+        return expanded
+    }
+}

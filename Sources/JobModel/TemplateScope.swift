@@ -1,0 +1,52 @@
+/// The names that expressions may use in one place, with what is known of their values.
+package struct TemplateScope: Sendable {
+    package var names: [TemplateText.Name: ResultShape]
+
+    package init(_ names: [TemplateText.Name: ResultShape] = [:]) {
+        self.names = names
+    }
+
+    /// The scope of the links inside a child job: only `item` and `index` reach into them.
+    var intoLinks: TemplateScope { TemplateScope(names.filter { $0.key == .item || $0.key == .index }) }
+
+    /// The scope of an `each` child's spec.
+    var forEach: TemplateScope {
+        var scope = self
+        scope.names[.item] = .unknown
+        scope.names[.index] = .literal(0)
+        return scope
+    }
+
+    /// Checks every string in `json`, a part of the spec at `place`.
+    package func check(_ json: JSON, at place: JSONPointer) throws(SpecError) {
+        switch json {
+        case .string(let text): try check(text, at: place)
+        case .array(let elements):
+            for (index, element) in elements.enumerated() { try check(element, at: place.appending(index)) }
+        case .object(let object):
+            for member in object.members { try check(member.value, at: place.appending(member.name)) }
+        default: break
+        }
+    }
+
+    private func check(_ text: String, at place: JSONPointer) throws(SpecError) {
+        let parsed: TemplateText
+        do { parsed = try TemplateText(text) } catch { throw SpecError(place, error.reason) }
+        for segment in parsed.segments {
+            if case .quoted = segment {
+                throw SpecError(place, "An expression begins with the name of a value; {{= is not for specs.")
+            }
+            guard case .expression(let name, let pointer, let source) = segment else { continue }
+            guard let shape = names[name] else {
+                let known = names.keys.map(\.rawValue).sorted().joined(separator: ", ")
+                throw SpecError(
+                    place,
+                    "There is no \"\(name.rawValue)\" here for the expression {{\(source)}}; "
+                        + (known.isEmpty ? "no expression can stand here." : "known are \(known)."))
+            }
+            guard shape.admits(pointer) else {
+                throw SpecError(place, "The expression {{\(source)}} can never find anything; check its pointer.")
+            }
+        }
+    }
+}

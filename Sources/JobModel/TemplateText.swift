@@ -1,0 +1,170 @@
+/// A string taken apart into plain text and `{{name/json/pointer}}` expressions.
+package struct TemplateText: Sendable {
+    /// What an expression may begin with.
+    package enum Name: String, Sendable, CaseIterable {
+        /// The result that came into the link.
+        case input
+        /// The failure that came into the link.
+        case error
+        /// The element that this child of an `each` is for.
+        case item
+        /// That element's place, from 0.
+        case index
+        /// The job the link belongs to.
+        case job
+    }
+
+    package enum Segment: Sendable, Equatable {
+        case text(String)
+        /// Backslashes and braces that would be taken for a part of the expression behind them, written `{{=\}}`. Only
+        /// ``written(_:)`` makes it; in what a client writes it is an error.
+        case quoted(String)
+        case expression(Name, JSONPointer, source: String)
+    }
+
+    /// Why a string cannot be taken apart, as a sentence.
+    package struct Flaw: Error, Equatable {
+        package let reason: String
+    }
+
+    package let segments: [Segment]
+
+    /// Takes `text` apart. `\{{` stands for `{{`.
+    package init(_ text: String) throws(Flaw) {
+        guard text.utf8.contains(UInt8(ascii: "{")) else {
+            segments = [.text(text)]
+            return
+        }
+        var segments: [Segment] = []
+        var plain = ""
+        var rest = Substring(text)
+        while let opening = rest.firstRange(ofBraces: "{{") {
+            let before = rest[..<opening.lowerBound]
+            if before.utf8.last == UInt8(ascii: "\\") {
+                plain.unicodeScalars += before.unicodeScalars.dropLast()
+                plain += "{{"
+                rest = rest[opening.upperBound...]
+                continue
+            }
+            plain += before
+            guard let closing = rest[opening.upperBound...].firstRange(ofBraces: "}}") else {
+                throw Flaw(
+                    reason: "The expression that begins with \"{{\" is not closed; write \\{{ for braces that are none."
+                )
+            }
+            if !plain.isEmpty { segments.append(.text(plain)) }
+            plain = ""
+            segments.append(try Self.expression(String(rest[opening.upperBound..<closing.lowerBound])))
+            rest = rest[closing.upperBound...]
+        }
+        plain += rest
+        if !plain.isEmpty || segments.isEmpty { segments.append(.text(plain)) }
+        self.segments = segments
+    }
+
+    private static func expression(_ source: String) throws(Flaw) -> Segment {
+        if source.utf8.first == UInt8(ascii: "=") {
+            let quoted = source.dropFirst()
+            if !quoted.isEmpty, quoted.utf8.allSatisfy(mayNotPrecedeBraces) { return .quoted(String(quoted)) }
+        }
+        let slash = source.utf8.firstIndex(of: UInt8(ascii: "/")) ?? source.endIndex
+        guard let name = Name(rawValue: String(source[..<slash])) else {
+            let names = Name.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Flaw(
+                reason: "There is no \"\(source[..<slash])\" for the expression {{\(source)}}; known are \(names).")
+        }
+        guard let pointer = JSONPointer(text: String(source[slash...])) else {
+            throw Flaw(reason: "The expression {{\(source)}} has a pointer that RFC 6901 does not allow.")
+        }
+        return .expression(name, pointer, source: source)
+    }
+
+    /// Whether `text` has an expression, or what looks like the beginning of one.
+    package static func holdsExpression(_ text: String) -> Bool {
+        guard text.utf8.contains(UInt8(ascii: "{")) else { return false }
+        guard let parsed = try? TemplateText(text) else { return true }
+        return parsed.segments.contains { segment in
+            if case .expression = segment { true } else { false }
+        }
+    }
+
+    private static func mayNotPrecedeBraces(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "{")
+    }
+
+    /// The segments side by side, with expressions that are left as they were written.
+    package static func plain(_ segments: [Segment]) -> String {
+        var plain = ""
+        for segment in segments {
+            switch segment {
+            case .text(let text), .quoted(let text): plain += text
+            case .expression(_, _, let source): plain += "{{\(source)}}"
+            }
+        }
+        return plain
+    }
+
+    /// The text that is taken apart into these segments, but for texts that stand side by side, which become one.
+    package static func written(_ segments: [Segment]) -> String {
+        var written = ""
+        var plain = ""
+        for segment in segments {
+            switch segment {
+            case .text(let text), .quoted(let text): plain += text
+            case .expression(_, _, let source):
+                let quoted = plain.utf8.suffix(while: mayNotPrecedeBraces)
+                written += escaped(String(plain[..<quoted.startIndex]))
+                if !quoted.isEmpty { written += "{{=\(Substring(quoted))}}" }
+                written += "{{\(source)}}"
+                plain = ""
+            }
+        }
+        return written + escaped(plain)
+    }
+
+    /// `text` with every `{{` escaped, so that it passes through an expansion unchanged.
+    package static func escaped(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "{")) else { return text }
+        var escaped = ""
+        var rest = Substring(text)
+        while let opening = rest.firstRange(ofBraces: "{{") {
+            escaped += rest[..<opening.lowerBound]
+            escaped += "\\{{"
+            rest = rest[opening.upperBound...]
+        }
+        return escaped + rest
+    }
+
+    /// `json` with every string in it escaped.
+    package static func escaped(_ json: JSON) -> JSON {
+        switch json {
+        case .string(let text): .string(escaped(text))
+        case .array(let elements): .array(elements.map(escaped))
+        case .object(let object): .object(object.mapValues { escaped($0.value) })
+        default: json
+        }
+    }
+}
+
+extension BidirectionalCollection {
+    /// The longest end of which every element is so.
+    fileprivate func suffix(while isSo: (Element) -> Bool) -> SubSequence {
+        var start = endIndex
+        while start > startIndex, isSo(self[index(before: start)]) { start = index(before: start) }
+        return self[start...]
+    }
+}
+
+extension Substring {
+    /// The first place of a doubled brace, found byte by byte, as both braces are ASCII.
+    fileprivate func firstRange(ofBraces braces: StaticString) -> Range<Index>? {
+        let brace = braces.utf8Start.pointee
+        var index = startIndex
+        while index < endIndex {
+            let next = utf8.index(after: index)
+            if utf8[index] == brace, next < endIndex, utf8[next] == brace { return index..<utf8.index(after: next) }
+            index = next
+        }
+        return nil
+    }
+}

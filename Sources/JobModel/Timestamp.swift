@@ -1,0 +1,124 @@
+/// A point in time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
+package struct Timestamp: Sendable, Hashable, Comparable {
+    package let milliseconds: Int64
+
+    package init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
+
+    /// The time `seconds` later, rounded up to a millisecond, within the years 0 to 9999.
+    package func adding(seconds: Double) -> Timestamp {
+        let sum = Double(milliseconds) + (seconds * 1000).rounded(.up)
+        guard !sum.isNaN else { return self }
+        let (first, last) = (Double(Self.writable.lowerBound), Double(Self.writable.upperBound))
+        return Timestamp(milliseconds: Int64(min(max(sum, first), last)))
+    }
+
+    /// The seconds from `earlier` to this time.
+    package func seconds(since earlier: Timestamp) -> Double {
+        Double(milliseconds - earlier.milliseconds) / 1000
+    }
+
+    /// What RFC 3339 has four digits for: the years 0 to 9999.
+    private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+}
+
+extension Timestamp: CustomStringConvertible {
+    /// RFC 3339 in UTC with milliseconds: `2026-11-20T17:35:35.123Z`.
+    package var description: String {
+        let days = Int(milliseconds.flooredQuotient(by: 86_400_000))
+        let rest = Int(milliseconds) - days * 86_400_000
+        let (year, month, day) = Self.civil(fromDays: days)
+        return
+            "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(rest / 3_600_000, 2)):"
+            + "\(padded(rest / 60_000 % 60, 2)):\(padded(rest / 1000 % 60, 2)).\(padded(rest % 1000, 3))Z"
+    }
+
+    private func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
+    /// The time that RFC 3339 `text` writes, in whatever offset, or nil. A fraction finer than milliseconds is cut off.
+    package init?(rfc3339 text: String) {
+        let bytes = Array(text.utf8)
+        func digits(_ range: Range<Int>) -> Int? {
+            guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (48...57).contains($0) }) else {
+                return nil
+            }
+            return bytes[range].reduce(0) { $0 * 10 + Int($1 - 48) }
+        }
+        guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
+            [UInt8(ascii: "T"), UInt8(ascii: "t")].contains(bytes[10]), bytes[13] == UInt8(ascii: ":"),
+            bytes[16] == UInt8(ascii: ":"), let year = digits(0..<4), let month = digits(5..<7),
+            let day = digits(8..<10), let hour = digits(11..<13), let minute = digits(14..<16),
+            let second = digits(17..<19), (1...12).contains(month),
+            (1...Self.length(ofMonth: month, year: year)).contains(day), hour < 24, minute < 60, second < 61
+        else { return nil }
+        var place = 19
+        var fraction = 0
+        if bytes[place] == UInt8(ascii: ".") {
+            let start = place + 1
+            place = start
+            while place < bytes.count, (48...57).contains(bytes[place]) { place += 1 }
+            guard place > start else { return nil }
+            let kept = (Array(bytes[start..<place]) + [48, 48, 48]).prefix(3)
+            fraction = kept.reduce(0) { $0 * 10 + Int($1 - 48) }
+        }
+        guard place < bytes.count else { return nil }
+        var offset = 0
+        switch bytes[place] {
+        case UInt8(ascii: "Z"), UInt8(ascii: "z"):
+            guard place + 1 == bytes.count else { return nil }
+        case UInt8(ascii: "+"), UInt8(ascii: "-"):
+            guard place + 6 == bytes.count, bytes[place + 3] == UInt8(ascii: ":"),
+                let hours = digits(place + 1..<place + 3), let minutes = digits(place + 4..<place + 6),
+                hours < 24, minutes < 60
+            else { return nil }
+            offset = (hours * 60 + minutes) * (bytes[place] == UInt8(ascii: "-") ? -1 : 1)
+        default: return nil
+        }
+        let days = Self.days(fromCivil: year, month, day)
+        let minutes = (days * 24 + hour) * 60 + minute - offset
+        let milliseconds = Int64((minutes * 60 + second) * 1000 + fraction)
+        guard Self.writable.contains(milliseconds) else { return nil }
+        self.init(milliseconds: milliseconds)
+    }
+
+    private static func length(ofMonth month: Int, year: Int) -> Int {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// Days since 1970-01-01 in the proleptic Gregorian calendar, counted from March so that leap days come last.
+    private static func days(fromCivil year: Int, _ month: Int, _ day: Int) -> Int {
+        let shifted = month <= 2 ? year - 1 : year
+        let era = Int64(shifted).flooredQuotient(by: 400)
+        let yearOfEra = shifted - Int(era) * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return Int(era) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(fromDays days: Int) -> (Int, Int, Int) {
+        let shifted = days + 719_468
+        let era = Int(Int64(shifted).flooredQuotient(by: 146_097))
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
+        return (year, month < 10 ? month + 3 : month - 9, dayOfYear - (153 * month + 2) / 5 + 1)
+    }
+}
+
+extension Int64 {
+    fileprivate func flooredQuotient(by divisor: Int64) -> Int64 {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+}

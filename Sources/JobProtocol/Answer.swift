@@ -1,0 +1,37 @@
+package import JobModel
+
+/// The answer to one call, as JSON text.
+package enum Answer {
+    /// `result` is JSON text.
+    package static func success(id: JSON, result: [UInt8]) -> [UInt8] {
+        var writer = JSONWriter(reservingCapacity: result.count + 48)
+        begin(&writer, id)
+        writer.raw(",\"result\":")
+        writer.raw(result)
+        writer.raw("}")
+        return writer.bytes
+    }
+
+    package static func success(id: JSON, result: JSON) -> [UInt8] {
+        var writer = JSONWriter()
+        begin(&writer, id)
+        writer.raw(",\"result\":")
+        writer.write(result)
+        writer.raw("}")
+        return writer.bytes
+    }
+
+    package static func failure(id: JSON, error: ProtocolError) -> [UInt8] {
+        var writer = JSONWriter()
+        begin(&writer, id)
+        writer.raw(",\"error\":")
+        writer.write(error.json)
+        writer.raw("}")
+        return writer.bytes
+    }
+
+    private static func begin(_ writer: inout JSONWriter, _ id: JSON) {
+        writer.raw("{\"jsonrpc\":\"2.0\",\"id\":")
+        writer.write(id)
+    }
+}

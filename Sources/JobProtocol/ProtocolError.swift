@@ -1,0 +1,78 @@
+package import JobModel
+
+/// The `error` of an answer: a code, a sentence, and what a program can act on.
+package struct ProtocolError: Error, Sendable, Equatable {
+    /// The codes of JSON-RPC 2.0 and of deferd.
+    package enum Code: Int, Sendable, CaseIterable {
+        case parse = -32700
+        case invalidRequest = -32600
+        case methodNotFound = -32601
+        case invalidParams = -32602
+        case `internal` = -32603
+        case notFound = -32001
+        case forbidden = -32002
+        case busy = -32003
+        case wrongState = -32004
+        case shuttingDown = -32005
+        case keyConflict = -32006
+        case timeout = -32007
+        case storage = -32008
+
+        /// The word in `data.kind`; JSON-RPC's own codes have none.
+        package var kind: String? {
+            switch self {
+            case .parse, .invalidRequest, .methodNotFound, .invalidParams, .internal: nil
+            case .notFound: "not-found"
+            case .forbidden: "forbidden"
+            case .busy: "busy"
+            case .wrongState: "wrong-state"
+            case .shuttingDown: "shutting-down"
+            case .keyConflict: "key-conflict"
+            case .timeout: "timeout"
+            case .storage: "storage"
+            }
+        }
+    }
+
+    package let code: Int
+    package let message: String
+    package let data: JSONObject
+
+    package init(code: Int, message: String, data: JSONObject) {
+        self.code = code
+        self.message = message
+        self.data = data
+    }
+
+    /// An error with its kind and `details` as data.
+    package init(_ code: Code, _ message: String, _ details: [JSONObject.Member] = []) {
+        var data = JSONObject()
+        data.append("kind", ifPresent: code.kind.map(JSON.string))
+        for detail in details { data.append(detail.name, detail.value) }
+        self.init(code: code.rawValue, message: message, data: data)
+    }
+
+    /// What is wrong with one member of the params.
+    package init(_ fault: SpecError) {
+        self.init(
+            .invalidParams, "Invalid params: \(fault.reason)",
+            [
+                JSONObject.Member(name: "pointer", value: .string(fault.place.description)),
+                JSONObject.Member(name: "reason", value: .string(fault.reason)),
+            ])
+    }
+
+    package var json: JSON {
+        var object = JSONObject()
+        object.append("code", JSON(code))
+        object.append("message", .string(message))
+        if !data.members.isEmpty { object.append("data", .object(data)) }
+        return .object(object)
+    }
+
+    /// The error that `json` writes down, or nil where it is none.
+    package init?(json: JSON) {
+        guard let code = json["code"]?.int, let message = json["message"]?.string else { return nil }
+        self.init(code: code, message: message, data: json["data"]?.object ?? JSONObject())
+    }
+}

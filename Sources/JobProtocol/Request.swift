@@ -1,0 +1,102 @@
+package import JobModel
+
+/// A call: a method, its params by name, and the id that its answer carries.
+package struct Request: Sendable, Equatable {
+    /// A string, a number or null, as it was written; nil for a notification, which is never answered.
+    package let id: JSON?
+    package let method: String
+    package let params: JSONObject
+
+    package init(id: JSON?, method: String, params: JSONObject) {
+        self.id = id
+        self.method = method
+        self.params = params
+    }
+
+    /// The request as one line, its end included.
+    package var line: [UInt8] {
+        var object = JSONObject()
+        object.append("jsonrpc", "2.0")
+        object.append("id", ifPresent: id)
+        object.append("method", .string(method))
+        object.append("params", .object(params))
+        return JSON.object(object).utf8 + [UInt8(ascii: "\n")]
+    }
+}
+
+/// What one line from a client holds.
+package enum IncomingLine: Sendable, Equatable {
+    /// One call, or why it is none.
+    case single(IncomingCall)
+    /// Calls whose answers go out together in one array.
+    case batch([IncomingCall])
+
+    /// Reads a line. What cannot be read becomes a rejected call.
+    package init(_ line: [UInt8]) {
+        let json: JSON
+        do {
+            json = try JSON(parsing: line)
+        } catch {
+            self = .single(.rejected(id: .null, ProtocolError(.parse, "Parse error: \(error).")))
+            return
+        }
+        guard case .array(let elements) = json else {
+            self = .single(IncomingCall(json))
+            return
+        }
+        if elements.isEmpty {
+            self = .single(.rejected(id: .null, ProtocolError(.invalidRequest, "Invalid request: the batch is empty.")))
+        } else {
+            self = .batch(elements.map(IncomingCall.init))
+        }
+    }
+}
+
+/// A call, or why a value is none.
+package enum IncomingCall: Sendable, Equatable {
+    case request(Request)
+    /// It is answered with the error, unless `id` is nil.
+    case rejected(id: JSON?, ProtocolError)
+
+    init(_ json: JSON) {
+        guard let object = json.object else {
+            self = .rejected(
+                id: .null, ProtocolError(.invalidRequest, "Invalid request: a call is an object, not \(json.typeName).")
+            )
+            return
+        }
+        let id = object["id"]
+        switch id {
+        case nil, .null, .string, .number: break
+        default:
+            self = .invalid(id: .null, "\"id\" must be a string, a number or null.")
+            return
+        }
+        guard object["jsonrpc"] == "2.0" else {
+            self = .invalid(id: id, "\"jsonrpc\" must be \"2.0\".")
+            return
+        }
+        guard case .string(let method) = object["method"] else {
+            self = .invalid(id: id, "\"method\" must be a string.")
+            return
+        }
+        if let name = object.names.first(where: { !["jsonrpc", "id", "method", "params"].contains($0) }) {
+            self = .invalid(id: id, "a call has no member \"\(name)\".")
+            return
+        }
+        switch object["params"] {
+        case nil: self = .request(Request(id: id, method: method, params: JSONObject()))
+        case .object(let params): self = .request(Request(id: id, method: method, params: params))
+        case .array:
+            self = .rejected(
+                id: id,
+                ProtocolError(SpecError(JSONPointer(), "Params are given by name, in an object, not in an array.")))
+        default: self = .invalid(id: id, "\"params\" must be an object.")
+        }
+    }
+
+    /// What cannot even be told to be a notification is answered with the id null.
+    private static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
+        .rejected(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
+    }
+}

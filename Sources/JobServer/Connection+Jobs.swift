@@ -1,0 +1,123 @@
+import JobEngine
+import JobModel
+import JobProtocol
+import JobStore
+
+/// `job.submit`, `job.explain`, and what changes one job.
+extension Connection {
+    /// Submits jobs with one fsync; each is answered by itself.
+    func submitJobs(_ calls: [Call]) async {
+        var accepted: [(call: Call, watch: ConnectionWatch?)] = []
+        var requests: [JobEngine.SubmitRequest] = []
+        for call in calls {
+            do {
+                let (spec, watches) = try readSpec(call)
+                let watch = watches ? try makeWatch() : nil
+                requests.append(JobEngine.SubmitRequest(spec: spec, caller: caller, watcher: watch))
+                accepted.append((call, watch))
+            } catch {
+                call.fail(error)
+            }
+        }
+        guard !requests.isEmpty else { return }
+        for ((call, watch), answer) in zip(accepted, await engine.submit(requests)) {
+            switch answer {
+            case .success(let answer): self.answer(call, answer, watch)
+            case .failure(let error):
+                if let watch { setEngineWatch(watch.name, nil) }
+                call.fail(ProtocolError(error))
+            }
+        }
+    }
+
+    private func answer(_ call: Call, _ answer: JobEngine.SubmitAnswer, _ watch: ConnectionWatch?) {
+        var result = JSONObject()
+        result.append("job", JSON(Int(answer.job)))
+        result.append("state", .string(answer.state.rawValue))
+        result.append("created", .bool(answer.created))
+        guard let watch else { return call.succeed(.object(result)) }
+        result.append("watch", .string(watch.name))
+        setEngineWatch(watch.name, answer.watch)
+        let unfinished = answer.state.isTerminal ? [] : [answer.job]
+        call.succeed(.object(result)) { watch.open(unfinished: unfinished) }
+    }
+
+    private func readSpec(_ call: Call) throws(ProtocolError) -> (JobSpec, watches: Bool) {
+        let watches = try call.read { (params) throws(SpecError) in try params.flag("watch") ?? false }
+        var written = call.request.params
+        written["watch"] = nil
+        do { return (try engine.admission.spec(.object(written), from: caller), watches) } catch {
+            throw ProtocolError(error)
+        }
+    }
+
+    func jobExplain(_ call: Call) async throws(ProtocolError) {
+        let spec: JobSpec
+        do { spec = try engine.admission.spec(.object(call.request.params), from: caller) } catch {
+            throw ProtocolError(error)
+        }
+        let explained = try await Call.asking { () throws(EngineError) in try await engine.explain(spec) }
+        call.succeed(explained)
+    }
+
+    func jobGet(_ call: Call) async throws(ProtocolError) {
+        let id = try readJob(call)
+        call.succeed(try await Call.asking { () throws(EngineError) in try await engine.job(id, for: caller) })
+    }
+
+    func jobCancel(_ call: Call) async throws(ProtocolError) {
+        let id = try readJob(call)
+        call.succeed(try await Call.asking { () throws(EngineError) in try await engine.cancel(id, for: caller) })
+    }
+
+    func jobRetry(_ call: Call) async throws(ProtocolError) {
+        let (id, point) = try call.read { (params) throws(SpecError) in
+            try params.allow(["job", "from"])
+            return (try params.job(), try params.choice("from", of: Job.RetryPoint.self) ?? .failed)
+        }
+        call.succeed(
+            try await Call.asking { () throws(EngineError) in try await engine.retry(id, from: point, for: caller) })
+    }
+
+    func jobRemove(_ call: Call) async throws(ProtocolError) {
+        let id = try readJob(call)
+        try await Call.asking { () throws(EngineError) in try await engine.remove(id, for: caller) }
+        call.succeed([:])
+    }
+
+    private func readJob(_ call: Call) throws(ProtocolError) -> JobID {
+        try call.read { (params) throws(SpecError) in
+            try params.allow(["job"])
+            return try params.job()
+        }
+    }
+
+    func jobList(_ call: Call) async throws(ProtocolError) {
+        let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
+        let (jobs, next) = try await Call.asking { () throws(EngineError) in try await engine.list(filter, for: caller)
+        }
+        call.succeed(["jobs": .array(jobs), "next": next.map { JSON(Int($0)) } ?? .null])
+    }
+}
+
+extension JobFilter {
+    init(_ params: MemberReader) throws(SpecError) {
+        self.init()
+        try params.allow(["state", "queue", "tag", "source", "parent", "after", "limit", "order"])
+        for (index, name) in (try params.strings("state", atMost: 6) ?? []).enumerated() {
+            guard let state = JobState(rawValue: name) else {
+                let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
+                throw SpecError(
+                    params.place(of: "state").appending(index), "There is no state \"\(name)\"; known are \(known).")
+            }
+            states.insert(state)
+        }
+        queue = try params.string("queue")
+        tag = try params.string("tag")
+        source = try params.choice("source")
+        parent = try params.integer("parent", in: 1...Int.max).map(JobID.init)
+        after = try params.integer("after", in: 0...Int.max).map(JobID.init)
+        limit = try params.integer("limit", in: 1...1000) ?? 100
+        order = try params.choice("order") ?? .newest
+    }
+}

@@ -1,0 +1,258 @@
+import JobEngine
+import JobModel
+import JobProtocol
+import Logging
+import NIOCore
+import Synchronization
+
+/// One client: reads its calls in order, has them carried out, and sends what the outbox holds.
+final class Connection: Sendable {
+    let caller: Caller
+    let engine: JobEngine
+    let outbox: Outbox
+    let server: ServerState
+    let logger: Logger
+    private let state = Mutex(State())
+    private let limits: JobLimits
+
+    private struct State {
+        var waits: [Int: (call: Call, engine: Int?)] = [:]
+        var watches: [String: (watch: ConnectionWatch, engine: Int?)] = [:]
+        var lastWait = 0
+        var lastWatch = 0
+        /// Lines whose answers are not complete.
+        var open = 0
+        var isShuttingDown = false
+        /// The client is gone, so nobody is left to answer.
+        var isGone = false
+        /// Waits until nothing is outstanding.
+        var drained: CheckedContinuation<Void, Never>?
+    }
+
+    init(
+        caller: Caller, engine: JobEngine, server: ServerState, logger: Logger,
+        overflowed: @escaping @Sendable () -> Void
+    ) {
+        self.caller = caller
+        self.engine = engine
+        self.server = server
+        self.logger = logger
+        limits = engine.settings.limits
+        outbox = Outbox(limit: limits.outbound, overflowed: overflowed)
+    }
+
+    // MARK: - Reading
+
+    /// Carries out the calls of one read. They are answered in order, but for those that wait.
+    func handle(_ frames: [LineFramer.Frame]) async {
+        var submits: [Call] = []
+        for frame in frames {
+            switch frame {
+            case .tooLong:
+                await submit(&submits)
+                replies(calls: 1).fail(
+                    .null,
+                    ProtocolError(
+                        .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
+                        [JSONObject.Member(name: "kind", value: "line-too-long")]))
+            case .line(let line):
+                switch IncomingLine(line) {
+                case .single(let call): await take(call, replies(calls: 1), &submits)
+                case .batch(let calls):
+                    let replies = replies(calls: calls.count, isBatch: true)
+                    for call in calls { await take(call, replies, &submits) }
+                }
+            }
+        }
+        await submit(&submits)
+    }
+
+    private func replies(calls: Int, isBatch: Bool = false) -> Replies {
+        state.withLock { $0.open += 1 }
+        return Replies(calls: calls, isBatch: isBatch, outbox: outbox) { [weak self] in
+            self?.state.withLock { $0.open -= 1 }
+            self?.checkDrained()
+        }
+    }
+
+    private func take(_ call: IncomingCall, _ replies: Replies, _ submits: inout [Call]) async {
+        switch call {
+        case .rejected(let id, let error):
+            await submit(&submits)
+            replies.fail(id, error)
+        case .request(let request):
+            let call = Call(request: request, replies: replies)
+            if let refusal = refusalAboveLimit() {
+                await submit(&submits)
+                return call.fail(refusal)
+            }
+            guard let method = MethodName(rawValue: request.method) else {
+                await submit(&submits)
+                let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
+                return call.fail(
+                    ProtocolError(.methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
+            }
+            if method == .jobSubmit { return submits.append(call) }
+            await submit(&submits)
+            do {
+                try await carryOut(method, call)
+            } catch {
+                call.fail(error)
+            }
+        }
+    }
+
+    /// Submits what has gathered, all with one fsync.
+    private func submit(_ submits: inout [Call]) async {
+        guard !submits.isEmpty else { return }
+        let calls = submits
+        submits = []
+        await submitJobs(calls)
+    }
+
+    private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {
+        switch method {
+        case .serverInfo: try serverInfo(call)
+        case .serverStats: try await serverStats(call)
+        case .jobSubmit: break
+        case .jobGet: try await jobGet(call)
+        case .jobList: try await jobList(call)
+        case .jobWait: try await jobWait(call)
+        case .jobWatch: try await jobWatch(call)
+        case .jobUnwatch: try await jobUnwatch(call)
+        case .jobCancel: try await jobCancel(call)
+        case .jobRetry: try await jobRetry(call)
+        case .jobRemove: try await jobRemove(call)
+        case .jobResult: try await jobResult(call)
+        case .jobExplain: try await jobExplain(call)
+        case .queueList: try await queueList(call)
+        case .queueSet: try await queueSet(call)
+        }
+    }
+
+    // MARK: - Waits
+
+    /// Notes a wait that begins; gives its number, or the reason why there cannot be one more.
+    func beginWait(_ call: Call) throws(ProtocolError) -> Int {
+        if let refusal = refusalAboveLimit() { throw refusal }
+        return state.withLock { state in
+            state.lastWait += 1
+            state.waits[state.lastWait] = (call, nil)
+            return state.lastWait
+        }
+    }
+
+    /// Why one more call is not taken, where so many have no answer yet. All but waits are answered before the next.
+    private func refusalAboveLimit() -> ProtocolError? {
+        guard state.withLock({ $0.waits.count >= limits.inFlight }) else { return nil }
+        return ProtocolError(
+            .busy, "This connection has \(limits.inFlight) calls without an answer; wait for some of them.",
+            [JSONObject.Member(name: "retryAfter", value: 1)])
+    }
+
+    /// The engine's number of a wait, to give it up by.
+    func setEngineWait(_ number: Int, _ engineWait: Int?) async {
+        let isOpen = state.withLock { state in
+            guard state.waits[number] != nil else { return false }
+            state.waits[number]?.engine = engineWait
+            return true
+        }
+        if !isOpen, let engineWait { await engine.giveUp(wait: engineWait) }
+    }
+
+    /// Takes a wait out; nil where it was answered already.
+    func endWait(_ number: Int) -> Call? {
+        state.withLock { $0.waits.removeValue(forKey: number)?.call }
+    }
+
+    // MARK: - Watches
+
+    /// A new watch, which keeps its events back until it is opened.
+    func makeWatch() throws(ProtocolError) -> ConnectionWatch {
+        let name = state.withLock { state -> String? in
+            guard state.watches.count < limits.inFlight else { return nil }
+            state.lastWatch += 1
+            return "w\(state.lastWatch)"
+        }
+        guard let name else {
+            throw ProtocolError(
+                .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
+                [JSONObject.Member(name: "retryAfter", value: 1)])
+        }
+        let watch = ConnectionWatch(name: name, outbox: outbox) { [weak self] in self?.checkDrained() }
+        state.withLock { $0.watches[name] = (watch, nil) }
+        return watch
+    }
+
+    func setEngineWatch(_ name: String, _ number: Int?) {
+        state.withLock { state in
+            if let number { state.watches[name]?.engine = number } else { state.watches[name] = nil }
+        }
+    }
+
+    /// Takes a watch out; nil where there is none of that name.
+    func removeWatch(_ name: String) -> Int?? {
+        state.withLock { $0.watches.removeValue(forKey: name).map(\.engine) }
+    }
+
+    var watchCount: Int { state.withLock(\.watches.count) }
+
+    // MARK: - Ending
+
+    /// Returns once every call is answered and every watched job is over.
+    func drained() async {
+        await withCheckedContinuation { continuation in
+            state.withLock { $0.drained = continuation }
+            checkDrained()
+        }
+    }
+
+    private func checkDrained() {
+        let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard state.open == 0 || state.isGone,
+                state.isShuttingDown || state.watches.values.allSatisfy({ $0.watch.isSettled })
+            else { return nil }
+            defer { state.drained = nil }
+            return state.drained
+        }
+        continuation?.resume()
+    }
+
+    /// Answers the open waits, as nothing more will come.
+    func shutDown() {
+        let waits = state.withLock { state in
+            state.isShuttingDown = true
+            defer { state.waits = [:] }
+            return state.waits.values.map(\.call)
+        }
+        for call in waits {
+            call.fail(ProtocolError(.shuttingDown, "The daemon is shutting down; ask again when it is back."))
+        }
+        checkDrained()
+    }
+
+    /// The connection is closed: nothing can be sent any more, so nothing is waited for.
+    func clientLeft() {
+        outbox.close()
+        state.withLock { state in
+            state.isShuttingDown = true
+            state.isGone = true
+        }
+        checkDrained()
+    }
+
+    /// Gives up what the client no longer waits for.
+    func abandon() async {
+        let (waits, watches) = state.withLock { state in
+            defer {
+                state.waits = [:]
+                state.watches = [:]
+            }
+            return (state.waits.values.compactMap(\.engine), state.watches.values.compactMap(\.engine))
+        }
+        outbox.close()
+        for wait in waits { await engine.giveUp(wait: wait) }
+        for watch in watches { await engine.unwatch(watch) }
+        shutDown()
+    }
+}

@@ -1,0 +1,134 @@
+import Glibc
+package import JobEngine
+import JobModel
+import JobProtocol
+package import Logging
+import NIOCore
+package import NIOPosix
+import ServiceLifecycle
+
+/// Serves the protocol on a listening socket, until it is shut down gracefully.
+package struct JobServer: Service {
+    private let engine: JobEngine
+    private let listener: Listener
+    private let group: MultiThreadedEventLoopGroup
+    private let adminGroup: UInt32?
+    private let logger: Logger
+    private let state: ServerState
+
+    package init(
+        engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
+        adminGroup: UInt32?, logger: Logger
+    ) {
+        self.engine = engine
+        self.listener = listener
+        self.group = group
+        self.adminGroup = adminGroup
+        self.logger = logger
+        state = ServerState(identity: identity, limits: engine.settings.limits)
+    }
+
+    /// Connections that are open now.
+    package var connectionCount: Int { state.connectionCount }
+
+    /// Accepts and serves connections; returns when it was shut down and the last connection has been answered.
+    package func run() async throws {
+        let (descriptors, stop) = listener.connections()
+        await withGracefulShutdownHandler {
+            await withDiscardingTaskGroup { tasks in
+                for await descriptor in descriptors {
+                    tasks.addTask { await serve(descriptor) }
+                }
+            }
+        } onGracefulShutdown: {
+            stop()
+        }
+    }
+
+    private func serve(_ descriptor: Int32) async {
+        guard let peer = Peer(socket: descriptor) else {
+            close(descriptor)
+            return
+        }
+        if let refusal = state.enter(peer.uid) {
+            let line = Answer.failure(id: .null, error: refusal) + [UInt8(ascii: "\n")]
+            // The socket is new and its buffer empty, so the line fits.
+            _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            close(descriptor)
+            logger.warning(
+                "A connection was refused.", metadata: ["uid": "\(peer.uid)", "reason": "\(refusal.message)"])
+            return
+        }
+        defer { state.leave(peer.uid) }
+        do {
+            let channel = try await adopt(descriptor)
+            try await converse(channel, peer.caller(adminGroup: adminGroup))
+        } catch {
+            logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
+        }
+    }
+
+    private typealias Channel = NIOAsyncChannel<[LineFramer.Frame], ByteBuffer>
+
+    private func adopt(_ descriptor: Int32) async throws -> Channel {
+        let limit = engine.settings.limits.line
+        return try await ClientBootstrap(group: group)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .withConnectedSocket(descriptor) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(FrameHandler(limit: limit))
+                    return try Channel(
+                        wrappingChannelSynchronously: channel,
+                        configuration: .init(
+                            backPressureStrategy: .init(lowWatermark: 1, highWatermark: 4),
+                            isOutboundHalfClosureEnabled: true
+                        ))
+                }
+            }
+    }
+
+    private func converse(_ channel: Channel, _ caller: Caller) async throws {
+        let raw = channel.channel
+        let connection = Connection(caller: caller, engine: engine, server: state, logger: logger) {
+            logger.warning(
+                "A client does not read; its connection is closed.", metadata: ["uid": "\(caller.uid)"])
+            raw.close(promise: nil)
+        }
+        // A client that is gone for good waits for nothing.
+        raw.closeFuture.whenComplete { _ in connection.clientLeft() }
+        try await channel.executeThenClose { inbound, outbound in
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask {
+                    while let bytes = await connection.outbox.next() {
+                        try await outbound.write(ByteBuffer(bytes: bytes))
+                    }
+                    outbound.finish()
+                }
+                await withGracefulShutdownHandler {
+                    await read(inbound, connection)
+                } onGracefulShutdown: {
+                    connection.shutDown()
+                    // Ends the reading; what was read already is still answered.
+                    raw.close(mode: .input, promise: nil)
+                }
+                connection.outbox.finish()
+                do { try await tasks.waitForAll() } catch {
+                    await connection.abandon()
+                    throw error
+                }
+                await connection.abandon()
+            }
+        }
+    }
+
+    private func read(_ inbound: NIOAsyncChannelInboundStream<[LineFramer.Frame]>, _ connection: Connection) async {
+        do {
+            for try await frames in inbound { await connection.handle(frames) }
+            // The client only shut its writing side: it still gets what it asked for.
+            await connection.drained()
+        } catch {
+            // The connection broke: nobody is left to answer.
+            await connection.abandon()
+        }
+    }
+}

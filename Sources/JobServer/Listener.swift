@@ -1,0 +1,133 @@
+import CLinux
+import Dispatch
+import Glibc
+
+/// A listening Unix socket, its own or one that was handed over.
+package struct Listener: Sendable {
+    /// The socket; ``connections()`` closes it.
+    let descriptor: Int32
+    /// The path to remove at the end; nil for a socket that was handed over.
+    package let path: String?
+
+    /// Takes over a socket that listens already.
+    package init(adopting descriptor: Int32) {
+        self.descriptor = descriptor
+        path = nil
+        // Accepting must not block, whoever made it.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+
+    /// Listens at `path`. A socket file that nobody listens at any more is replaced; anything else is left alone.
+    package init(path: String, mode: UInt32, group: String?) throws(ListenerError) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+        guard path.utf8.count <= room, !path.isEmpty else {
+            throw ListenerError(
+                code: .path,
+                message: "The socket path \(path) must be 1 to \(room) bytes long; choose another with --socket.")
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
+        try Self.clear(path, address)
+        let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { throw Self.failure("make a socket for", path) }
+        // Nobody may connect before the mode is set.
+        let mask = umask(0o777)
+        let bound = Self.with(address) { bind(descriptor, $0, $1) }
+        umask(mask)
+        guard bound == 0 else {
+            let error = Self.failure("bind", path)
+            close(descriptor)
+            throw error
+        }
+        guard groupID.map({ chown(path, uid_t.max, $0) }) ?? 0 == 0, chmod(path, mode) == 0,
+            listen(descriptor, 1024) == 0
+        else {
+            let error = Self.failure("listen at", path)
+            close(descriptor)
+            unlink(path)
+            throw error
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    private static func with<Value>(
+        _ address: sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
+    ) -> Value {
+        withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    /// The numeric id of a group.
+    package static func group(_ name: String) throws(ListenerError) -> UInt32 {
+        var entry = group_record()
+        var buffer = [CChar](repeating: 0, count: 65_536)
+        var found: UnsafeMutablePointer<group_record>?
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+            throw ListenerError(code: .system, message: "There is no group \"\(name)\"; create it or name another.")
+        }
+        return entry.gr_gid
+    }
+
+    private static func clear(_ path: String, _ address: sockaddr_un) throws(ListenerError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw ListenerError(
+                code: .path,
+                message: "\(path) is there and is no socket; remove it or choose another path with --socket.")
+        }
+        let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(probe) }
+        if with(address, { connect(probe, $0, $1) }) == 0 || errno != ECONNREFUSED {
+            throw ListenerError(
+                code: .inUse,
+                message: "Another daemon listens at \(path); stop it or choose another path with --socket.")
+        }
+        unlink(path)
+    }
+
+    private static func failure(_ action: String, _ path: String) -> ListenerError {
+        let reason = String(cString: strerror(errno))
+        return ListenerError(
+            code: .system, message: "Cannot \(action) \(path): \(reason); check the folder or choose another path.")
+    }
+
+    /// The connections as they come, until `stop` of the result is called. Descriptors are owned by the receiver.
+    func connections() -> (stream: AsyncStream<Int32>, stop: @Sendable () -> Void) {
+        let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(1024))
+        let queue = DispatchQueue(label: "deferd.accept")
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        let (descriptor, path) = (descriptor, path)
+        source.setEventHandler {
+            // A bounded number at once, so that one who connects without end does not starve the rest.
+            for _ in 0..<64 {
+                let connection = deferd_accept(descriptor)
+                if connection < 0 {
+                    // Out of descriptors: the kernel keeps the connection; a short rest instead of a busy loop.
+                    if errno == EMFILE || errno == ENFILE { usleep(50_000) }
+                    return
+                }
+                if case .dropped = continuation.yield(connection) { close(connection) }
+            }
+        }
+        source.setCancelHandler {
+            close(descriptor)
+            if let path { unlink(path) }
+            continuation.finish()
+        }
+        source.activate()
+        // The one thing that is done with it from elsewhere is cancelling it, which is safe from any thread.
+        nonisolated(unsafe) let active = source
+        return (stream, { active.cancel() })
+    }
+}
+
+/// `struct group`, whose name is a property's here.
+private typealias group_record = Glibc.group

@@ -1,0 +1,48 @@
+import JobModel
+import JobProtocol
+import Synchronization
+
+/// What all connections share: who is connected, and how many may be.
+final class ServerState: Sendable {
+    private struct State {
+        var connections = 0
+        var byUser: [UInt32: Int] = [:]
+    }
+
+    let identity: ServerIdentity
+    private let limits: JobLimits
+    private let state = Mutex(State())
+
+    init(identity: ServerIdentity, limits: JobLimits) {
+        self.identity = identity
+        self.limits = limits
+    }
+
+    var connectionCount: Int { state.withLock(\.connections) }
+
+    /// Lets a connection in; an error says why not.
+    func enter(_ uid: UInt32) -> ProtocolError? {
+        state.withLock { state in
+            let own = state.byUser[uid, default: 0]
+            guard state.connections < limits.connections, own < limits.connectionsPerUser else {
+                let reason =
+                    state.connections < limits.connections
+                    ? "You have \(own) connections" : "There are \(state.connections) connections"
+                return ProtocolError(
+                    .busy, "\(reason), and more are not allowed; close one or try again later.",
+                    [JSONObject.Member(name: "retryAfter", value: 1)])
+            }
+            state.connections += 1
+            state.byUser[uid] = own + 1
+            return nil
+        }
+    }
+
+    func leave(_ uid: UInt32) {
+        state.withLock { state in
+            state.connections -= 1
+            let own = state.byUser[uid, default: 1] - 1
+            state.byUser[uid] = own > 0 ? own : nil
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import GRDB
+import Glibc
+
+/// A look at a database before it is used, which changes no byte of it or its log.
+///
+/// A damaged database must still be what it was when its owner looks for what can be saved, and must be refused again
+/// at the next start. Looked at is what a start can afford: the header, the length, the log and the definitions of the
+/// tables always, each page up to ``largestChecked``. In a larger one a wrong page shows when a query comes to it, and the
+/// first to come are those that count and recover jobs at every start.
+struct DatabaseInspection {
+    /// The length up to which every page is checked, in bytes. That takes a tenth of a second where the pages are in
+    /// memory already, and ten times that where a slow disk has to bring them.
+    static let largestChecked = 64 << 20
+
+    private let path: String
+    private let largestChecked: Int
+
+    /// Checks the database at `path`; false where there is none.
+    static func finds(_ path: String, checkingUpTo largest: Int = Self.largestChecked) throws(StoreError) -> Bool {
+        try DatabaseInspection(path: path, largestChecked: largest).run()
+    }
+
+    private func run() throws(StoreError) -> Bool {
+        guard let file = try OpenFile(path) else {
+            // SQLite removes a log before its database would ever go; alone it holds jobs that can still be saved.
+            guard try OpenFile(path + "-wal") == nil else { throw damaged("it is missing, but its log is there") }
+            return false
+        }
+        guard let header = DatabaseHeader(try file.read(DatabaseHeader.length, at: 0, of: path)) else {
+            throw damaged(file.length == 0 ? "it is empty" : "it does not begin as a database does")
+        }
+        guard header.applicationID == Schema.applicationID else { throw damaged("it was not made by deferd") }
+        let log = try log(pageSize: header.pageSize)
+        let pageCount = log.pageCount ?? header.pageCount ?? 1
+        let firstMissing = file.length / header.pageSize + 1
+        guard firstMissing > pageCount || (firstMissing...pageCount).allSatisfy(log.pages.contains) else {
+            throw damaged("it ends after \(file.length) bytes of \(pageCount * header.pageSize)")
+        }
+        try leavingNothingBehind { () throws(StoreError) in
+            try readTables(everyPage: max(file.length, pageCount * header.pageSize) <= largestChecked)
+        }
+        return true
+    }
+
+    private func log(pageSize: Int) throws(StoreError) -> WriteAheadLog {
+        do {
+            return try WriteAheadLog(path + "-wal", pageSize: pageSize)
+        } catch let damage as WriteAheadLog.Damage {
+            throw damaged(damage.reason)
+        } catch {
+            throw StoreError(.read, error, database: path)
+        }
+    }
+
+    private func readTables(everyPage: Bool) throws(StoreError) {
+        do {
+            // A connection that only reads neither writes the log into the database nor removes it when it is closed.
+            var configuration = Configuration()
+            configuration.readonly = true
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            try queue.read { connection in
+                let version = try Schema.version(of: connection)
+                guard version <= Schema.version else { throw newer(version) }
+                guard version > 0 else { throw damaged("it has no version") }
+                if everyPage, let flaw = try String.fetchOne(connection, sql: "PRAGMA quick_check(1)"), flaw != "ok" {
+                    throw damaged(flaw.split(separator: "\n").last.map(String.init) ?? flaw)
+                }
+                if let missing = try Schema.missing(from: connection, version: version) {
+                    throw damaged("\(missing) is missing")
+                }
+            }
+        } catch {
+            throw StoreError(.read, error, database: path)
+        }
+    }
+
+    /// Runs `body` and removes the files that a reading connection makes where it finds none.
+    private func leavingNothingBehind(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        let made = ["-wal", "-shm"].map { path + $0 }.filter { access($0, F_OK) != 0 }
+        defer { for file in made { unlink(file) } }
+        try body()
+    }
+
+    /// Removes the log and its index where the log is empty and nobody has the database open.
+    static func removeEmptyLog(of path: String) {
+        guard let log = try? OpenFile(path + "-wal"), log.length == 0 else { return }
+        unlink(path + "-wal")
+        unlink(path + "-shm")
+    }
+
+    private func damaged(_ reason: String) -> StoreError { .damaged(path, reason) }
+
+    private func newer(_ version: Int) -> StoreError {
+        StoreError(
+            .newer,
+            "The database \(path) has version \(version), but this deferd knows versions up to \(Schema.version); "
+                + "start the newer deferd again, or restore a backup that this one made.")
+    }
+}

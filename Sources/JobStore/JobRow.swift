@@ -1,0 +1,148 @@
+import GRDB
+import JobModel
+
+/// How a job stands in a row of the table `jobs`.
+enum JobRow {
+    /// A larger spec stands in a table of its own, so that it is not written again with every change of its job.
+    static let largestInlineSpec = 1024
+
+    /// Nesting that a stored value may have: a result nests as deep as a request line, and templates put it deeper.
+    static let maximumDepth = 1024
+
+    /// The columns as ``job(_:)`` reads them, in the order of `Column`.
+    private static let columns = """
+        id, owner, state, link, attempt, children, created_at, not_before, deadline_at, started_at, finished_at, \
+        link_started_at, stop, host, parent, parent_link, parent_index, parent_depth, carried, last_failure, \
+        checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id))
+        """
+
+    static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
+
+    private enum Column: Int32 {
+        case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
+        case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
+        case checkpoint, outcomes, spec
+    }
+
+    /// Stores a new job; its parameters are those of ``update``, and behind them those that never change.
+    static let insert = """
+        INSERT INTO jobs (id, state, link, attempt, children, not_before, deadline_at, started_at, finished_at, \
+        link_started_at, stop, host, carried, last_failure, checkpoint, outcomes, \
+        owner, queue, is_child, source, priority, created_at, key, parent, parent_link, parent_index, parent_depth, spec) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
+        ?23, ?24, ?25, ?26, ?27, ?28)
+        """
+
+    /// Stores what changes in a job's life.
+    static let update = """
+        UPDATE jobs SET state = ?2, link = ?3, attempt = ?4, children = ?5, not_before = ?6, deadline_at = ?7, \
+        started_at = ?8, finished_at = ?9, link_started_at = ?10, stop = ?11, host = ?12, carried = ?13, \
+        last_failure = ?14, checkpoint = ?15, outcomes = ?16 WHERE id = ?1
+        """
+
+    /// Binds what changes in a job's life; gives the size of its texts.
+    static func bindLife(of job: Job, numbered id: JobID, to statement: PreparedStatement) -> Int {
+        statement.bind(id, at: 1)
+        statement.bind(job.state.code, at: 2)
+        statement.bind(job.link, at: 3)
+        statement.bind(job.attempt, at: 4)
+        statement.bind(job.children, at: 5)
+        statement.bind(job.notBefore, at: 6)
+        statement.bind(job.deadlineAt, at: 7)
+        statement.bind(job.startedAt, at: 8)
+        statement.bind(job.finishedAt, at: 9)
+        statement.bind(job.linkStartedAt, at: 10)
+        statement.bind(job.stop?.rawValue, at: 11)
+        statement.bind(job.host, at: 12)
+        var size = 0
+        func bind(_ json: JSON?, at index: Int32) {
+            guard let utf8 = json?.utf8 else { return }
+            statement.bind(utf8: utf8, at: index)
+            size += utf8.count
+        }
+        bind(job.carried?.json, at: 13)
+        bind(job.lastFailure?.json, at: 14)
+        bind(job.checkpoint?.json, at: 15)
+        if !job.outcomes.isEmpty { bind(.array(job.outcomes.map(\.json)), at: 16) }
+        return size
+    }
+
+    /// Binds what never changes. `spec` is nil where it stands in `large_specs`.
+    ///
+    /// The key of a child is not bound: keys are for what clients submit.
+    static func bindOrigin(of job: Job, spec: [UInt8]?, to statement: PreparedStatement) {
+        statement.bind(Int64(job.owner), at: 17)
+        statement.bind(job.spec.queue, at: 18)
+        statement.bind(job.parent == nil ? 0 : 1, at: 19)
+        statement.bind(job.spec.source.type?.rawValue ?? "", at: 20)
+        statement.bind(job.spec.priority, at: 21)
+        statement.bind(job.createdAt, at: 22)
+        if let parent = job.parent {
+            statement.bind(parent.job, at: 24)
+            statement.bind(parent.link, at: 25)
+            statement.bind(parent.index, at: 26)
+            statement.bind(parent.depth, at: 27)
+        } else {
+            statement.bind(job.spec.key, at: 23)
+        }
+        statement.bind(utf8: spec, at: 28)
+    }
+
+    /// The job in the present row of a statement that selects ``columns``.
+    static func job(_ row: PreparedStatement) throws(StoreError) -> Job {
+        let id = row.integer(Column.id.rawValue)
+        func damaged(_ what: String, _ underlying: (any Error)? = nil) -> StoreError {
+            StoreError(
+                .read, "Job \(id) cannot be read from the database, as its \(what) makes no sense; remove the job.",
+                underlying: underlying)
+        }
+        func json(_ column: Column, _ what: String) throws(StoreError) -> JSON? {
+            let parsed = row.utf8(column.rawValue) { utf8 in
+                Result { () throws(JSONSyntaxError) in try JSONParser.parse(utf8, maximumDepth: maximumDepth) }
+            }
+            do { return try parsed?.get() } catch { throw damaged(what, error) }
+        }
+
+        guard let state = JobState(code: row.integer(Column.state.rawValue)) else { throw damaged("state") }
+        guard let written = try json(.spec, "spec") else { throw damaged("spec") }
+        let spec: JobSpec
+        do { spec = try JobSpecReader.stored(written) } catch { throw damaged("spec", error) }
+        guard let owner = UInt32(exactly: row.integer(Column.owner.rawValue)) else { throw damaged("owner") }
+        let parent = row.optionalInteger(Column.parent.rawValue).map { parent in
+            Job.Parent(
+                job: parent, link: Int(row.integer(Column.parentLink.rawValue)),
+                index: Int(row.integer(Column.parentIndex.rawValue)),
+                depth: Int(row.integer(Column.parentDepth.rawValue)))
+        }
+        var job = Job(
+            id: id, spec: spec, owner: owner, parent: parent, state: state,
+            createdAt: Timestamp(milliseconds: row.integer(Column.createdAt.rawValue)),
+            notBefore: row.time(Column.notBefore.rawValue), deadlineAt: row.time(Column.deadlineAt.rawValue))
+        job.startedAt = row.time(Column.startedAt.rawValue)
+        job.finishedAt = row.time(Column.finishedAt.rawValue)
+        job.linkStartedAt = row.time(Column.linkStartedAt.rawValue)
+        job.link = Int(row.integer(Column.link.rawValue))
+        job.attempt = Int(row.integer(Column.attempt.rawValue))
+        job.children = Int(row.integer(Column.children.rawValue))
+        guard (0...spec.links.count).contains(job.link) else { throw damaged("link") }
+        job.host = row.text(Column.host.rawValue)
+        if let stop = row.text(Column.stop.rawValue) {
+            guard let known = Job.Stop(rawValue: stop) else { throw damaged("stop") }
+            job.stop = known
+        }
+        if let carried = try json(.carried, "result") {
+            guard let outcome = Outcome(json: carried) else { throw damaged("result") }
+            job.carried = outcome
+        }
+        job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))
+        if let written = try json(.checkpoint, "checkpoint") {
+            guard let checkpoint = Job.Checkpoint(json: written) else { throw damaged("checkpoint") }
+            job.checkpoint = checkpoint
+        }
+        for written in try json(.outcomes, "list of outcomes")?.array ?? [] {
+            guard let outcome = LinkOutcome(json: written) else { throw damaged("list of outcomes") }
+            job.outcomes.append(outcome)
+        }
+        return job
+    }
+}

@@ -1,0 +1,142 @@
+import GRDB
+import JobModel
+
+/// Answers questions inside a read transaction of one connection.
+struct Reader {
+    let connection: Database
+    let unreadable: UnreadableJobs
+
+    func statement(_ sql: String) throws -> PreparedStatement { try PreparedStatement(sql, on: connection) }
+
+    // MARK: Single jobs
+
+    func job(_ id: JobID) throws -> Job? {
+        let statement = try statement(JobRow.select)
+        statement.bind(id, at: 1)
+        return try statement.row(JobRow.job)
+    }
+
+    /// The jobs of these numbers, without those that make no sense.
+    func jobs(_ ids: [JobID]) throws -> [Job] {
+        let select = try statement(JobRow.select)
+        return try ids.compactMap { try legibleJob($0, select) }
+    }
+
+    /// The jobs whose numbers a statement selects, without those that make no sense.
+    private func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
+        let select = try statement(JobRow.select)
+        return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
+    }
+
+    private func legibleJob(_ id: JobID, _ select: PreparedStatement) throws -> Job? {
+        select.bind(id, at: 1)
+        do {
+            return try select.row(JobRow.job)
+        } catch let error as StoreError {
+            unreadable.tell(of: id, error)
+            return nil
+        }
+    }
+
+    // MARK: Times
+
+    func due(at time: Timestamp, limit: Int) throws -> [Job] {
+        try first(
+            limit, "SELECT id FROM jobs WHERE state = 0 AND not_before <= ?1 ORDER BY not_before, id", at: time)
+    }
+
+    func overdue(at time: Timestamp, limit: Int) throws -> [Job] {
+        try first(
+            limit, "SELECT id FROM jobs WHERE state < 3 AND deadline_at <= ?1 ORDER BY deadline_at, id", at: time)
+    }
+
+    private func first(_ limit: Int, _ sql: String, at time: Timestamp) throws -> [Job] {
+        let statement = try statement(sql)
+        statement.bind(time, at: 1)
+        return try jobs(selectedBy: statement, atMost: limit)
+    }
+
+    func nextTimes() throws -> (due: Timestamp?, deadline: Timestamp?) {
+        (
+            try statement("SELECT min(not_before) FROM jobs WHERE state = 0").row { $0.time(0) },
+            try statement("SELECT min(deadline_at) FROM jobs WHERE state < 3 AND deadline_at IS NOT NULL")
+                .row { $0.time(0) }
+        )
+    }
+
+    // MARK: Children
+
+    func children(of parent: JobID, link: Int, from start: Int, limit: Int) throws -> [Job] {
+        let statement = try statement(
+            """
+            SELECT id FROM jobs WHERE parent = ?1 AND parent_link = ?2 AND parent_index >= ?3 ORDER BY parent_index
+            """)
+        statement.bind(parent, at: 1)
+        statement.bind(link, at: 2)
+        statement.bind(start, at: 3)
+        return try jobs(selectedBy: statement, atMost: limit)
+    }
+
+    func childStates(of parent: JobID, link: Int) throws -> [(id: JobID, state: JobState)] {
+        let statement = try statement(
+            "SELECT id, state FROM jobs WHERE parent = ?1 AND parent_link = ?2 ORDER BY parent_index")
+        statement.bind(parent, at: 1)
+        statement.bind(link, at: 2)
+        return try statement.rows { row in JobState(code: row.integer(1)).map { (row.integer(0), $0) } }
+    }
+
+    // MARK: All jobs
+
+    func counts() throws -> [JobCount] {
+        try statement("SELECT owner, queue, state, count(*) FROM jobs GROUP BY owner, queue, state").rows { row in
+            guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)) else {
+                return nil
+            }
+            return JobCount(owner: owner, queue: row.text(1) ?? "", state: state, count: Int(row.integer(3)))
+        }
+    }
+
+    /// The latest finished root job behind the latest `kept`, or nil where there are no more than these.
+    func latestFinished(behind kept: Int) throws -> FinishedPosition? {
+        let statement = try statement(
+            """
+            SELECT finished_at, id FROM jobs WHERE state >= 3 AND parent IS NULL \
+            ORDER BY finished_at DESC, id DESC LIMIT 1 OFFSET ?1
+            """)
+        statement.bind(kept, at: 1)
+        return try statement.row { row in
+            row.time(0).map { FinishedPosition(finishedAt: $0, id: row.integer(1)) }
+        }
+    }
+
+    // MARK: Beside the jobs
+
+    func queues() throws -> [QueueSettings] {
+        try statement("SELECT name, concurrency, is_suspended FROM queues ORDER BY name").rows { row in
+            QueueSettings(name: row.text(0) ?? "", concurrency: Int(row.integer(1)), isSuspended: row.integer(2) != 0)
+        }
+    }
+
+    func note(of job: JobID, link: Int) throws -> JSON? {
+        let statement = try statement("SELECT note FROM notes WHERE job = ?1 AND link = ?2")
+        statement.bind(job, at: 1)
+        statement.bind(link, at: 2)
+        return try statement.row { row in try row.json(0, "The note of job \(job) at link \(link)") }
+    }
+
+    func download(to path: String) throws -> JSON? {
+        let statement = try statement("SELECT record FROM downloads WHERE path = ?1")
+        statement.bind(path, at: 1)
+        return try statement.row { row in try row.json(0, "The record of the download to \(path)") }
+    }
+}
+
+extension PreparedStatement {
+    /// Reads JSON text; `what` it is, for the message.
+    fileprivate func json(_ column: Int32, _ what: String) throws -> JSON? {
+        let parsed = utf8(column) { utf8 in Result { try JSONParser.parse(utf8, maximumDepth: JobRow.maximumDepth) } }
+        do { return try parsed?.get() } catch {
+            throw StoreError(.read, "\(what) in the database makes no sense; remove it.", underlying: error)
+        }
+    }
+}

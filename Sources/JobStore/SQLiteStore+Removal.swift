@@ -1,0 +1,104 @@
+package import JobModel
+
+/// A removal of many jobs goes on in several transactions, so that it does not hold up what others write. The lowest jobs
+/// go first and a root last, so that what was cut short can be done again.
+extension SQLiteStore {
+    /// The most jobs that one transaction removes.
+    private static let largestRemoval = 2_000
+
+    package func remove(_ job: JobID, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
+        remove(done) { writer in
+            let tree = try writer.tree(of: job)
+            // A new job with this key must not join one that is about to go.
+            if tree.count > Self.largestRemoval { try writer.freeKey(of: job) }
+            return tree
+        }
+    }
+
+    package func removeChildren(
+        of parent: JobID, fromLink link: Int, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
+    ) {
+        remove(done) { writer in try writer.trees(fromLink: link, of: parent) }
+    }
+
+    /// Removes what `find` gives, from its end.
+    private func remove(
+        _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void,
+        _ find: @escaping @Sendable (Writer) throws -> [RemovedJob]
+    ) {
+        queue.enqueue(
+            CommitQueue.Change(
+                run: { writer in
+                    let jobs = try find(writer)
+                    return try Self.remove(jobs, upTo: jobs.count, writer, done)
+                },
+                fail: { done(.failure($0)) }))
+    }
+
+    private static func remove(
+        _ jobs: [RemovedJob], upTo end: Int, _ writer: Writer,
+        _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
+    ) throws -> CommitQueue.Change.Step {
+        let start = max(0, end - largestRemoval)
+        try writer.remove(jobs[start..<end].reversed().map(\.id))
+        guard start > 0 else { return .done { done(.success(jobs)) } }
+        return .unfinished(
+            CommitQueue.Change(
+                run: { writer in try remove(jobs, upTo: start, writer, done) },
+                // What is gone is gone, and its caller has to know.
+                fail: { _ in done(.success(Array(jobs[start...]))) }))
+    }
+
+    // MARK: Purging
+
+    package func purge(
+        finishedBefore time: Timestamp, keeping count: Int, atMost limit: Int,
+        _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
+    ) {
+        // Counting the jobs to keep takes a while where they are many; nothing has to wait for that but the purge.
+        read({ reader in try reader.latestFinished(behind: count) }) { [queue] found in
+            switch found {
+            case .failure(let error): done(.failure(error))
+            case .success(let excess):
+                let expired = FinishedPosition(finishedAt: time, id: 0)
+                let end = excess.map { $0.finishedAt >= time ? $0 : expired } ?? expired
+                queue.enqueue(Purge(end: end, roots: limit, done: done).change)
+            }
+        }
+    }
+
+    /// What is left of a purge. Each transaction looks anew for what is finished, as a job may have been retried since.
+    private struct Purge: Sendable {
+        /// The last one that may go.
+        let end: FinishedPosition
+        /// Roots that may still go.
+        var roots: Int
+        var removed: [RemovedJob] = []
+        let done: @Sendable (Result<[RemovedJob], StoreError>) -> Void
+
+        var change: CommitQueue.Change {
+            CommitQueue.Change(
+                run: { writer in try run(writer) },
+                // What is gone is gone, and its caller has to know.
+                fail: { error in done(removed.isEmpty ? .failure(error) : .success(removed)) })
+        }
+
+        private func run(_ writer: Writer) throws -> CommitQueue.Change.Step {
+            var rest = self
+            var left = largestRemoval
+            for root in try writer.finished(upTo: end, atMost: min(roots, largestRemoval)) {
+                let tree = try writer.tree(of: root)
+                let part = tree.suffix(left).reversed()
+                try writer.remove(part.map(\.id))
+                rest.removed += part
+                left -= part.count
+                if part.count == tree.count { rest.roots -= 1 }
+                if left == 0 { break }
+            }
+            guard left == 0, rest.roots > 0 else {
+                return .done { [removed = rest.removed] in done(.success(removed)) }
+            }
+            return .unfinished(rest.change)
+        }
+    }
+}

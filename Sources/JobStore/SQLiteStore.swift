@@ -1,0 +1,125 @@
+import Dispatch
+import GRDB
+package import JobModel
+import Synchronization
+
+/// The job store in one SQLite database, in a folder that it locks.
+///
+/// One connection writes, in groups (``CommitQueue``); a few others read. The write-ahead log is synced at every commit.
+package final class SQLiteStore: JobStore {
+    let pool: DatabasePool
+    let queue: CommitQueue
+    private let folder: StateFolder
+    let unreadable: UnreadableJobs
+    let isClosed = Mutex(false)
+    /// The reads under way.
+    let reads = DispatchGroup()
+
+    /// Opens the database `deferd.db` in the folder `path`, or makes it there.
+    ///
+    /// `report` is told once of each job that a list had to leave out because its row makes no sense.
+    package convenience init(
+        path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in }
+    ) throws(StoreError) {
+        try self.init(path: path, bound: CommitQueue.Bound(), report: report)
+    }
+
+    init(
+        path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in }
+    ) throws(StoreError) {
+        folder = try StateFolder(path)
+        unreadable = UnreadableJobs(report)
+        do {
+            if try !DatabaseInspection.finds(folder.database) { try NewDatabase.make(folder.database) }
+            pool = try Self.open(folder.database)
+            queue = try CommitQueue(pool, bound: bound)
+        } catch {
+            throw StoreError(.write, error, database: folder.database)
+        }
+    }
+
+    private static func open(_ path: String) throws -> DatabasePool {
+        var configuration = Configuration()
+        configuration.label = "deferd.store"
+        configuration.foreignKeysEnabled = false
+        configuration.maximumReaderCount = 3
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { connection in
+            try connection.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192")
+        }
+        let pool = try DatabasePool(path: path, configuration: configuration)
+        try pool.writeWithoutTransaction { connection in
+            // After the pool has set it to NORMAL.
+            try connection.execute(
+                sql: """
+                    PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
+                    PRAGMA journal_size_limit = 67108864;
+                    """)
+            // What the last daemon left in the log is on record before more is put behind it.
+            try connection.checkpoint(.truncate)
+            try Schema.migrate(connection)
+        }
+        return pool
+    }
+
+    // MARK: Writing
+
+    package func submit(_ jobs: [Job], _ done: @escaping @Sendable (Result<[Submission], StoreError>) -> Void) {
+        enqueue(done) { try $0.submit(jobs) }
+    }
+
+    package func submit(
+        children: [Job], of parent: Job, _ done: @escaping @Sendable (Result<[JobID], StoreError>) -> Void
+    ) {
+        enqueue(done) { try $0.submit(children: children, of: parent) }
+    }
+
+    package func save(_ jobs: [Job], _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+        enqueue(done) { try $0.save(jobs) }
+    }
+
+    package func save(
+        note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+    ) {
+        enqueue(done) { try $0.save(note: note, of: job, link: link) }
+    }
+
+    package func save(
+        download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+    ) {
+        enqueue(done) { try $0.save(download: download, to: path) }
+    }
+
+    package func save(_ queue: QueueSettings, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+        enqueue(done) { try $0.save(queue) }
+    }
+
+    package func probe(_ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+        enqueue(done) { try $0.probe() }
+    }
+
+    private func enqueue<Value: Sendable>(
+        _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void,
+        _ body: @escaping @Sendable (Writer) throws -> Value
+    ) {
+        queue.enqueue(
+            CommitQueue.Change(
+                run: { writer in
+                    let value = try body(writer)
+                    return .done { done(.success(value)) }
+                },
+                fail: { done(.failure($0)) }))
+    }
+
+    // MARK: Closing
+
+    package func close() async {
+        isClosed.withLock { $0 = true }
+        await withCheckedContinuation { continuation in
+            queue.close(after: reads) {
+                self.folder.unlock()
+                continuation.resume()
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import GRDB
+
+/// The tables of the database, as numbered steps that only go forward.
+///
+/// A step is never changed once it was released: a database of any earlier version is brought up to date by the steps
+/// that it has not seen, each in a transaction of its own.
+enum Schema {
+    /// Stands in the header of the file, so that another program's database is told apart: "DFRD".
+    static let applicationID = 0x4446_5244
+    static var version: Int { steps.count }
+
+    static let steps = [one]
+
+    /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
+    ///
+    /// `jobs_by_kind` answers every listing and counts all jobs. The others are partial, so that a job stands only in those
+    /// that its present state needs: submitting and finishing are the hot path. Where many entries are passed over, an
+    /// index holds also what the query compares with a constant, so that no row is read for them.
+    private static let one = """
+        CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY,
+            owner INTEGER NOT NULL,
+            queue TEXT NOT NULL,
+            state INTEGER NOT NULL,
+            is_child INTEGER NOT NULL,
+            source TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            link INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            children INTEGER NOT NULL,
+            created_at INTEGER NOT NULL,
+            not_before INTEGER,
+            deadline_at INTEGER,
+            started_at INTEGER,
+            finished_at INTEGER,
+            link_started_at INTEGER,
+            stop TEXT,
+            host TEXT,
+            key TEXT,
+            parent INTEGER,
+            parent_link INTEGER,
+            parent_index INTEGER,
+            parent_depth INTEGER,
+            carried TEXT,
+            last_failure TEXT,
+            checkpoint TEXT,
+            outcomes TEXT,
+            spec TEXT
+        ) STRICT;
+        CREATE INDEX jobs_by_kind ON jobs (owner, queue, state, is_child, source);
+        CREATE INDEX jobs_ready ON jobs (queue, priority DESC, id, host, state) WHERE state = 1;
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, host, priority DESC, id, state) WHERE state = 1;
+        CREATE INDEX jobs_due ON jobs (not_before) WHERE state = 0;
+        CREATE INDEX jobs_by_deadline ON jobs (deadline_at) WHERE state < 3 AND deadline_at IS NOT NULL;
+        CREATE INDEX jobs_finished ON jobs (finished_at, id, state, parent) WHERE state >= 3 AND parent IS NULL;
+        CREATE INDEX jobs_by_parent ON jobs (parent, parent_link, parent_index) WHERE parent IS NOT NULL;
+        CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key) WHERE key IS NOT NULL;
+
+        CREATE TABLE large_specs (job INTEGER PRIMARY KEY, spec TEXT NOT NULL) STRICT;
+
+        CREATE TABLE tags (job INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (job, tag)) STRICT, WITHOUT ROWID;
+        CREATE INDEX tags_by_tag ON tags (tag, job);
+
+        CREATE TABLE notes (
+            job INTEGER NOT NULL, link INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (job, link)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE downloads (number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, record TEXT NOT NULL) STRICT;
+
+        CREATE TABLE queues (
+            name TEXT PRIMARY KEY, concurrency INTEGER NOT NULL, is_suspended INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO state VALUES ('last_job', 0), ('probes', 0);
+        """
+
+    /// The version that the database has; 0 for one without tables.
+    static func version(of connection: Database) throws -> Int {
+        try Int.fetchOne(connection, sql: "PRAGMA user_version") ?? 0
+    }
+
+    /// Carries out the steps that the database has not seen.
+    static func migrate(_ connection: Database) throws {
+        for number in try version(of: connection)..<max(version, try version(of: connection)) {
+            try connection.inTransaction(.immediate) {
+                try connection.execute(sql: steps[number])
+                try connection.execute(
+                    sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(number + 1)")
+                return .commit
+            }
+        }
+    }
+
+    /// The name of a table or index that the database should have at `version` but has not.
+    static func missing(from connection: Database, version: Int) throws -> String? {
+        let definitions = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+        let model = try DatabaseQueue()
+        let wanted = try model.write { model in
+            for step in steps[..<version] { try model.execute(sql: step) }
+            return try Row.fetchAll(model, sql: definitions)
+        }
+        let found = try Row.fetchAll(connection, sql: definitions)
+        return wanted.first { !found.contains($0) }?[0]
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import Synchronization
+
+/// The folder that holds the database, locked for one daemon.
+///
+/// The lock is the kernel's: it ends with the process, whatever way that ends.
+final class StateFolder: Sendable {
+    let path: String
+    /// The open lock file, until it is closed; that gives the lock back.
+    private let lock: Mutex<Int32?>
+
+    var database: String { path + "/deferd.db" }
+
+    /// Makes the folder where it is missing, and takes its lock.
+    init(_ path: String) throws(StoreError) {
+        self.path = path
+        try Self.make(path)
+        let file = path + "/deferd.lock"
+        let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lock >= 0 else {
+            throw StoreError(.write, "The lock file \(file) cannot be opened (\(lastError)); check its permissions.")
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            let reason = errno
+            Glibc.close(lock)
+            guard reason == EWOULDBLOCK else {
+                throw StoreError(.write, "The lock file \(file) cannot be locked (\(text(of: reason))).")
+            }
+            throw StoreError(
+                .locked,
+                "The state folder \(path) is in use by another deferd; end that one or name another folder.")
+        }
+        self.lock = Mutex(lock)
+    }
+
+    deinit { unlock() }
+
+    /// Lets another daemon have the folder.
+    func unlock() {
+        lock.withLock { lock in
+            if let open = lock { Glibc.close(open) }
+            lock = nil
+        }
+    }
+
+    /// Makes a folder and those above it, for its owner only.
+    private static func make(_ path: String) throws(StoreError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw StoreError(.write, "The state folder \(path) is no folder; name another or move the file away.")
+            }
+            return
+        }
+        if errno == ENOENT, let slash = path.dropFirst().lastIndex(of: "/") { try make(String(path[..<slash])) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw StoreError(
+                .write, "The state folder \(path) cannot be made (\(lastError)); make it or name another.")
+        }
+        // One above that may not be read cannot be synced, and is no reason not to start.
+        _ = sync(folderOf: path)
+    }
+
+    /// Makes the entry of the file or folder `path` durable.
+    static func sync(folderOf path: String) -> Bool {
+        let parent = path.lastIndex(of: "/").map { path[...$0] } ?? "."
+        let folder = open(String(parent), O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return false }
+        defer { Glibc.close(folder) }
+        return fsync(folder) == 0
+    }
+}
+
+/// The text of the error that the last system call gave.
+private var lastError: String { text(of: errno) }
+
+private func text(of error: Int32) -> String { String(cString: strerror(error)) }

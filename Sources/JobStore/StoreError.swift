@@ -1,0 +1,32 @@
+/// Why the store could not do as asked.
+package struct StoreError: Error, Sendable {
+    package enum Code: Sendable, Hashable {
+        /// The database is damaged, or is none; it was left as it is.
+        case damaged
+        /// It was written by a newer version.
+        case newer
+        /// Another daemon has it open.
+        case locked
+        /// Writing or syncing failed; nothing of it was kept.
+        case write
+        /// Reading failed.
+        case read
+        /// The store is closed.
+        case closed
+    }
+
+    package let code: Code
+    /// A sentence that names the file and the next step.
+    package let message: String
+    package let underlying: (any Error)?
+
+    package init(_ code: Code, _ message: String, underlying: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.underlying = underlying
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    package var description: String { message }
+}

@@ -1,0 +1,76 @@
+import JobModel
+
+extension Writer {
+    /// A job, if it is there, and all below it, each behind those it is below of.
+    func tree(of job: JobID) throws -> [RemovedJob] {
+        try removals(
+            """
+            WITH RECURSIVE tree (id) AS (
+                SELECT id FROM jobs WHERE id = ?1
+                UNION ALL SELECT jobs.id FROM tree JOIN jobs ON jobs.parent = tree.id
+            ) SELECT id, owner, queue, state, link FROM tree CROSS JOIN jobs USING (id)
+            """, job)
+    }
+
+    /// The children that a link and later ones made, and all below them, each behind those it is below of.
+    func trees(fromLink link: Int, of parent: JobID) throws -> [RemovedJob] {
+        try removals(
+            """
+            WITH RECURSIVE tree (id) AS (
+                SELECT id FROM jobs WHERE parent = ?1 AND parent_link >= ?2
+                UNION ALL SELECT jobs.id FROM tree JOIN jobs ON jobs.parent = tree.id
+            ) SELECT id, owner, queue, state, link FROM tree CROSS JOIN jobs USING (id)
+            """, parent, Int64(link))
+    }
+
+    /// The finished root jobs up to `end` in the order of their ends, at most `limit`, earliest first.
+    func finished(upTo end: FinishedPosition, atMost limit: Int) throws -> [JobID] {
+        let statement = try statement(
+            """
+            SELECT id, finished_at FROM jobs WHERE state >= 3 AND parent IS NULL AND finished_at <= ?1 \
+            ORDER BY finished_at, id LIMIT ?2
+            """)
+        statement.bind(end.finishedAt, at: 1)
+        statement.bind(limit, at: 2)
+        return try statement.rows { row in
+            let isBehind = row.integer(1) == end.finishedAt.milliseconds && row.integer(0) > end.id
+            return isBehind ? nil : row.integer(0)
+        }
+    }
+
+    private func removals(_ sql: String, _ arguments: Int64...) throws -> [RemovedJob] {
+        let statement = try statement(sql)
+        for (index, argument) in arguments.enumerated() { statement.bind(argument, at: Int32(index) + 1) }
+        return try statement.rows { row in
+            // One that makes no sense can be removed all the same; it was counted nowhere.
+            RemovedJob(
+                id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
+                state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)))
+        }
+    }
+
+    func remove(_ jobs: some Collection<JobID>) throws {
+        let deletions = try [
+            "DELETE FROM jobs WHERE id = ?1", "DELETE FROM tags WHERE job = ?1", "DELETE FROM notes WHERE job = ?1",
+            "DELETE FROM large_specs WHERE job = ?1",
+        ].map(statement)
+        for job in jobs {
+            for deletion in deletions {
+                deletion.bind(job, at: 1)
+                try deletion.run()
+            }
+            count()
+        }
+        // The highest number may be among them, and must not be given out again.
+        let statement = try statement("UPDATE state SET value = ?1 WHERE name = 'last_job' AND value < ?1")
+        statement.bind(lastJob.present, at: 1)
+        try statement.run()
+    }
+
+    /// Lets go of a job's key ahead of its removal.
+    func freeKey(of job: JobID) throws {
+        let statement = try statement("UPDATE jobs SET key = NULL WHERE id = ?1 AND key IS NOT NULL")
+        statement.bind(job, at: 1)
+        try statement.run()
+    }
+}

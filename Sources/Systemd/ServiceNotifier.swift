@@ -1,0 +1,129 @@
+import CSystemd
+import Glibc
+
+/// Tells the service manager how this process is doing.
+///
+/// Every call does nothing when `NOTIFY_SOCKET` is unset, that is, when nobody asked. A call sends one datagram and may
+/// wait for room in the manager's queue, but never for the manager's answer: there is none.
+package struct ServiceNotifier: Sendable {
+    /// Longest status line in UTF-8 bytes; the service manager drops a whole notification beyond 4 KiB.
+    package static let statusLimit = 1024
+
+    package init() {}
+
+    /// Whether a service manager listens.
+    package var isActive: Bool { getenv("NOTIFY_SOCKET") != nil }
+
+    /// Start-up or a reload is done: requests are served from now on.
+    package func ready(status: String? = nil) throws(SystemdError) {
+        try send(["READY=1"] + (status.map { ["STATUS=" + Self.line($0)] } ?? []))
+    }
+
+    /// Sets the line that `systemctl status` shows.
+    package func status(_ text: String) throws(SystemdError) {
+        try send(["STATUS=" + Self.line(text)])
+    }
+
+    /// Draining has begun; the process ends by itself.
+    package func stopping(status: String? = nil) throws(SystemdError) {
+        try send(["STOPPING=1"] + (status.map { ["STATUS=" + Self.line($0)] } ?? []))
+    }
+
+    /// The configuration is being read again; `ready(status:)` must follow, whatever comes of it.
+    package func reloading() throws(SystemdError) {
+        // The time stamp lets Type=notify-reload tell this reload from an earlier one that was still in the queue.
+        try send(["RELOADING=1", "MONOTONIC_USEC=\(Self.monotonicMicroseconds())"])
+    }
+
+    /// Feeds the watchdog once.
+    package func watchdog() throws(SystemdError) {
+        try send(["WATCHDOG=1"])
+    }
+
+    /// Asks that the start or the stop under way may take at least this much longer, counted from now.
+    package func extendTimeout(_ duration: Duration) throws(SystemdError) {
+        try send(["EXTEND_TIMEOUT_USEC=\(max(1, duration.microseconds))"])
+    }
+
+    /// Names the process that is the service from now on.
+    package func mainPID(_ pid: Int32) throws(SystemdError) {
+        try send(["MAINPID=\(pid)"])
+    }
+
+    /// Hands the manager a copy of a descriptor to be passed again, under that name, to the next process of the service.
+    ///
+    /// The unit must allow it (`FileDescriptorStoreMax=`); the manager does not say when it does not.
+    package func storeDescriptor(_ descriptor: Int32, name: String) throws(SystemdError) {
+        guard Self.isDescriptorName(name) else {
+            throw SystemdError(
+                .descriptorName,
+                "A stored descriptor cannot be called “\(Self.line(name))”: "
+                    + "use 1 to 255 printable ASCII characters, no colon."
+            )
+        }
+        try send(["FDSTORE=1", "FDNAME=\(name)"], descriptors: [descriptor])
+    }
+
+    private func send(_ assignments: [String], descriptors: [Int32] = []) throws(SystemdError) {
+        let result = sd_pid_notify_with_fds(
+            0,
+            0,
+            assignments.joined(separator: "\n"),
+            descriptors,
+            UInt32(descriptors.count)
+        )
+        guard result >= 0 else {
+            let names = assignments.map { $0.prefix { $0 != "=" } }.joined(separator: " and ")
+            throw SystemdError(
+                .notificationNotSent,
+                "The service manager was not told \(names): check that NOTIFY_SOCKET names its socket.",
+                errorNumber: -result
+            )
+        }
+    }
+
+    /// One line without control characters, so that a text can never become an assignment of its own.
+    static func line(_ text: String) -> String {
+        var line = ""
+        var room = statusLimit
+        for character in text {
+            let plain = character.unicodeScalars.contains(where: \.breaksLine) ? " " : character
+            room -= plain.utf8.count
+            guard room >= 0 else { break }
+            line.append(plain)
+        }
+        return line
+    }
+
+    private static func isDescriptorName(_ name: String) -> Bool {
+        (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != 0x3A }
+    }
+
+    private static func monotonicMicroseconds() -> Int64 {
+        var now = timespec()
+        // Cannot fail: the clock exists on every Linux and the pointer is good.
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether the scalar is a control character or one of Unicode's own line ends.
+    var breaksLine: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+}
+
+extension Duration {
+    /// Whole microseconds, held within what fits.
+    var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        guard !overflow else { return seconds < 0 ? .min : .max }
+        let (sum, carried) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000)
+        return carried ? (seconds < 0 ? .min : .max) : sum
+    }
+}

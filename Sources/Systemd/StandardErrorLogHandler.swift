@@ -1,0 +1,91 @@
+// The compiler counts timespec as a member of the module that includes its header first.
+import CSystemd
+import Glibc
+package import Logging
+
+/// Writes log messages to standard error, one line each: time in UTC, level, message, metadata.
+package struct StandardErrorLogHandler: LogHandler {
+    package var logLevel: Logger.Level
+    package var metadata: Logger.Metadata = [:]
+    package var metadataProvider: Logger.MetadataProvider?
+
+    package init(logLevel: Logger.Level = .info) {
+        self.logLevel = logLevel
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        Self.write(
+            Self.line(
+                level: event.level,
+                message: event.message.description,
+                metadata: event.metadata(over: metadata, provider: metadataProvider)
+            )
+        )
+    }
+
+    static func line(
+        at time: Duration = Self.sinceEpoch(),
+        level: Logger.Level,
+        message: String,
+        metadata: [(key: String, value: String)]
+    ) -> String {
+        let fields = metadata.map { "\(escaped($0.key))=\(quoted($0.value))" }
+        return ([timestamp(time), level.rawValue, escaped(message)] + fields).joined(separator: " ") + "\n"
+    }
+
+    /// One system call for a line, so that lines of several threads do not mix.
+    ///
+    /// Nobody can be told that standard error is gone; its messages are lost then.
+    static func write(_ line: String) {
+        var rest = Array(line.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// The time that passed since 1970 began in UTC.
+    private static func sinceEpoch() -> Duration {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
+    }
+
+    /// RFC 3339 in UTC with milliseconds.
+    private static func timestamp(_ time: Duration) -> String {
+        let (whole, attoseconds) = time.components
+        var seconds = time_t(whole)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func digits(_ number: Int, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        let date = [
+            digits(Int(parts.tm_year) + 1900, 4), digits(Int(parts.tm_mon) + 1, 2), digits(Int(parts.tm_mday), 2),
+        ]
+        let hour = [digits(Int(parts.tm_hour), 2), digits(Int(parts.tm_min), 2), digits(Int(parts.tm_sec), 2)]
+        let milliseconds = digits(Int(attoseconds / 1_000_000_000_000_000), 3)
+        return "\(date.joined(separator: "-"))T\(hour.joined(separator: ":")).\(milliseconds)Z"
+    }
+
+    /// The text with its control characters spelt out: a message never makes a second line nor moves a terminal's cursor.
+    private static func escaped(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: \.breaksLine) else { return text }
+        return text.unicodeScalars.map { $0.breaksLine ? $0.escaped(asASCII: true) : String($0) }.joined()
+    }
+
+    private static func quoted(_ value: String) -> String {
+        let plain = !value.isEmpty && !value.contains { $0 == " " || $0 == "\"" || $0 == "=" }
+        guard !plain else { return escaped(value) }
+        let parts = escaped(value).split(separator: "\"", omittingEmptySubsequences: false)
+        return "\"" + parts.joined(separator: "\\\"") + "\""
+    }
+}

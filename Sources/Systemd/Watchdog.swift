@@ -1,0 +1,90 @@
+import CSystemd
+package import Logging
+
+/// Feeds the service manager's watchdog for as long as the process really works.
+///
+/// The watchdog is fed once in half its interval, and only after a probe has passed within the interval. A probe that
+/// hangs is waited for, not abandoned, so at most one runs at a time: the manager ends a process that is stuck.
+package struct Watchdog: Sendable {
+    /// How long the service manager waits for the next feed before it kills the service.
+    package let interval: Duration
+    private let feed: @Sendable () throws(SystemdError) -> Void
+
+    /// The watchdog the service manager set for this process, or nil when it set none.
+    package init?() throws(SystemdError) {
+        var microseconds: UInt64 = 0
+        let result = sd_watchdog_enabled(0, &microseconds)
+        guard result >= 0 else {
+            throw SystemdError(
+                .watchdogEnvironment,
+                "WATCHDOG_USEC or WATCHDOG_PID is not a number: correct it or unset both.",
+                errorNumber: -result
+            )
+        }
+        guard result > 0, microseconds > 0 else { return nil }
+        let notifier = ServiceNotifier()
+        self.init(interval: .microseconds(Int64(clamping: microseconds))) { () throws(SystemdError) in
+            try notifier.watchdog()
+        }
+    }
+
+    init(interval: Duration, feed: @escaping @Sendable () throws(SystemdError) -> Void) {
+        self.interval = interval
+        self.feed = feed
+    }
+
+    /// Runs until its task is cancelled.
+    ///
+    /// The default clock stands still while the machine sleeps, as the manager's does. A probe must return when its task
+    /// is cancelled.
+    package func run(
+        clock: any Clock<Duration> = SuspendingClock(),
+        logger: Logger,
+        probe: @Sendable () async -> Bool
+    ) async {
+        while !Task.isCancelled {
+            let fed: Bool
+            let elapsed: Duration
+            (fed, elapsed) = await round(clock: clock, logger: logger, probe: probe)
+            // A failed round has used up half of the interval already: the next one cannot wait for the other half.
+            let pause = (fed ? interval / 2 : interval / 8) - elapsed
+            do {
+                try await clock.sleep(for: max(pause, .zero))
+            } catch {
+                return
+            }
+        }
+    }
+
+    private func round(
+        clock: some Clock<Duration>,
+        logger: Logger,
+        probe: @Sendable () async -> Bool
+    ) async -> (fed: Bool, elapsed: Duration) {
+        let start = clock.now
+        let passed = await probe()
+        let elapsed = start.duration(to: clock.now)
+        // What a probe says while it is being cancelled says nothing about the process.
+        guard !Task.isCancelled else { return (false, elapsed) }
+        guard passed, elapsed <= interval else {
+            logger.warning(
+                "The watchdog was not fed: the daemon does not pass its own probe.",
+                metadata: ["passed": "\(passed)", "elapsed": "\(elapsed)", "interval": "\(interval)"]
+            )
+            return (false, elapsed)
+        }
+        do {
+            try feed()
+            return (true, elapsed)
+        } catch {
+            logger.error("The watchdog was not fed.", metadata: ["error": "\(error)"])
+            return (false, elapsed)
+        }
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    fileprivate func sleep(for duration: Swift.Duration) async throws {
+        try await sleep(until: now.advanced(by: duration), tolerance: nil)
+    }
+}

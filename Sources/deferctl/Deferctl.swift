@@ -1,0 +1,5 @@
+import DeferctlCommands
+
+@main enum Program {
+    static func main() async { await Deferctl.main() }
+}

@@ -1,0 +1,70 @@
+import DataSources
+import Foundation
+import JobModel
+
+extension Configuration {
+    /// What the command line says.
+    struct Flags {
+        var config: String?
+        var socket: String?
+        var stateDirectory: String?
+        var downloadsDirectory: String?
+        var logLevel: String?
+    }
+
+    /// Reads defaults, file, variables and flags, the later over the earlier.
+    static func load(_ flags: Flags, environment: [String: String]) throws(ConfigurationError) -> Configuration {
+        let instance = Instance(environment: environment)
+        var configuration = Configuration(of: instance)
+        if let path = flags.config ?? instance.configurationFile {
+            let file = try ConfigurationFile(path: path)
+            for entry in file.entries {
+                try configuration.apply(entry.key, entry.value, at: { "\(path):\($0 ?? entry.line)" })
+            }
+        }
+        for key in ConfigurationKey.all {
+            for variable in key.variables {
+                guard let text = environment[variable] else { continue }
+                try configuration.apply(key, .scalar(text), at: { _ in variable })
+                break
+            }
+        }
+        let overrides: [(String, String?, String)] = [
+            ("socket.path", flags.socket.map(absolute), "--socket"),
+            ("state.directory", flags.stateDirectory.map(absolute), "--state-directory"),
+            ("downloads.directory", flags.downloadsDirectory.map(absolute), "--downloads-directory"),
+            ("log.level", flags.logLevel, "--log-level"),
+        ]
+        for case (let name, let text?, let flag) in overrides {
+            guard let key = ConfigurationKey.named(name) else { continue }
+            try configuration.apply(key, .scalar(text), at: { _ in flag })
+        }
+        try configuration.check()
+        return configuration
+    }
+
+    private mutating func apply(
+        _ key: ConfigurationKey, _ value: ConfigurationValue, at place: (_ line: Int?) -> String
+    ) throws(ConfigurationError) {
+        do { try key.apply(&self, value) } catch {
+            throw ConfigurationError(place: place(error.line), key: key.name, reason: error.reason)
+        }
+        // What only the sources can tell is asked at once, while the place is known.
+        do { try sources.check() } catch {
+            throw ConfigurationError(place: place(nil), key: key.name, reason: error.message)
+        }
+    }
+
+    /// What cannot be seen from one key alone.
+    private func check() throws(ConfigurationError) {
+        for (key, path) in [("socket.path", socketPath), ("state.directory", stateDirectory)] where path.isEmpty {
+            throw ConfigurationError(
+                place: "defaults", key: key,
+                reason: "has no default without XDG_RUNTIME_DIR and HOME; set it in the file or by its flag")
+        }
+    }
+
+    private static func absolute(_ path: String) -> String {
+        path.isEmpty || path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Yams
+
+/// A configuration file in YAML: its keys in their order, each with its line.
+struct ConfigurationFile {
+    struct Entry {
+        let key: ConfigurationKey
+        let value: ConfigurationValue
+        let line: Int
+    }
+
+    let path: String
+    private(set) var entries: [Entry] = []
+
+    init(path: String) throws(ConfigurationError) {
+        self.path = path
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw ConfigurationError(
+                place: path, key: nil, reason: "cannot be read; check its path, its mode and that it is UTF-8")
+        }
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw Self.fault(error, path, text)
+        } catch {
+            throw ConfigurationError(place: path, key: nil, reason: "is not YAML: \(error)")
+        }
+        guard let root else { return }
+        try read(root, prefix: "")
+    }
+
+    private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            ConfigurationError(place: "\(path):\(mark.line)", key: nil, reason: problem)
+        case .duplicatedKeysInMapping(let names, let context):
+            duplicate(names.sorted().first ?? "", from: context.mark.line, path, text)
+        default:
+            ConfigurationError(
+                place: path, key: nil, reason: "is not YAML: \("\(error)".split(separator: "\n").first ?? "")")
+        }
+    }
+
+    /// A key that stands twice in one section; the parser says only in which.
+    private static func duplicate(
+        _ name: String, from first: Int, _ path: String, _ text: String
+    ) -> ConfigurationError {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        func indent(_ line: Substring) -> Int { line.prefix { $0 == " " }.count }
+        let places = lines.indices.filter { index in
+            index + 1 >= first && lines[index].drop { $0 == " " }.hasPrefix("\(name):")
+        }
+        guard let place = places.dropFirst().first ?? places.first else {
+            return ConfigurationError(
+                place: "\(path):\(first)", key: name, reason: "stands there twice; keep one of them")
+        }
+        let section = lines[..<place].last { !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[place]) }
+        let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
+        return ConfigurationError(
+            place: "\(path):\(place + 1)", key: "\(prefix)\(name)", reason: "stands there twice; keep one of them")
+    }
+
+    private mutating func read(_ node: Node, prefix: String) throws(ConfigurationError) {
+        guard case .mapping(let mapping) = node else {
+            // A section whose keys are all commented out.
+            if case .scalar(let scalar) = node, scalar.string.isEmpty || scalar.string == "null" { return }
+            throw fault(node, prefix.isEmpty ? nil : prefix, "must hold keys with values")
+        }
+        for (name, value) in mapping {
+            guard let text = name.scalar?.string else { throw fault(name, nil, "a key must be a word") }
+            let path = prefix.isEmpty ? text : "\(prefix).\(text)"
+            if let key = ConfigurationKey.named(path) {
+                entries.append(Entry(key: key, value: try self.value(value, path), line: name.mark?.line ?? 1))
+            } else if ConfigurationKey.all.contains(where: { $0.name.hasPrefix("\(path).") }) {
+                try read(value, prefix: path)
+            } else {
+                throw fault(name, path, "there is no such key; \(Self.hint(prefix))")
+            }
+        }
+    }
+
+    private static func hint(_ prefix: String) -> String {
+        let depth = prefix.isEmpty ? 0 : 1
+        let names = ConfigurationKey.all.map(\.name)
+            .filter { prefix.isEmpty || $0.hasPrefix("\(prefix).") }
+            .map { String($0.split(separator: ".")[depth]) }
+        let known = names.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+        return "known are \(known.joined(separator: ", "))"
+    }
+
+    private func value(_ node: Node, _ key: String) throws(ConfigurationError) -> ConfigurationValue {
+        switch node {
+        case .scalar(let scalar): return .scalar(scalar.string == "null" || scalar.string == "~" ? "" : scalar.string)
+        case .sequence(let sequence):
+            var elements: [String] = []
+            for element in sequence {
+                guard let text = element.scalar?.string else {
+                    throw fault(element, key, "must be a list of single values")
+                }
+                elements.append(text)
+            }
+            return .list(elements)
+        case .mapping(let mapping):
+            var members: [ConfigurationValue.Member] = []
+            for (name, value) in mapping {
+                let line = name.mark?.line
+                guard let name = name.scalar?.string, let text = value.scalar?.string else {
+                    throw fault(name, key, "must be names with single values")
+                }
+                members.append(ConfigurationValue.Member(name: name, value: text, line: line))
+            }
+            return .map(members)
+        case .alias: throw fault(node, key, "aliases are not supported")
+        }
+    }
+
+    private func fault(_ node: Node, _ key: String?, _ reason: String) -> ConfigurationError {
+        ConfigurationError(place: "\(path):\(node.mark?.line ?? 1)", key: key, reason: reason)
+    }
+}

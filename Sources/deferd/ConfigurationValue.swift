@@ -1,0 +1,112 @@
+/// A value of the configuration as it was written, in a file, a variable or a flag.
+enum ConfigurationValue {
+    case scalar(String)
+    case list([String])
+    case map([Member])
+
+    /// One pair of a map, and the line it stands in.
+    struct Member {
+        let name: String
+        let value: String
+        var line: Int?
+    }
+
+    /// Why a value does not fit its key, as a clause.
+    struct Misfit: Error {
+        let reason: String
+        /// The line, where it is another than the key's.
+        var line: Int?
+    }
+
+    func text() throws(Misfit) -> String {
+        guard case .scalar(let text) = self else { throw Misfit(reason: "must be a single value") }
+        guard !text.isEmpty else { throw Misfit(reason: "must not be empty") }
+        return text
+    }
+
+    /// A text, or nil where it is empty.
+    func optionalText() throws(Misfit) -> String? {
+        if case .scalar("") = self { return nil }
+        return try text()
+    }
+
+    func integer(_ range: ClosedRange<Int>) throws(Misfit) -> Int {
+        guard let value = Int(try text()), range.contains(value) else {
+            throw Misfit(reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    func seconds(_ range: ClosedRange<Double>) throws(Misfit) -> Double {
+        guard let value = Double(try text()), range.contains(value) else {
+            throw Misfit(reason: "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    func octal() throws(Misfit) -> UInt32 {
+        let digits = try text()
+        guard (3...4).contains(digits.utf8.count), let mode = UInt32(digits, radix: 8) else {
+            throw Misfit(reason: "must be a mode in octal digits, such as \"0660\"")
+        }
+        return mode
+    }
+
+    func path() throws(Misfit) -> String {
+        let path = try text()
+        guard path.hasPrefix("/") else { throw Misfit(reason: "must be an absolute path") }
+        return path
+    }
+
+    /// A list; in a variable its elements are separated by commas.
+    func strings() throws(Misfit) -> [String] {
+        switch self {
+        case .list(let elements): return elements
+        case .scalar(let text): return text.split(separator: ",").map { $0.trimmed }
+        case .map: throw Misfit(reason: "must be a list")
+        }
+    }
+
+    func paths() throws(Misfit) -> [String] {
+        let paths = try strings()
+        if let path = paths.first(where: { !$0.hasPrefix("/") }) {
+            throw Misfit(reason: "holds \"\(path)\", which is no absolute path")
+        }
+        return paths
+    }
+
+    /// Names with whole numbers; in a variable `name=number` separated by commas.
+    func numbers(_ range: ClosedRange<Int>) throws(Misfit) -> [String: Int] {
+        var pairs: [Member] = []
+        switch self {
+        case .map(let members): pairs = members
+        case .scalar(let text):
+            for part in text.split(separator: ",") {
+                let halves = part.split(separator: "=", maxSplits: 1)
+                guard halves.count == 2 else { throw Misfit(reason: "must be name=number, separated by commas") }
+                pairs.append(Member(name: halves[0].trimmed, value: halves[1].trimmed))
+            }
+        case .list: throw Misfit(reason: "must be names with numbers, such as \"default: 16\"")
+        }
+        var numbers: [String: Int] = [:]
+        for pair in pairs {
+            let (name, value) = (pair.name, pair.value)
+            guard !name.isEmpty, name.utf8.count <= 64 else {
+                throw Misfit(reason: "holds a name that is not 1 to 64 bytes long", line: pair.line)
+            }
+            guard let number = Int(value), range.contains(number) else {
+                throw Misfit(
+                    reason: "holds \"\(name)\", whose value must be a whole number from \(range.lowerBound) to "
+                        + "\(range.upperBound)", line: pair.line)
+            }
+            numbers[name] = number
+        }
+        return numbers
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: String {
+        String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    }
+}

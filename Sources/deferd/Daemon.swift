@@ -1,0 +1,137 @@
+import DataSources
+import Glibc
+import JobEngine
+import JobModel
+import JobProtocol
+import JobServer
+import JobStore
+import Logging
+import NIOPosix
+import ServiceLifecycle
+import Systemd
+import UnixSignals
+
+/// The daemon, put together from its configuration.
+struct Daemon {
+    /// Why it cannot start: a sentence, and the exit code that tells what kind of trouble it is.
+    struct StartError: Error {
+        let code: ExitStatus
+        let message: String
+    }
+
+    let configuration: Configuration
+    let flags: Configuration.Flags
+    let sockets: ListenSockets
+    let level: LevelledLogHandler.Level
+    let logger: Logger
+
+    /// Runs until it is told to stop.
+    func run() async throws {
+        let startedAt = EngineClock.system.now()
+        let store = try openStore()
+        let group = MultiThreadedEventLoopGroup.singleton
+        let bodies = configuration.stateDirectory + "/bodies"
+        try makeFolder(bodies)
+        if configuration.downloads.isSystemInstance, mkdir(configuration.downloads.directory, 0o711) == 0 {
+            // Whatever the umask is: callers pass through to their own folders, and cannot look around.
+            chmod(configuration.downloads.directory, 0o711)
+        }
+        var settings = EngineSettings(bodies: bodies)
+        settings.limits = configuration.limits
+        settings.queues = configuration.queues
+        settings.perHost = configuration.http.perHost
+        settings.retentionAge = configuration.retentionAge
+        settings.retentionCount = configuration.retentionCount
+        let adminGroup: UInt32?
+        let listener: Listener
+        do {
+            adminGroup = try configuration.adminGroup.map { (name) throws(ListenerError) in try Listener.group(name) }
+            listener = try listen()
+        } catch {
+            throw StartError(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
+        }
+        let library: SourceLibrary
+        do {
+            // From here on it must be shut down.
+            library = try SourceLibrary(settings: configuration.sources, group: group, logger: logger)
+        } catch {
+            throw StartError(code: .configuration, message: error.message)
+        }
+        let engine = JobEngine(settings: settings, store: store, library: library, logger: logger)
+        do {
+            try await engine.start()
+        } catch {
+            await library.shutdown()
+            throw StartError(error)
+        }
+        let server = JobServer(
+            engine: engine, listener: listener, group: group,
+            identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
+            adminGroup: adminGroup, logger: logger)
+        let supervision = Supervision(
+            engine: engine, group: group, flags: flags, configuration: configuration, level: level, logger: logger)
+        logger.notice(
+            "deferd \(ProductVersion.current) serves.",
+            metadata: [
+                "socket": "\(listener.path ?? "passed by the service manager")",
+                "state": "\(configuration.stateDirectory)",
+            ])
+        var plan = ServiceGroupConfiguration(
+            services: [
+                .init(service: supervision, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: Logger(label: "deferd.services") { _ in SwiftLogNoOpLogHandler() })
+        plan.maximumGracefulShutdownDuration = .seconds(4)
+        let services = ServiceGroup(configuration: plan)
+        do {
+            try await services.run()
+        } catch {
+            // A client that does not read is no reason to lose what others were answered.
+            logger.warning("Not every connection ended in time.", metadata: ["error": "\(error)"])
+        }
+        await engine.stop()
+        logger.notice("deferd has stopped; every job is stored.")
+    }
+
+    private func openStore() throws(StartError) -> SQLiteStore {
+        let logger = logger
+        do {
+            return try SQLiteStore(path: configuration.stateDirectory) { error in
+                logger.error("A stored job cannot be read.", metadata: ["error": "\(error.message)"])
+            }
+        } catch {
+            throw StartError(error)
+        }
+    }
+
+    private func listen() throws(ListenerError) -> Listener {
+        if let passed = sockets.sockets.first(where: { $0.name == "deferd" }) ?? sockets.sockets.first {
+            return Listener(adopting: passed.descriptor)
+        }
+        let folder = configuration.socketPath.split(separator: "/").dropLast().joined(separator: "/")
+        try? makeFolder("/" + folder, mode: 0o755)
+        return try Listener(
+            path: configuration.socketPath, mode: configuration.socketMode, group: configuration.socketGroup)
+    }
+
+    private func makeFolder(_ path: String, mode: mode_t = 0o700) throws(StartError) {
+        guard mkdir(path, mode) == 0 || errno == EEXIST else {
+            throw StartError(
+                code: .configuration,
+                message:
+                    "The folder \(path) cannot be made: \(String(cString: strerror(errno))); check the one above it.")
+        }
+    }
+}
+
+extension Daemon.StartError {
+    init(_ error: StoreError) {
+        switch error.code {
+        case .damaged, .newer: self.init(code: .badData, message: error.message)
+        case .locked: self.init(code: .unavailable, message: error.message)
+        case .write, .read, .closed: self.init(code: .configuration, message: error.message)
+        }
+    }
+}

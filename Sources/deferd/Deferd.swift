@@ -1,0 +1,85 @@
+import ArgumentParser
+import Foundation
+import JobProtocol
+import Logging
+import Systemd
+
+@main
+struct Deferd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "deferd",
+        abstract: "Carries deferred jobs out that clients write down and send over a Unix socket.",
+        discussion: """
+            Without flags an ordinary user gets an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock), and root
+            the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
+            DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
+
+            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 78 configuration.
+            """,
+        version: ProductVersion.current)
+
+    @Option(help: ArgumentHelp("Read settings from this YAML file.", valueName: "file"))
+    var config: String?
+
+    @Option(help: ArgumentHelp("Listen on this Unix socket.", valueName: "path"))
+    var socket: String?
+
+    @Option(help: ArgumentHelp("Keep jobs in this folder.", valueName: "dir"))
+    var stateDirectory: String?
+
+    @Option(help: ArgumentHelp("Put downloads with a relative path into this folder.", valueName: "dir"))
+    var downloadsDirectory: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Log from this level on: trace, debug, info, notice, warning, error, critical.", valueName: "level"))
+    var logLevel: String?
+
+    @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
+    var check = false
+
+    func run() async throws {
+        // First of all, as it changes the environment.
+        let sockets = Result { () throws(SystemdError) in try ListenSockets() }
+        // A client that goes away must not end the daemon.
+        signal(SIGPIPE, SIG_IGN)
+        let isJournal = JournalLogHandler.isJournal()
+        let flags = Configuration.Flags(
+            config: config, socket: socket, stateDirectory: stateDirectory, downloadsDirectory: downloadsDirectory,
+            logLevel: logLevel)
+        let settings: Configuration
+        do {
+            settings = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
+        } catch {
+            throw Self.ended(error.description, .configuration, isJournal)
+        }
+        if check {
+            print("The configuration is good.")
+            return
+        }
+        let level = LevelledLogHandler.Level(settings.logLevel)
+        LoggingSystem.bootstrap { _ in
+            LevelledLogHandler(isJournal ? JournalLogHandler() : StandardErrorLogHandler(), level: level)
+        }
+        do {
+            let daemon = Daemon(
+                configuration: settings, flags: flags, sockets: try sockets.get(), level: level,
+                logger: Logger(label: "deferd"))
+            try await daemon.run()
+        } catch let error as Daemon.StartError {
+            throw Self.ended(error.message, error.code, isJournal)
+        } catch let error as SystemdError {
+            throw Self.ended(error.description, .configuration, isJournal)
+        }
+    }
+
+    /// Says why the daemon ends, where its reader looks.
+    private static func ended(_ message: String, _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
+        if isJournal {
+            Logger(label: "deferd") { _ in JournalLogHandler() }.critical("\(message)")
+        } else {
+            FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
+        }
+        return ExitCode(status.rawValue)
+    }
+}

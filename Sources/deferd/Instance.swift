@@ -1,0 +1,52 @@
+import Foundation
+
+/// For whom the daemon runs, and where it keeps its things by default.
+struct Instance {
+    /// Whether it is run by root and serves every user.
+    let isSystem: Bool
+    let socketPath: String
+    let stateDirectory: String
+    let downloadsDirectory: String
+    /// The configuration file that is read without `--config`, where there is one.
+    let configurationFile: String?
+
+    /// `environment` is the process's: as a service systemd names the folders in it, else the user's own are used.
+    init(environment: [String: String], isRoot: Bool = geteuid() == 0) {
+        isSystem = isRoot
+        func first(_ name: String) -> String? {
+            environment[name].flatMap { $0.split(separator: ":").first.map(String.init) }
+        }
+        let home = environment["HOME"]
+        let runtime =
+            first("RUNTIME_DIRECTORY")
+            ?? (isRoot ? "/run/deferd" : environment["XDG_RUNTIME_DIR"].map { $0 + "/deferd" })
+        let state =
+            first("STATE_DIRECTORY")
+            ?? (isRoot
+                ? "/var/lib/deferd"
+                : (environment["XDG_STATE_HOME"] ?? home.map { $0 + "/.local/state" }).map { $0 + "/deferd" })
+        socketPath = runtime.map { $0 + "/deferd.sock" } ?? ""
+        stateDirectory = state ?? ""
+        downloadsDirectory =
+            isRoot ? stateDirectory + "/downloads" : Self.downloads(environment) ?? stateDirectory + "/downloads"
+        let file =
+            isRoot
+            ? "/etc/deferd/deferd.yaml"
+            : (environment["XDG_CONFIG_HOME"] ?? home.map { $0 + "/.config" }).map { $0 + "/deferd/deferd.yaml" }
+        configurationFile = file.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil }
+    }
+
+    /// The folder that the desktop calls the user's downloads.
+    private static func downloads(_ environment: [String: String]) -> String? {
+        guard let home = environment["HOME"] else { return nil }
+        if let path = environment["XDG_DOWNLOAD_DIR"], path.hasPrefix("/") { return path }
+        let file = (environment["XDG_CONFIG_HOME"] ?? home + "/.config") + "/user-dirs.dirs"
+        for line in (try? String(contentsOfFile: file, encoding: .utf8))?.split(separator: "\n") ?? []
+        where line.hasPrefix("XDG_DOWNLOAD_DIR=") {
+            let value = line.dropFirst("XDG_DOWNLOAD_DIR=".count).replacing("\"", with: "")
+            let path = String(value.replacing("$HOME", with: home))
+            if path.hasPrefix("/") { return path }
+        }
+        return home + "/Downloads"
+    }
+}

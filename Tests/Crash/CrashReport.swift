@@ -1,0 +1,22 @@
+/// What a run of kills came to.
+struct CrashReport: CustomStringConvertible {
+    var rounds = 0
+    /// Submissions that were answered.
+    var acknowledged = 0
+    /// Of these, jobs that are there afterwards, once, with their one terminal state and the right result.
+    var recovered = 0
+    /// Jobs that are there though their submitter was never answered; that is allowed.
+    var unanswered = 0
+    var downloads = 0
+    var problems: [String] = []
+
+    var lost: Int { acknowledged - recovered }
+    var isClean: Bool { lost == 0 && problems.isEmpty && acknowledged > 0 }
+
+    var description: String {
+        let head =
+            "crash: rounds = \(rounds), acknowledged = \(acknowledged), recovered = \(recovered), lost = \(lost), "
+            + "unanswered but stored = \(unanswered), downloads = \(downloads), problems = \(problems.count)"
+        return ([head] + problems.prefix(20).map { "  \($0)" }).joined(separator: "\n")
+    }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import JobClient
+import JobModel
+import Synchronization
+import TestOrigin
+
+/// One run: a daemon, an origin, clients, and the kills.
+final class CrashRun: Sendable {
+    /// What is expected of a job that was answered.
+    struct Expectation: Sendable {
+        let id: Int64
+        /// The result, or nil for a download.
+        let result: JSON?
+    }
+
+    private static let clients = 4
+    private static let inFlight = 16
+
+    private let rounds: Int
+    private let folder: URL
+    private let file: [UInt8]
+    private let answered = Mutex<[Expectation]>([])
+    private let random: Mutex<SeededGenerator>
+    private let submitted = Atomic<Int>(0)
+
+    init(rounds: Int, seed: UInt64, folder: URL) {
+        self.rounds = rounds
+        self.folder = folder
+        var generator = SeededGenerator(state: seed)
+        file = (0..<(3 << 19)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        random = Mutex(generator)
+    }
+
+    func run() async throws -> CrashReport {
+        try await TestOrigin.run { origin in
+            origin["/file"] = OriginResource(self.file, etag: "\"1\"")
+            origin["/json"] = .json("{\"a\": [1, 2, {\"b\": \"c\"}]}")
+            for round in 1...self.rounds {
+                try await self.kill(origin)
+                if round.isMultiple(of: 20) {
+                    print("crash: round \(round), \(self.answered.withLock(\.count)) answered")
+                }
+            }
+            return try await self.verify()
+        }
+    }
+
+    // MARK: - Killing
+
+    private func kill(_ origin: TestOrigin) async throws {
+        let daemon = try CrashDaemon(folder: folder)
+        let pause = random.withLock { Int.random(in: 5...180, using: &$0) }
+        await withTaskGroup(of: Void.self) { tasks in
+            for client in 0..<Self.clients {
+                tasks.addTask { await self.submit(origin, client, daemon.socket) }
+            }
+            try? await Task.sleep(for: .milliseconds(pause))
+            daemon.kill()
+        }
+    }
+
+    /// Submits as fast as answers come, until the daemon is gone.
+    private func submit(_ origin: TestOrigin, _ client: Int, _ socket: String) async {
+        guard let connection = try? await JobClient.connect(path: socket) else { return }
+        await withTaskGroup(of: Void.self) { tasks in
+            for _ in 0..<Self.inFlight {
+                tasks.addTask {
+                    while true {
+                        let number = self.submitted.add(1, ordering: .relaxed).newValue
+                        let (spec, result) = self.spec(number, origin)
+                        guard let answer = try? await connection.submit(spec) else { return }
+                        self.answered.withLock { $0.append(Expectation(id: answer.id, result: result)) }
+                    }
+                }
+            }
+        }
+        await connection.close()
+    }
+
+    private func spec(_ number: Int, _ origin: TestOrigin) -> (JSON, JSON?) {
+        let value = JSON(number)
+        switch number % 200 {
+        case 0:
+            return (
+                [
+                    "source": [
+                        "type": "download", "url": .string(origin.url("/file")), "path": .string("f\(number)"),
+                        "rate": 4_000_000,
+                    ]
+                ], nil
+            )
+        case 1...20:
+            return (
+                [
+                    "source": ["type": "value", "value": value],
+                    "then": [
+                        ["then": ["return": ["a": "{{input}}"]]],
+                        ["then": ["throw": ["kind": "odd", "message": "{{input/a}}"]]],
+                        ["fail": ["return": "{{error/message}}"], "on": ["odd"]],
+                        ["finally": ["source": ["type": "value", "value": "{{job/id}}"]]],
+                    ],
+                ], .string(String(number))
+            )
+        case 21...25:
+            return (
+                [
+                    "source": [
+                        "type": "each", "in": [1, 2, 3], "mode": "all",
+                        "job": ["source": ["type": "value", "value": ["{{item}}", value]]],
+                    ]
+                ], [[1, value], [2, value], [3, value]]
+            )
+        case 26...30:
+            return (["source": ["type": "json", "url": .string(origin.url("/json")), "select": "/a/2/b"]], "c")
+        default: return (["source": ["type": "value", "value": value], "key": .string("k\(number)")], value)
+        }
+    }
+
+    // MARK: - Counting
+
+    private func verify() async throws -> CrashReport {
+        var report = CrashReport()
+        report.rounds = rounds
+        let expected = answered.withLock(\.self)
+        report.acknowledged = expected.count
+        let daemon = try CrashDaemon(folder: folder)
+        let client = try await JobClient.connect(path: daemon.socket)
+        var seen: Set<Int64> = []
+        for expectation in expected where !seen.insert(expectation.id).inserted {
+            report.problems.append("job \(expectation.id) was answered twice")
+        }
+        for start in stride(from: 0, to: expected.count, by: 500) {
+            let part = expected[start..<min(start + 500, expected.count)]
+            do {
+                let jobs = try await client.wait(part.map(\.id), timeout: 120)
+                for (expectation, job) in zip(part, jobs) { check(expectation, job.json, &report) }
+            } catch {
+                for expectation in part {
+                    do {
+                        check(expectation, try await client.wait(expectation.id, timeout: 30).json, &report)
+                    } catch {
+                        report.problems.append("job \(expectation.id): \(error)")
+                    }
+                }
+            }
+        }
+        report.unanswered = try await countAll(client) - expected.count
+        await client.close()
+        daemon.terminate()
+        checkFolder(&report)
+        return report
+    }
+
+    private func check(_ expectation: Expectation, _ job: JSON, _ report: inout CrashReport) {
+        guard job["state"] == "succeeded" else {
+            report.problems.append("job \(expectation.id) ended so: \(job)")
+            return
+        }
+        if let result = expectation.result {
+            guard job["result"] == result else {
+                report.problems.append("job \(expectation.id) has the result \(job["result"] ?? .null), not \(result)")
+                return
+            }
+        } else {
+            report.downloads += 1
+            let path = job["result"]?["path"]?.string ?? ""
+            guard let data = FileManager.default.contents(atPath: path), data.elementsEqual(file) else {
+                report.problems.append("job \(expectation.id): the file \(path) is not what the origin has")
+                return
+            }
+        }
+        report.recovered += 1
+    }
+
+    private func countAll(_ client: JobClient) async throws -> Int {
+        var count = 0
+        var after: Int64?
+        repeat {
+            let page = try await client.list(after: after, limit: 1000)
+            count += page.jobs.count
+            after = page.next
+        } while after != nil
+        return count
+    }
+
+    private func checkFolder(_ report: inout CrashReport) {
+        let downloads = folder.appending(path: "downloads")
+        let paths = FileManager.default.enumerator(atPath: downloads.path)?.compactMap { $0 as? String } ?? []
+        for path in paths where path.hasSuffix(".part") { report.problems.append("\(path) is left over") }
+    }
+}

@@ -1,0 +1,115 @@
+import DataSources
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct AccessPolicyTests {
+    @Test(arguments: [
+        "http://169.254.169.254/latest/meta-data", "http://2852039166/", "http://0xA9FEA9FE/",
+        "http://0251.0376.0251.0376/", "http://169.254.43518/", "http://[::ffff:169.254.169.254]/",
+        "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[fe80::1]/", "http://[fe80::1%25eth0]/",
+        "http://169.254.169.254./", "http://\u{FF11}\u{FF16}\u{FF19}.254.169.254/", "ftp://example.org/",
+        "file:///etc/passwd", "file://localhost/etc/passwd", "unix://x/", "http+unix://x/",
+    ])
+    func url_isForbidden_byDefault(url: String) async throws {
+        try await Workbench.run { bench in
+            let error = #expect(throws: JobError.self) { try bench.library.check(url: url) }
+            #expect(error?.kind == (url.hasPrefix("file:///") ? .invalid : .policy))
+            #expect(error?.isRetryable == false)
+        }
+    }
+
+    @Test(arguments: ["http://127.0.0.1/", "http://10.0.0.1/", "https://example.org/", "http://[::1]:8080/x"])
+    func url_isAllowed_byDefault(url: String) async throws {
+        try await Workbench.run { bench in
+            try bench.library.check(url: url)
+        }
+    }
+
+    @Test(arguments: ["no url", "http://", "/path", "http://a b/"])
+    func text_isInvalid_whenNoURL(text: String) async throws {
+        try await Workbench.run { bench in
+            #expect(throws: JobError.self) { try bench.library.check(url: text) }
+            let error = #expect(throws: JobError.self) { try bench.library.check(url: text) }
+            #expect(error?.kind == .invalid)
+        }
+    }
+
+    @Test func error_hidesCredentials() async throws {
+        try await Workbench.run { bench in
+            let error = #expect(throws: JobError.self) {
+                try bench.library.check(url: "ftp://user:secret@example.org/")
+            }
+            #expect(error?.message.contains("secret") == false)
+        }
+    }
+
+    @Test(arguments: [
+        ("http://good.example/", true), ("http://a.wild.example/", true), ("http://wild.example/", false),
+        ("http://other.example/", false), ("http://bad.wild.example/", false), ("http://10.1.2.3/", true),
+        ("http://10.1.2.4/", false),
+    ])
+    func hosts_areAllowedAndDenied_byTheirLists(url: String, isAllowed: Bool) async throws {
+        try await Workbench.run {
+            $0.policy.allowHosts = ["Good.example", "*.wild.example", "10.1.2.3"]
+            $0.policy.denyHosts = ["bad.wild.example"]
+        } _: { bench in
+            if isAllowed {
+                try bench.library.check(url: url)
+            } else {
+                #expect(throws: JobError.self) { try bench.library.check(url: url) }
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            { $0.policy.denyAddresses = ["10.0.0.0/33"] }, { $0.policy.denyHosts = ["a b"] },
+            { $0.policy.schemes = ["gopher"] }, { $0.http.proxy = "nonsense" }, { $0.downloads.directory = "relative" },
+            { $0.downloads.roots = ["/a/../b"] },
+        ] as [@Sendable (inout SourceSettings) -> Void])
+    func library_refusesSettings_thatCannotBeMeant(change: @Sendable (inout SourceSettings) -> Void) async throws {
+        let error = await #expect(throws: JobError.self) {
+            try await Workbench.run(change) { _ in }
+        }
+        #expect(error?.kind == .invalid)
+    }
+
+    /// The name is allowed, and what it leads to is found out only by connecting.
+    @Test(arguments: ["url", "json", "download"])
+    func request_isNotSent_whenNameLeadsToForbiddenAddress(type: String) async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = .json("1")
+            try await Workbench.run {
+                $0.policy.denyAddresses = ["127.0.0.0/8", "::1"]
+            } _: { bench in
+                var source: JSONObject = JSONObject()
+                source["type"] = .string(type)
+                source["url"] = .string(origin.url("/x", host: "localhost"))
+                if type == "download" { source["path"] = "x" }
+                let error = try await bench.failure(.object(source))
+                #expect(error.kind == .policy)
+                #expect(!error.isRetryable)
+                #expect(origin.log.count() == 0)
+                #expect(bench.names(below: bench.downloads) == [])
+            }
+        }
+    }
+
+    @Test func redirect_isRefused_whenItLeadsToForbiddenHost() async throws {
+        try await TestOrigin.run { origin in
+            origin["/out"] = .redirect(302, to: "http://169.254.169.254/latest")
+            origin["/name"] = .redirect(302, to: origin.url("/secret", host: "localhost"))
+            origin["/secret"] = OriginResource(text: "secret")
+            try await Workbench.run {
+                $0.policy.denyHosts = ["localhost"]
+            } _: { bench in
+                for path in ["/out", "/name"] {
+                    let error = try await bench.failure(["type": "url", "url": .string(origin.url(path))])
+                    #expect(error.kind == .policy)
+                }
+                #expect(origin.log.count("/secret") == 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import Synchronization
+import Testing
+import TestOrigin
+
+@Suite struct DownloadFailureTests {
+    private static let body = Workbench.bytes(2_000_000)
+
+    private func source(_ origin: TestOrigin, _ more: [(String, JSON)] = []) -> JSON {
+        var source = JSONObject()
+        source["type"] = "download"
+        source["url"] = .string(origin.url("/x"))
+        source["path"] = "new/x"
+        for (name, value) in more { source[name] = value }
+        return .object(source)
+    }
+
+    private func run(
+        files: FileOperations = .real, _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
+    ) async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(Self.body, etag: "\"1\"")
+            try await Workbench.run(files: files) { bench in try await body(origin, bench) }
+        }
+    }
+
+    /// The file operations with one that fails with `code` from its `after`th call on.
+    private static func failing(_ operation: String, _ code: Int32, after: Int = 0) -> FileOperations {
+        var files = FileOperations.real
+        let real = FileOperations.real
+        let calls = Counter()
+        let check: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
+            if calls.next() > after { throw SystemError(code) }
+        }
+        switch operation {
+        case "open":
+            files.openBeneath = { folder, path, flags, mode throws(SystemError) in
+                if flags & O_CREAT != 0 { try check() }
+                return try real.openBeneath(folder, path, flags, mode)
+            }
+        case "write":
+            files.write = { file, bytes throws(SystemError) in
+                try check()
+                try real.write(file, bytes)
+            }
+        case "sync":
+            files.sync = { file throws(SystemError) in
+                // Folders are synced too; what is meant is the file.
+                let status = try real.statusOfOpen(file)
+                if !status.isFolder { try check() }
+                try real.sync(file)
+            }
+        case "syncFolder":
+            files.sync = { file throws(SystemError) in
+                let status = try real.statusOfOpen(file)
+                if status.isFolder { try check() }
+                try real.sync(file)
+            }
+        case "syncData":
+            files.syncData = { file throws(SystemError) in
+                try check()
+                try real.syncData(file)
+            }
+        default:
+            files.renameUnlessExists = { folder, name, newName throws(SystemError) in
+                try check()
+                try real.renameUnlessExists(folder, name, newName)
+            }
+        }
+        return files
+    }
+
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+
+        func next() -> Int {
+            count.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("open", EROFS, 0), ("open", ENOSPC, 0), ("write", ENOSPC, 0), ("write", ENOSPC, 1), ("write", EIO, 2),
+        ("write", EDQUOT, 0), ("sync", EIO, 0), ("rename", EIO, 0), ("rename", EROFS, 0), ("syncFolder", EIO, 2),
+    ])
+    func failure_isStorage_andLeavesNothing(operation: String, code: Int32, after: Int) async throws {
+        try await run(files: Self.failing(operation, code, after: after)) { origin, bench in
+            let error = try await bench.failure(source(origin))
+            #expect(error.kind == .storage)
+            #expect(!error.isRetryable)
+            #expect(error.message.contains("new/x"))
+            #expect(bench.names(below: bench.downloads) == [])
+            // A mirror would not help.
+            #expect(origin.log.count() <= 1)
+        }
+    }
+
+    @Test func failure_isStorage_whenSyncInBetweenFails() async throws {
+        let size = 100 << 20
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "\(size)"), ("ETag", "\"a\"")]), .stream(size)]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run(files: Self.failing("syncData", EIO)) { bench in
+                let error = try await bench.failure(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+                #expect(error.kind == .storage)
+                #expect(bench.names(below: bench.downloads) == [])
+            }
+        }
+    }
+
+    @Test func spill_failsWithStorage_whenDiskIsFull() async throws {
+        try await run(files: Self.failing("write", ENOSPC, after: 1)) { origin, bench in
+            let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+            #expect(error.kind == .storage)
+            #expect(bench.bytes(of: bench.bodyPath) == nil)
+        }
+    }
+
+    @Test func checksum_isChecked() async throws {
+        try await run { origin, bench in
+            let right = try await bench.result(source(origin))["sha256"]?.string
+            let digest = try #require(right)
+            let wrong = "sha256:" + String(repeating: "0", count: 64)
+            let error = try await bench.failure(source(origin, [("checksum", .string(wrong)), ("exists", "replace")]))
+            #expect(error.kind == .checksum)
+            #expect(!error.isRetryable)
+            #expect(error.message.contains(digest))
+            #expect(bench.names(below: bench.downloads) == ["new", "new/x"])
+            let more = [("checksum", JSON.string("SHA256:" + digest.uppercased())), ("exists", "replace")]
+            let result = try await bench.result(source(origin, more))
+            #expect(result["sha256"]?.string == digest)
+        }
+    }
+
+    @Test func mirrors_areTriedInOrder() async throws {
+        try await run { origin, bench in
+            let other = Workbench.bytes(10, seed: 9)
+            origin["/wrong"] = OriginResource(other)
+            let right = try await bench.result(source(origin, [("path", "first")]))
+            let mirrors: JSON = [
+                .string(origin.url("/none")), .string(origin.url("/wrong")), .string(origin.url("/x?mirror")),
+                .string(origin.url("/x?never")),
+            ]
+            let more: [(String, JSON)] = [
+                ("url", "http://no-such-host.invalid/x"), ("mirrors", mirrors),
+                ("checksum", .string("sha256:" + (right["sha256"]?.string ?? ""))),
+            ]
+            let result = try await bench.result(source(origin, more))
+            #expect(result["url"]?.string == origin.url("/x?mirror"))
+            #expect(bench.bytes(of: bench.downloads + "/new/x") == Self.body)
+            #expect(origin.log.entries.map(\.target) == ["/x", "/none", "/wrong", "/x?mirror"])
+        }
+    }
+
+    @Test func failure_namesEach_whenAllMirrorsFail() async throws {
+        try await run { origin, bench in
+            let more: [(String, JSON)] = [
+                ("url", .string(origin.url("/none"))),
+                ("mirrors", ["http://no-such-host.invalid/x", .string(origin.url("/gone"))]),
+            ]
+            let error = try await bench.failure(source(origin, more))
+            #expect(error.kind == .http)
+            #expect(error.http?.status == 404)
+            #expect(error.isRetryable)
+            #expect(error.failures?.map(\.kind) == [.http, .dns, .http])
+            #expect(bench.names(below: bench.downloads) == [])
+        }
+    }
+
+    @Test func mirror_resumesItsOwnPart() async throws {
+        let body = Workbench.bytes(100_000)
+        try await ScriptedOrigin.run(Misbehaviour.cut(body, at: .middle, times: 1, etag: "\"a\"")) { origin in
+            try await Workbench.run { bench in
+                let source: JSON = [
+                    "type": "download", "url": "http://no-such-host.invalid/x",
+                    "mirrors": [.string(origin.url("/x"))], "path": "x",
+                ]
+                _ = try await bench.failure(source)
+                let result = try await bench.result(source, attempt: 2)
+                #expect(result["resumedFrom"] == 50_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            }
+        }
+    }
+
+    @Test func rate_isKept() async throws {
+        try await run { origin, bench in
+            let start = ContinuousClock.now
+            let deferred = try bench.start(source(origin, [("rate", 4_000_000)]))
+            let reports = Mutex(0)
+            deferred.onProgress { _ in reports.withLock { $0 += 1 } }
+            _ = try await deferred.get()
+            let took = ContinuousClock.now - start
+            #expect(took >= .milliseconds(490))
+            #expect(took < .seconds(5))
+            #expect(reports.withLock { $0 } >= 3)
+        }
+    }
+
+    /// The pauses of the rate are ours, not the server's.
+    @Test func rate_isNoIdleness() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(Workbench.bytes(2_000_000))
+            try await Workbench.run {
+                $0.http.idleTimeout = 1
+            } _: { bench in
+                let result = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 1_000_000,
+                ])
+                #expect(result["size"] == 2_000_000)
+            }
+        }
+    }
+
+    @Test func file_isEmpty_whenBodyIs() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource([])
+            try await Workbench.run { bench in
+                let result = try await bench.result(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+                #expect(result["size"] == 0)
+                #expect(result["sha256"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+                #expect(bench.bytes(of: bench.downloads + "/x") == [])
+            }
+        }
+    }
+
+    @Test func file_isWhole_whenLengthIsNotAnnounced() async throws {
+        try await TestOrigin.run { origin in
+            var resource = OriginResource(Self.body)
+            resource.hidesLength = true
+            origin["/x"] = resource
+            try await Workbench.run { bench in
+                let deferred = try bench.start(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+                let totals = Mutex<Set<Int64?>>([])
+                deferred.onProgress { update in totals.withLock { _ = $0.insert(update.total) } }
+                _ = try await deferred.get()
+                #expect(totals.withLock { $0 } == [nil])
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+    }
+
+    @Test func download_failsWithStorage_whenRootIsMissing() async throws {
+        try await run { origin, bench in
+            try FileManager.default.removeItem(atPath: bench.root)
+            let error = try await bench.failure(source(origin, [("path", .string(bench.root + "/x"))]))
+            #expect(error.kind == .storage)
+        }
+    }
+
+    @Test func download_failsWithStorage_whenFolderIsFile() async throws {
+        try await run { origin, bench in
+            try bench.write([1], to: bench.downloads + "/new")
+            let error = try await bench.failure(source(origin))
+            #expect(error.kind == .storage)
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import DataSources
+import Foundation
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct DownloadPathTests {
+    @Test(arguments: [
+        "", ".", "..", "/", "a/", "a/..", "../a", "a/../b", "a/b/..", "/etc/passwd", "/proc/self/fd/1", "x.part",
+        String(repeating: "n", count: 251), String(repeating: "d/", count: 2000) + "x",
+        String(repeating: "d", count: 256) + "/x", "a/./..",
+    ])
+    func path_isForbidden_whenItLeadsNowhereAllowed(path: String) async throws {
+        try await Workbench.run { bench in
+            let error = #expect(throws: JobError.self) { try bench.library.check(path: path, owner: 1) }
+            #expect(error?.kind == .policy)
+        }
+    }
+
+    @Test(arguments: ["a", "a/b/c", "./a", "a//b", "...", "a..b", "..a", ".hidden", "Größe", "a b", "a\nb"])
+    func path_isAllowed_belowOwnFolder(path: String) async throws {
+        try await Workbench.run { bench in
+            try bench.library.check(path: path, owner: 1)
+            try bench.library.check(path: bench.root + "/" + path, owner: 1)
+            try bench.library.check(path: bench.downloads + "/" + path, owner: 1)
+        }
+    }
+
+    @Test func path_isForbidden_inFolderOfAnotherCaller() async throws {
+        try await Workbench.run {
+            $0.downloads.isSystemInstance = true
+            // Even a root that is set too high does not open the callers' folders.
+            $0.downloads.roots.append(($0.downloads.directory as NSString).deletingLastPathComponent)
+        } _: { bench in
+            try bench.library.check(path: bench.downloads + "/7/x", owner: 7)
+            for path in ["/8/x", "/x", "/07/x"] {
+                let error = #expect(throws: JobError.self) {
+                    try bench.library.check(path: bench.downloads + path, owner: 7)
+                }
+                #expect(error?.kind == .policy)
+            }
+        }
+    }
+
+    @Test(.enabled(if: getuid() == 0)) func callersFolder_isReadableByCallerAlone_inSystemInstance() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run {
+                $0.downloads.isSystemInstance = true
+            } _: { bench in
+                // One folder is there already and too open.
+                try FileManager.default.createDirectory(
+                    atPath: bench.downloads + "/1234", withIntermediateDirectories: true)
+                for owner in [UInt32(1234), 1235] {
+                    let result = try await bench.result(
+                        ["type": "download", "url": .string(origin.url("/x")), "path": "deep/x"], owner: owner)
+                    let folder = bench.downloads + "/\(owner)"
+                    #expect(result["path"]?.string == folder + "/deep/x")
+                    let attributes = try FileManager.default.attributesOfItem(atPath: folder)
+                    #expect(attributes[.posixPermissions] as? Int == 0o700)
+                    for path in ["", "/deep", "/deep/x"] {
+                        let attributes = try FileManager.default.attributesOfItem(atPath: folder + path)
+                        #expect(attributes[.ownerAccountID] as? Int == Int(owner))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: ["link/x", "deep/link/x"])
+    func download_isRefused_whenLinkLeadsOut(path: String) async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run { bench in
+                let outside = bench.folder + "/outside"
+                for folder in [outside, bench.downloads + "/deep"] {
+                    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+                }
+                try FileManager.default.createSymbolicLink(
+                    atPath: bench.downloads + "/link", withDestinationPath: outside)
+                try FileManager.default.createSymbolicLink(
+                    atPath: bench.downloads + "/deep/link", withDestinationPath: "../../outside")
+                let error = try await bench.failure([
+                    "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
+                ])
+                #expect(error.kind == .policy)
+                #expect(bench.names(below: outside) == [])
+            }
+        }
+    }
+
+    @Test func download_followsLink_thatStaysWithin() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run { bench in
+                try FileManager.default.createDirectory(
+                    atPath: bench.downloads + "/a/b", withIntermediateDirectories: true)
+                try FileManager.default.createSymbolicLink(
+                    atPath: bench.downloads + "/a/b/up", withDestinationPath: "../../c")
+                try FileManager.default.createDirectory(
+                    atPath: bench.downloads + "/c", withIntermediateDirectories: true)
+                _ = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "a/b/up/new/x",
+                ])
+                #expect(bench.bytes(of: bench.downloads + "/c/new/x") == Array("x".utf8))
+            }
+        }
+    }
+
+    /// What was there under the name stays as it was, wherever a link in its place leads.
+    @Test func download_replacesLinkItself() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "new")
+            try await Workbench.run { bench in
+                try bench.write(Array("old".utf8), to: bench.folder + "/outside")
+                try FileManager.default.createDirectory(atPath: bench.downloads, withIntermediateDirectories: true)
+                for name in ["x", "x.part"] {
+                    try FileManager.default.createSymbolicLink(
+                        atPath: bench.downloads + "/" + name, withDestinationPath: bench.folder + "/outside")
+                }
+                _ = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
+                ])
+                #expect(bench.bytes(of: bench.folder + "/outside") == Array("old".utf8))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Array("new".utf8))
+            }
+        }
+    }
+
+    @Test func download_goesToRoot_whenPathIsAbsolute() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run { bench in
+                let result = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/d/x"),
+                ])
+                #expect(result["path"]?.string == bench.root + "/d/x")
+                #expect(bench.names(below: bench.root) == ["d", "d/x"])
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct DownloadResumeTests {
+    private static let first = Workbench.bytes(200_000, seed: 1)
+    private static let second = Workbench.bytes(200_000, seed: 2)
+
+    private func download(_ origin: ScriptedOrigin, _ more: JSONObject = JSONObject()) -> JSON {
+        var source = more
+        source["type"] = "download"
+        source["url"] = .string(origin.url("/x"))
+        source["path"] = "x"
+        return .object(source)
+    }
+
+    private func part(_ bench: Workbench) -> [UInt8]? { bench.bytes(of: bench.downloads + "/x.part") }
+
+    @Test(arguments: [true, false]) func retry_resumes_whenValidatorIsStrong(resetting: Bool) async throws {
+        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"", resetting: resetting)
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                let error = try await bench.failure(download(origin))
+                #expect(error.kind == .network)
+                let kept = try #require(part(bench)).count
+                #expect(resetting || kept == 100_000)
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"]?.int == (kept > 0 ? kept : 0))
+                #expect(result["status"] == (kept > 0 ? 206 : 200))
+                #expect(result["attempts"] == 2)
+                #expect(result["size"] == 200_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+                #expect(bench.names(below: bench.downloads) == ["x"])
+                guard kept > 0 else { return }
+                #expect(origin.log.last("/x")?.headers["range"] == "bytes=\(kept)-")
+                #expect(origin.log.last("/x")?.headers["if-range"] == "\"a\"")
+            }
+        }
+    }
+
+    @Test func retry_resumesByDate_whenThereIsNoTag() async throws {
+        let date = "Wed, 31 Dec 2025 12:00:00 GMT"
+        let body = Self.first
+        let script: ScriptedOrigin.Script = { request, count in
+            guard count > 0 else {
+                return [
+                    .head("200 OK", [("Content-Length", "\(body.count)"), ("Last-Modified", date)]),
+                    .send(Array(body.prefix(70_000))), .close,
+                ]
+            }
+            return Misbehaviour.correct(body, etag: nil, to: request)
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                // The script's origin takes any If-Range but a tag's, so ask without one.
+                #expect(part(bench)?.count == 70_000)
+                _ = try await bench.result(download(origin), attempt: 2)
+                #expect(origin.log.last("/x")?.headers["if-range"] == date)
+                #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            }
+        }
+    }
+
+    @Test(arguments: [nil, "W/\"a\""]) func failure_keepsNothing_whenValidatorIsNotStrong(etag: String?) async throws {
+        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: etag)) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                #expect(bench.names(below: bench.downloads) == [])
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(origin.log.last("/x")?.headers["range"] == nil)
+            }
+        }
+    }
+
+    @Test func retry_startsOver_whenFileHasChanged() async throws {
+        let script = Misbehaviour.changes(Self.first, to: Self.second, etags: ("\"a\"", "\"b\""))
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(result["etag"] == "\"b\"")
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
+                #expect(origin.log.count() == 2)
+            }
+        }
+    }
+
+    /// Servers that answer a range wrongly; each gives the other version with the first one's length.
+    @Test(arguments: [
+        [("ETag", "\"b\""), ("Content-Range", "bytes 100000-199999/200000")],
+        [("Content-Range", "bytes 100000-199999/200000")],
+        [("ETag", "\"a\"")],
+        [("ETag", "\"a\""), ("Content-Range", "bytes 99999-199999/200000")],
+        [("ETag", "\"a\""), ("Content-Range", "bytes 100000-199999/300000")],
+        [("ETag", "\"a\""), ("Content-Range", "bytes 100000-150000/200000")],
+        [("ETag", "\"a\""), ("Content-Range", "pages 1-2/3")],
+    ])
+    func retry_startsOver_whenPartialResponseDoesNotFit(fields: [(name: String, value: String)]) async throws {
+        let (first, second) = (Self.first, Self.second)
+        let script: ScriptedOrigin.Script = { request, count in
+            if count == 0 { return Misbehaviour.cut(first, at: .middle, etag: "\"a\"")(request, 0) }
+            guard request.headers["range"] != nil else {
+                return Misbehaviour.correct(second, etag: "\"b\"", to: request)
+            }
+            return [
+                .head("206 Partial Content", fields + [("Content-Length", "100000")]),
+                .send(Array(second[100_000...])),
+            ]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(result["status"] == 200)
+                #expect(bench.bytes(of: bench.downloads + "/x") == second)
+                #expect(origin.log.count() == 3)
+            }
+        }
+    }
+
+    @Test(arguments: ["200", "416"]) func retry_startsOver_whenServerGivesNoRange(answer: String) async throws {
+        let body = Self.first
+        let script: ScriptedOrigin.Script = { request, count in
+            if count == 0 { return Misbehaviour.cut(body, at: .middle, etag: "\"a\"")(request, 0) }
+            if request.headers["range"] != nil, answer == "416" {
+                return [.head("416 Range Not Satisfiable", [("Content-Length", "0")])]
+            }
+            return [.head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", "\"a\"")]), .send(body)]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            }
+        }
+    }
+
+    @Test func part_survives_whenServerFailsInBetween() async throws {
+        let body = Self.first
+        let script: ScriptedOrigin.Script = { request, count in
+            switch count {
+            case 0: Misbehaviour.cut(body, at: .middle, etag: "\"a\"")(request, 0)
+            case 1: [.head("503 Service Unavailable", [("Content-Length", "0"), ("Retry-After", "3")])]
+            default: Misbehaviour.correct(body, etag: "\"a\"", to: request)
+            }
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let error = try await bench.failure(download(origin), attempt: 2)
+                #expect(error.http?.status == 503)
+                #expect(error.retryAfter == 3)
+                let result = try await bench.result(download(origin), attempt: 3)
+                #expect(result["resumedFrom"] == 100_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            }
+        }
+    }
+
+    @Test func part_ofAnotherJob_isNotJoined() async throws {
+        let script = Misbehaviour.changes(Self.first, to: Self.second, etags: ("\"a\"", "\"a\""))
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let result = try await bench.result(download(origin), job: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
+            }
+        }
+    }
+
+    /// A note is about one file: another in its place, of whatever size, is not taken for it.
+    @Test func part_isNotJoined_whenItIsAnotherFile() async throws {
+        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let path = bench.downloads + "/x.part"
+                try FileManager.default.removeItem(atPath: path)
+                try bench.write(Array(Self.second.prefix(100_000)), to: path)
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 0)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+            }
+        }
+    }
+
+    @Test func part_isOnlyTrustedAsFarAsSynced_afterReboot() async throws {
+        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")) { origin in
+            var files = FileOperations.real
+            files.bootID = "an earlier boot"
+            try await Workbench.run(files: files) { bench in
+                _ = try await bench.failure(download(origin))
+                var note = try #require(bench[note: 1]?.object)
+                for (synced, start) in [(0, 0), (40_000, 40_000)] {
+                    note["synced"] = JSON(synced)
+                    note["boot"] = "another boot"
+                    bench[note: 1] = .object(note)
+                    // What was not synced may be anything.
+                    let handle = try #require(FileHandle(forWritingAtPath: bench.downloads + "/x.part"))
+                    try handle.seek(toOffset: UInt64(max(synced, 1)))
+                    try handle.write(contentsOf: Data(repeating: 0, count: 10_000))
+                    try handle.close()
+                    guard synced > 0 else { continue }
+                    let result = try await bench.result(download(origin), attempt: 2)
+                    #expect(result["resumedFrom"]?.int == start)
+                }
+                #expect(bench.bytes(of: bench.downloads + "/x")?.count == 200_000)
+            }
+        }
+    }
+
+    /// As after kill -9: the first run never ends, and a second one begins with what was noted.
+    @Test func secondRun_resumes_whereFirstOneWasKilled() async throws {
+        let body = Workbench.bytes(3_000_000)
+        let script: ScriptedOrigin.Script = { request, count in
+            count == 0
+                ? [
+                    .head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", "\"a\"")]),
+                    .send(Array(body.prefix(2_000_000))), .hold,
+                ] : Misbehaviour.correct(body, etag: "\"a\"", to: request)
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                let killed = try bench.start(download(origin))
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                killed.onProgress { report.yield($0.completed) }
+                for await size in sizes where size == 2_000_000 { break }
+                #expect(bench[note: 1] != nil)
+                try await bench.restarted { second in
+                    let result = try await second.result(download(origin))
+                    #expect(result["resumedFrom"] == 2_000_000)
+                    #expect(second.bytes(of: second.downloads + "/x") == body)
+                }
+                killed.cancel()
+                #expect(bench.names(below: bench.downloads) == ["x"])
+            }
+        }
+    }
+
+    private static func held(_ body: [UInt8]) -> ScriptedOrigin.Script {
+        { request, count in
+            count == 0
+                ? [
+                    .head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", "\"a\"")]),
+                    .send(Array(body.prefix(100_000))), .hold,
+                ] : Misbehaviour.correct(body, etag: "\"a\"", to: request)
+        }
+    }
+
+    @Test func retry_resumes_afterAttemptTimedOut() async throws {
+        try await ScriptedOrigin.run(Self.held(Self.first)) { origin in
+            try await Workbench.run { bench in
+                let error = try await bench.failure(download(origin), timeout: 0.5)
+                #expect(error.kind == .timeout)
+                #expect(error.isRetryable)
+                await origin.clientLeaves()
+                let result = try await bench.result(download(origin), attempt: 2, timeout: 100)
+                #expect(result["resumedFrom"] == 100_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+            }
+        }
+    }
+
+    @Test func nextRun_resumes_afterDaemonStopped() async throws {
+        try await ScriptedOrigin.run(Self.held(Self.first)) { origin in
+            try await Workbench.run { bench in
+                try await bench.restarted { stopping in
+                    let deferred = try stopping.start(download(origin))
+                    let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                    deferred.onProgress { report.yield($0.completed) }
+                    for await size in sizes where size == 100_000 { break }
+                    await stopping.library.shutdown()
+                    guard case .failure(let error as JobError) = deferred.outcome else {
+                        Issue.record("The transfer is still running after the shutdown.")
+                        return
+                    }
+                    #expect(error.kind == .cancelled)
+                    bench[note: 1] = stopping[note: 1]
+                }
+                let result = try await bench.result(download(origin))
+                #expect(result["resumedFrom"] == 100_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+            }
+        }
+    }
+
+    @Test func discard_removesPart_ofJobThatIsCancelledBetweenAttempts() async throws {
+        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let parameters = try bench.parameters(download(origin))
+                // Another job knows nothing of it.
+                await bench.library.discard(parameters, bench.context(2))
+                #expect(part(bench) != nil)
+                await bench.library.discard(parameters, bench.context(1))
+                #expect(bench.names(below: bench.downloads) == [])
+            }
+        }
+    }
+
+    /// The file got its name, but the daemon ended before that was stored: the job must not trip over its own file.
+    @Test(arguments: ["fail", "skip", "rename"]) func secondRun_findsItsOwnFile(exists: String) async throws {
+        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }) {
+            origin in
+            try await Workbench.run { bench in
+                var more = JSONObject()
+                more["exists"] = .string(exists)
+                if exists == "rename" { try bench.write([1], to: bench.downloads + "/x") }
+                let result = try await bench.result(download(origin, more))
+                let names = bench.names(below: bench.downloads)
+                try await bench.restarted { second in
+                    let again = try await second.result(download(origin, more))
+                    #expect(again == result)
+                    #expect(second.names(below: second.downloads) == names)
+                }
+                #expect(origin.log.count() == 1)
+                if exists == "fail" {
+                    let error = try await bench.failure(download(origin, more), job: 2)
+                    #expect(error.kind == .exists)
+                }
+            }
+        }
+    }
+
+    @Test func smallFile_isNotNoted() async throws {
+        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }) {
+            origin in
+            try await Workbench.run { bench in
+                _ = try await bench.result(download(origin))
+                #expect(bench.savedNotes == 0)
+            }
+        }
+    }
+
+    @Test func largeFile_isSyncedAndNoted_nowAndThen() async throws {
+        let size = 70 << 20
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "\(size)"), ("ETag", "\"a\"")]), .stream(size)]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.result(download(origin))
+                // When it began, and once on the way.
+                #expect(bench.savedNotes == 2)
+                let synced = try #require(bench[note: 1]?["synced"]?.int)
+                #expect(synced >= 64 << 20)
+            }
+        }
+    }
+}

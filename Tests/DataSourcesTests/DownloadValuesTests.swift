@@ -1,0 +1,72 @@
+import JobModel
+import NIOHTTP1
+import Testing
+
+@testable import DataSources
+
+@Suite struct DownloadValuesTests {
+    @Test(
+        arguments: [
+            ("bytes 0-0/1", 0, 0, 1), ("bytes 100-199/1000", 100, 199, 1000), ("Bytes 5-9/*", 5, 9, nil),
+        ] as [(String, Int64, Int64, Int64?)])
+    func contentRange_isRead(text: String, start: Int64, end: Int64, total: Int64?) throws {
+        let range = try #require(ContentRange(text))
+        #expect(range.start == start)
+        #expect(range.end == end)
+        #expect(range.total == total)
+    }
+
+    @Test(arguments: [
+        "", "bytes", "bytes */10", "bytes 5-4/10", "bytes 5-10/10", "items 0-1/2", "bytes -1-2/3", "bytes 0-1", "0-1/2",
+    ])
+    func contentRange_isNil_whenItContradictsItself(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test(
+        arguments: [
+            (["ETag": "\"a\""], "\"a\""),
+            (["ETag": "\"a\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], "\"a\""),
+            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (["ETag": "W/\"a\""], nil), (["ETag": "a"], nil), ([:], nil), (["Last-Modified": "some time"], nil),
+            (["ETag": "W/\"a\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
+            (
+                ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"], nil
+            ),
+            (
+                ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:38 GMT"],
+                "Sun, 06 Nov 1994 08:49:37 GMT"
+            ),
+        ] as [([String: String], String?)])
+    func validator_isStrongOneOfResponse(fields: [String: String], text: String?) {
+        #expect(Validator(HTTPHeaders(fields.map { ($0.key, $0.value) }))?.text == text)
+    }
+
+    @Test func note_countsWhatWasWritten_whileBootLasts() throws {
+        var note = DownloadNote(
+            url: "http://a/", validator: .tag("\"a\""), total: 100, name: "x",
+            part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: 30)
+        #expect(note.usable(ofSize: 70, boot: "boot") == 70)
+        #expect(note.usable(ofSize: 70, boot: "other") == 30)
+        #expect(note.usable(ofSize: 20, boot: "other") == 20)
+        #expect(note.usable(ofSize: 100, boot: "boot") == 99)
+        note.bootID = ""
+        #expect(note.usable(ofSize: 70, boot: "") == 30)
+        #expect(DownloadNote(note.json) == note)
+    }
+
+    @Test(arguments: [nil, .null, "x", ["url": "u"]] as [JSON?])
+    func note_isNil_whenItIsOfAnotherForm(json: JSON?) {
+        #expect(DownloadNote(json) == nil)
+        #expect(DownloadMemory(json) == nil)
+    }
+
+    @Test(arguments: [
+        ("tool.tar.gz", "tool-1.tar.gz"), ("tool", "tool-1"), ("a.b.c", "a.b-1.c"), (".bashrc", ".bashrc-1"),
+        ("x.", "x-1."), (".tar.gz", ".tar-1.gz"),
+    ])
+    func alternativeName_keepsEnding(name: String, alternative: String) {
+        let path = DownloadPath(root: ["r"], folders: [], name: name, isOwnFolder: true, owner: nil)
+        #expect(path.alternative(1) == alternative)
+    }
+}

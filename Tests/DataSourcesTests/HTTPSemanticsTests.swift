@@ -1,0 +1,224 @@
+import DataSources
+import DeferredKit
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct HTTPSemanticsTests {
+    static let plain = String(repeating: "compressed text ", count: 1000)
+
+    @Test func request_isAsWritten() async throws {
+        try await TestOrigin.run { origin in
+            origin["/in"] = OriginResource(text: "ok")
+            try await Workbench.run { bench in
+                _ = try await bench.result([
+                    "type": "url", "url": .string(origin.url("/in?a=%2F&b=ü")), "method": "PUT", "body": "text",
+                    "headers": ["X-Own": "1", "Content-Type": "text/x", "user-agent": "me"],
+                ])
+                let entry = try #require(origin.log.last("/in"))
+                #expect(entry.method == "PUT")
+                #expect(entry.target == "/in?a=%2F&b=%C3%BC")
+                #expect(entry.body == Array("text".utf8))
+                #expect(entry.headers["x-own"] == "1")
+                #expect(entry.headers["content-type"] == "text/x")
+                #expect(entry.headers["user-agent"] == "me")
+                #expect(entry.headers["accept-encoding"] == "gzip, deflate")
+                #expect(entry.headers["host"] == "127.0.0.1:\(origin.port)")
+            }
+        }
+    }
+
+    @Test func request_carriesBytes_ofBodyBase64() async throws {
+        try await TestOrigin.run { origin in
+            origin["/in"] = OriginResource(text: "ok")
+            try await Workbench.run { bench in
+                _ = try await bench.result([
+                    "type": "url", "url": .string(origin.url("/in")), "method": "POST", "bodyBase64": "/wCA",
+                ])
+                #expect(origin.log.last("/in")?.body == [0xFF, 0, 0x80])
+                #expect(origin.log.last("/in")?.headers["user-agent"] == "deferd/1.0")
+            }
+        }
+    }
+
+    @Test func head_hasNoBody_howeverLargeItIs() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "99999999999")])] }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result([
+                    "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
+                ])
+                #expect(result["size"] == 0)
+                #expect(result["headers"]?["content-length"] == "99999999999")
+            }
+        }
+    }
+
+    @Test func credentials_ofURL_becomeBasicAuthorization() async throws {
+        try await TestOrigin.run { origin in
+            var page = OriginResource(text: "in")
+            page.credentials = "user:p@ss"
+            origin["/x"] = page
+            try await Workbench.run { bench in
+                let url = "http://user:p%40ss@127.0.0.1:\(origin.port)/x"
+                #expect(try await bench.result(["type": "url", "url": .string(url)])["body"] == "in")
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.http?.status == 401)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (400, false), (404, false), (408, true), (425, true), (429, true), (500, true), (501, false), (502, true),
+        (503, true), (504, true), (304, false),
+    ])
+    func failure_isHTTP_whenStatusIs(status: Int, isRetryable: Bool) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in [.head("\(status) Reason", [("Content-Length", "0")])] }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .http)
+                #expect(error.http?.status == status)
+                #expect(error.http?.reason.isEmpty == false)
+                #expect(error.isRetryable == isRetryable)
+                #expect(error.message.contains("\(status)"))
+            }
+        }
+    }
+
+    @Test func everyStatus_isResult_whenAcceptIsAny() async throws {
+        try await TestOrigin.run { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result([
+                    "type": "url", "url": .string(origin.url("/none")), "accept": "any",
+                ])
+                #expect(result["status"] == 404)
+                #expect(result["body"] == "Nothing here.")
+            }
+        }
+    }
+
+    @Test func failure_carriesRetryAfter() async throws {
+        for (value, range) in [
+            ("7", 7.0...7.0), (HTTPSemanticsTests.dateFarAhead, 1e8...1e12),
+        ] {
+            try await ScriptedOrigin.run(Misbehaviour.busy("429 Too Many Requests", retryAfter: value)) { origin in
+                try await Workbench.run { bench in
+                    let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                    let seconds = try #require(error.retryAfter)
+                    #expect(range.contains(seconds))
+                }
+            }
+        }
+    }
+
+    private static let dateFarAhead = "Fri, 01 Jan 2100 00:00:00 GMT"
+
+    @Test func unchanged_isNotModified_whenRequestWasConditional() async throws {
+        try await TestOrigin.run { origin in
+            var page = OriginResource(text: "[1]", etag: "\"v1\"")
+            page.lastModified = "Wed, 31 Dec 2025 12:00:00 GMT"
+            origin["/x"] = page
+            try await Workbench.run { bench in
+                let url = JSON.string(origin.url("/x"))
+                for condition in [
+                    ("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2025-12-31T12:00:00Z"),
+                ] {
+                    var source: JSONObject = JSONObject()
+                    source["type"] = "url"
+                    source["url"] = url
+                    source[condition.0] = .string(condition.1)
+                    let result = try await bench.result(.object(source))
+                    #expect(result["status"] == 304)
+                    #expect(result["notModified"] == true)
+                    source["type"] = "json"
+                    #expect(try await bench.result(.object(source)) == .null)
+                }
+                let changed = try await bench.result(["type": "url", "url": url, "ifNoneMatch": "\"v0\""])
+                #expect(changed["notModified"] == false)
+                #expect(changed["body"] == "[1]")
+            }
+        }
+    }
+
+    @Test(arguments: ["gzip", "deflate"]) func compressedBody_isDecoded(coding: String) async throws {
+        let compressed = try Compression.compressed(Self.plain, coding)
+        try await TestOrigin.run { origin in
+            var page = OriginResource(compressed, type: "text/plain")
+            page.headers = [("Content-Encoding", coding)]
+            origin["/x"] = page
+            try await Workbench.run {
+                $0.limits.body = 16_000
+            } _: { bench in
+                let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(result["body"]?.string == Self.plain)
+                #expect(result["size"] == 16_000)
+                let file = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
+                ])
+                #expect(file["size"]?.int == compressed.count)
+                #expect(bench.bytes(of: bench.downloads + "/x") == compressed)
+                #expect(origin.log.last("/x")?.headers["accept-encoding"] == "identity")
+            }
+        }
+    }
+
+    @Test func failure_isTooLarge_whenDecodedBodyIs() async throws {
+        let bomb = try Compression.compressed(String(repeating: "0", count: 20_000_000), "gzip")
+        try await TestOrigin.run { origin in
+            origin["/x"] = .gzip(bomb)
+            try await Workbench.run {
+                $0.limits.body = 1_000_000
+            } _: { bench in
+                for type in ["url", "json"] {
+                    let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
+                    #expect(error.kind == .tooLarge)
+                }
+                #expect(bench.names(below: bench.folder) == ["root"])
+            }
+        }
+    }
+
+    @Test func failure_isNetwork_whenCompressedBodyIsCutShort() async throws {
+        let compressed = try Compression.compressed(Self.plain, "gzip")
+        try await TestOrigin.run { origin in
+            origin["/x"] = .gzip(Array(compressed.dropLast(9)))
+            try await Workbench.run { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .network)
+            }
+        }
+    }
+
+    @Test func json_fails_whenBodyIsNoJSONOrPointerFindsNothing() async throws {
+        try await TestOrigin.run { origin in
+            origin["/bad"] = OriginResource(text: "<html>")
+            origin["/empty"] = OriginResource(text: "")
+            origin["/good"] = .json("\u{FEFF}{\"a\": [1.50]}")
+            try await Workbench.run { bench in
+                for path in ["/bad", "/empty"] {
+                    let error = try await bench.failure(["type": "json", "url": .string(origin.url(path))])
+                    #expect(error.kind == .parse)
+                    #expect(!error.isRetryable)
+                }
+                let good = JSON.string(origin.url("/good"))
+                #expect(try await bench.result(["type": "json", "url": good]).description == #"{"a":[1.50]}"#)
+                let error = try await bench.failure(["type": "json", "url": good, "select": "/b"])
+                #expect(error.kind == .select)
+                #expect(error.message.contains("/b"))
+            }
+        }
+    }
+
+    @Test func constants_areWhatTheySay() async throws {
+        try await Workbench.run { bench in
+            #expect(try await bench.result(["type": "value", "value": [1]]) == [1])
+            let error = try await bench.failure(["type": "error", "kind": "own-kind", "message": "No."])
+            #expect(error.kind.rawValue == "own-kind")
+            #expect(error.message == "No.")
+            #expect(try await bench.result(["type": "timer", "seconds": 0.01]) == .null)
+            let timer = try bench.start(["type": "timer", "seconds": 1000])
+            timer.cancel()
+            #expect(timer.outcome != nil)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import DataSources
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct RedirectTests {
+    @Test(arguments: [
+        (301, "GET", "GET"), (302, "GET", "GET"), (303, "GET", "GET"), (307, "GET", "GET"), (308, "GET", "GET"),
+        (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"),
+        (308, "POST", "POST"), (301, "PUT", "PUT"), (302, "PUT", "PUT"), (303, "PUT", "GET"), (303, "HEAD", "HEAD"),
+    ])
+    func redirect_keepsOrChangesMethod(status: Int, method: String, next: String) async throws {
+        try await TestOrigin.run { origin in
+            origin["/a"] = .redirect(status, to: "/b/../c?d#e")
+            origin["/c"] = OriginResource(text: "there")
+            try await Workbench.run { bench in
+                var source: JSONObject = JSONObject()
+                source["type"] = "url"
+                source["url"] = .string(origin.url("/a"))
+                source["method"] = .string(method)
+                if method != "GET", method != "HEAD" {
+                    source["body"] = "text"
+                    source["headers"] = ["Content-Type": "text/x"]
+                }
+                let result = try await bench.result(.object(source))
+                #expect(result["status"] == 200)
+                let entry = try #require(origin.log.last("/c"))
+                #expect(entry.method == next)
+                #expect(entry.target == "/c?d")
+                let keepsBody = next != "GET" && next != "HEAD"
+                #expect(entry.body == (keepsBody ? Array("text".utf8) : []))
+                #expect(entry.headers["content-type"] == (keepsBody ? "text/x" : nil))
+            }
+        }
+    }
+
+    @Test(arguments: ["url", "download"]) func credentials_areNotSent_toAnotherOrigin(type: String) async throws {
+        try await TestOrigin.run { first in
+            try await TestOrigin.run { second in
+                first["/a"] = .redirect(307, to: "/b")
+                first["/b"] = .redirect(307, to: second.url("/c"))
+                second["/c"] = .redirect(307, to: first.url("/d"))
+                first["/d"] = OriginResource(text: "there")
+                try await Workbench.run { bench in
+                    for (user, fields) in [
+                        ("", ["Authorization": "Bearer t", "Cookie": "c=1", "Proxy-Authorization": "p", "X-Own": "1"]),
+                        ("user:secret@", ["Cookie": "c=1", "X-Own": "1"]),
+                    ] as [(String, JSON)] {
+                        var source: JSONObject = JSONObject()
+                        source["type"] = .string(type)
+                        source["url"] = .string("http://\(user)127.0.0.1:\(first.port)/a")
+                        source["headers"] = fields
+                        if type == "download" {
+                            source["path"] = "x"
+                            source["exists"] = "replace"
+                        }
+                        let result = try await bench.result(.object(source))
+                        if type == "download" { #expect(result["url"]?.string == first.url("/d")) }
+                        // The same origin is trusted on, but not once another one has been in between.
+                        for (entry, isTrusted) in [
+                            (first.log.last("/a"), true), (first.log.last("/b"), true), (second.log.last("/c"), false),
+                            (first.log.last("/d"), false),
+                        ] {
+                            let headers = try #require(entry).headers
+                            #expect((headers["authorization"] != nil) == isTrusted)
+                            #expect((headers["cookie"] != nil) == isTrusted)
+                            #expect((headers["proxy-authorization"] != nil) == (isTrusted && user.isEmpty))
+                            #expect(headers["x-own"] == "1")
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [0, 3, 10]) func failure_isHTTP_afterTooManyRedirects(limit: Int) async throws {
+        try await ScriptedOrigin.run(Misbehaviour.redirectsForever) { origin in
+            try await Workbench.run {
+                $0.http.redirects = limit
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .http)
+                #expect(error.http?.status == 302)
+                #expect(!error.isRetryable)
+                #expect(origin.log.count() == limit + 1)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("http://", JobError.Kind.http), ("ftp://127.0.0.1/", .policy), ("http://a b/", .http),
+        ("file:///etc/passwd", .http),
+    ])
+    func redirect_isRefused_whenLocationIs(location: String, kind: JobError.Kind) async throws {
+        try await TestOrigin.run { origin in
+            origin["/a"] = .redirect(302, to: location)
+            try await Workbench.run { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/a"))])
+                #expect(error.kind == kind)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("http://h/a/b?c", "d", "http://h/a/d"), ("http://h/a/b?c", "?d", "http://h/a/b?d"),
+        ("http://h/a/b?c", "", "http://h/a/b?c"), ("http://h/a/b?c", "#f", "http://h/a/b?c"),
+        ("http://h/a/b", "../../../x", "http://h/x"), ("http://h/a/b", "./", "http://h/a/"),
+        ("http://h/a/b/", "..", "http://h/a/"), ("https://h/a", "//g:81/x", "https://g:81/x"),
+        ("http://h/a", "https://g", "https://g/"), ("http://h/a", "/b:c", "http://h/b:c"),
+        ("http://h/a", "b?u=http://x/../y", "http://h/b?u=http://x/../y"), ("http://h/a", " /b", "http://h/b"),
+        ("http://h", "x", "http://h/x"), ("http://h/a/%2e%2E/b", "./c/./%2e%2e/d", "http://h/d"),
+    ])
+    func location_isResolvedAgainstURL(base: String, location: String, url: String) throws {
+        #expect(RequestURL(base)?.resolving(location)?.description == url)
+    }
+}

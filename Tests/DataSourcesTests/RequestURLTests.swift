@@ -1,0 +1,50 @@
+import DataSources
+import Testing
+
+@Suite struct RequestURLTests {
+    @Test(arguments: [
+        ("http://example.org", "http://example.org/"),
+        ("HTTPS://Example.ORG.:443/A?b#c", "https://example.org/A?b"),
+        ("http://example.org:8080?q=1", "http://example.org:8080/?q=1"),
+        ("http://u:p@example.org/x", "http://example.org/x"),
+        ("http://2130706433/x", "http://127.0.0.1/x"),
+        ("http://[::FFFF:127.0.0.1]:81/", "http://[::ffff:127.0.0.1]:81/"),
+        ("http://example.org/a b/ü?x={y}|%zz%41", "http://example.org/a%20b/%C3%BC?x=%7By%7D%7C%25zz%41"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://\u{FF11}\u{FF16}\u{FF19}.254.169.254/", "http://169.254.169.254/"),
+        ("http://a_b-c.example/", "http://a_b-c.example/"),
+    ])
+    func text_isOneSpelling(text: String, url: String) {
+        #expect(RequestURL(text)?.description == url)
+    }
+
+    @Test(arguments: [
+        "", "example.org", "//example.org", "http:", "http://", "http:///path", "http://:80/", "http://a b/",
+        "http://example.org:0/", "http://example.org:65536/", "http://example.org:8x/", "http://exa%6dple.org/",
+        "http://a..b/", "http://[::1/", "http://[127.0.0.1]/", "http://256.1.1.1/", "http://1.2.3.4.5/", "http://a.08/",
+        "http://good.example\\@evil.example/", "http://example.org/\u{0}", "http://example.org/\r\nX: y", " http://a/",
+        "1http://example.org/",
+    ])
+    func text_isNoURL_whenMalformed(text: String) {
+        #expect(RequestURL(text) == nil)
+    }
+
+    @Test func credentials_areDecoded() {
+        #expect(RequestURL("http://u%40x:p%3Aq@example.org/")?.credentials == "u@x:p:q")
+        #expect(RequestURL("http://user@example.org/")?.credentials == "user:")
+        #expect(RequestURL("http://@example.org/")?.credentials == nil)
+    }
+
+    @Test(arguments: [
+        ("http://Example.org./x", "example.org:80"), ("https://example.org", "example.org:443"),
+        ("https://example.org:8443", "example.org:8443"), ("http://0x7f.1/", "127.0.0.1:80"),
+        ("http://[::1]/", "[::1]:80"),
+    ])
+    func host_isNameAndPort(url: String, host: String) {
+        #expect(SourceLibrary.host(of: url) == host)
+    }
+
+    @Test func host_isNil_whenThereIsNoURL() {
+        #expect(SourceLibrary.host(of: "example.org/x") == nil)
+    }
+}

@@ -1,0 +1,156 @@
+import DataSources
+import DeferredKit
+import JobModel
+import Testing
+import TestOrigin
+
+@Suite struct TransportFailureTests {
+    @Test(arguments: Misbehaviour.Place.allCases, [false, true])
+    func failure_isNetwork_whenConnectionIsCut(place: Misbehaviour.Place, resetting: Bool) async throws {
+        let script = Misbehaviour.cut(Workbench.bytes(100_000), at: place, resetting: resetting)
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                for source in [
+                    ["type": "url", "url": .string(origin.url("/x"))],
+                    ["type": "download", "url": .string(origin.url("/y")), "path": "y"],
+                ] as [JSON] {
+                    let error = try await bench.failure(source)
+                    #expect(error.kind == .network)
+                    #expect(error.isRetryable)
+                    #expect(error.message.contains("\(origin.port)"))
+                }
+                #expect(bench.names(below: bench.folder) == ["downloads", "root"])
+            }
+        }
+    }
+
+    @Test func failure_isConnect_whenNothingListens() async throws {
+        // One that was closed again could be given to another test meanwhile.
+        let silent = try SilentPort()
+        try await Workbench.run { bench in
+            let error = try await bench.failure(["type": "url", "url": .string("http://127.0.0.1:\(silent.port)/")])
+            #expect(error.kind == .connect)
+            #expect(error.isRetryable)
+        }
+    }
+
+    @Test func failure_isDNS_whenNameDoesNotExist() async throws {
+        try await Workbench.run { bench in
+            let error = try await bench.failure(["type": "url", "url": "http://no-such-host.invalid/"])
+            #expect(error.kind == .dns)
+            #expect(error.isRetryable)
+            #expect(error.message.contains("no-such-host.invalid"))
+        }
+    }
+
+    @Test func failure_isTLS_whenServerSpeaksNone() async throws {
+        try await ScriptedOrigin.run({ _, _ in [] }) { origin in
+            try await TestOrigin.run { plain in
+                try await Workbench.run { bench in
+                    let error = try await bench.failure([
+                        "type": "url", "url": .string("https://127.0.0.1:\(plain.port)/"),
+                    ])
+                    #expect(error.kind == .tls)
+                    #expect(!error.isRetryable)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func failure_isTimeout_whenServerFallsSilent(beforeHead: Bool) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in
+            beforeHead
+                ? [.hold] : [.head("200 OK", [("Content-Length", "100")]), .send("some"), .hold]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run {
+                $0.http.idleTimeout = 0.2
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .timeout)
+                #expect(error.isRetryable)
+                await origin.clientLeaves()
+            }
+        }
+    }
+
+    @Test func transfer_succeeds_whenServerIsSlowButNotSilent() async throws {
+        let body = Array("slowly".utf8)
+        try await ScriptedOrigin.run(Misbehaviour.drip(body, pause: .milliseconds(100))) { origin in
+            try await Workbench.run {
+                $0.http.idleTimeout = 0.4
+            } _: { bench in
+                let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(result["body"] == "slowly")
+            }
+        }
+    }
+
+    @Test func failure_isNetwork_whenAnswerIsNoHTTP() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.send("SSH-2.0-OpenSSH_9.2\r\n\r\n"), .close] }) { origin in
+            try await Workbench.run { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .network)
+            }
+        }
+    }
+
+    @Test(arguments: [1, 200, 3000]) func failure_isTooLarge_whenHeaderIs(kilobytes: Int) async throws {
+        let field = ("X-Fill", String(repeating: "x", count: 1000))
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "0")] + Array(repeating: field, count: kilobytes))]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
+                if kilobytes == 1 {
+                    let result = try await bench.result(source)
+                    #expect(result["status"] == 200)
+                } else {
+                    let error = try await bench.failure(source)
+                    #expect(error.kind == .tooLarge)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func failure_isTooLarge_whenBodyIs(isAnnounced: Bool) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", isAnnounced ? [("Content-Length", "2000000")] : []), .stream(2_000_000), .close]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run {
+                $0.limits.body = 1_000_000
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+                #expect(error.kind == .tooLarge)
+                #expect(bench.names(below: bench.folder) == ["root"])
+            }
+        }
+    }
+
+    @Test(arguments: ["url", "download"]) func cancel_endsTransferAtOnce(type: String) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "10000000"), ("ETag", "\"a\"")]), .stream(5_000_000), .hold]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                var source = JSONObject()
+                source["type"] = .string(type)
+                source["url"] = .string(origin.url("/x"))
+                if type == "download" { source["path"] = "new/folder/x" }
+                let deferred = try bench.start(.object(source))
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                for await size in sizes where size == 5_000_000 { break }
+                #expect(!bench.names(below: bench.folder).filter { $0.hasSuffix(".part") || $0 == "body" }.isEmpty)
+                deferred.cancel()
+                // Before anything else can have run.
+                #expect(bench.names(below: bench.folder).allSatisfy { $0 == "downloads" || $0 == "root" })
+                await origin.clientLeaves()
+                await #expect(throws: CancellationError.self) { try await deferred.get() }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import Logging
+import NIOPosix
+import Synchronization
+
+/// A library of sources in a temporary folder of its own, with notes and memories as an engine would keep them.
+final class Workbench: Sendable {
+    let library: SourceLibrary
+    /// Absolute, without links in it.
+    let folder: String
+    private let limits: JobLimits
+    private let notes = Mutex<[JobID: JSON]>([:])
+    private let memories = Mutex<[String: JSON]>([:])
+    private let noteCount = Mutex(0)
+
+    /// The folder that relative paths lie in.
+    var downloads: String { folder + "/downloads" }
+    /// A folder that absolute paths may lie in.
+    var root: String { folder + "/root" }
+    var bodyPath: String { folder + "/body" }
+
+    /// How often a note was saved.
+    var savedNotes: Int { noteCount.withLock { $0 } }
+
+    private init(folder: String, settings: SourceSettings, files: FileOperations) throws {
+        self.folder = folder
+        limits = settings.limits
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        library = try SourceLibrary(
+            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
+    }
+
+    /// Runs `body` with a library of the default settings, as `change` alters them.
+    static func run<Value>(
+        files: FileOperations = .real, _ change: (inout SourceSettings) -> Void = { _ in },
+        _ body: (Workbench) async throws -> Value
+    ) async throws -> Value {
+        let folder =
+            FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
+            + "/deferd-sources-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder + "/root", withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var settings = SourceSettings()
+        settings.downloads.directory = folder + "/downloads"
+        settings.downloads.roots = [folder + "/root"]
+        change(&settings)
+        let bench = try Workbench(folder: folder, settings: settings, files: files)
+        let outcome: Result<Value, any Error>
+        do {
+            outcome = .success(try await body(bench))
+        } catch {
+            outcome = .failure(error)
+        }
+        await bench.library.shutdown()
+        return try outcome.get()
+    }
+
+    /// Runs `body` with another library over the same folder, notes and memories, as after a restart.
+    func restarted(_ body: (Workbench) async throws -> Void) async throws {
+        var settings = SourceSettings()
+        settings.downloads.directory = downloads
+        settings.downloads.roots = [root]
+        let bench = try Workbench(folder: folder, settings: settings, files: .real)
+        bench.notes.withLock { notes in notes = self.notes.withLock { $0 } }
+        bench.memories.withLock { memories in memories = self.memories.withLock { $0 } }
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(try await body(bench))
+        } catch {
+            outcome = .failure(error)
+        }
+        await bench.library.shutdown()
+        try outcome.get()
+    }
+
+    /// The note that is kept for `job`.
+    subscript(note job: JobID) -> JSON? {
+        get { notes.withLock { $0[job] } }
+        set { notes.withLock { $0[job] = newValue } }
+    }
+
+    /// What a source is run with, as attempt `attempt` of `job`.
+    func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
+        SourceContext(
+            job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath, timeout: timeout,
+            note: self[note: job],
+            saveNote: { note in
+                self.noteCount.withLock { $0 += 1 }
+                self[note: job] = note
+                return .succeeded(())
+            },
+            lastDownload: { path in .succeeded(self.memories.withLock { $0[path] }) },
+            rememberDownload: { path, memory in
+                self.memories.withLock { $0[path] = memory }
+                return .succeeded(())
+            })
+    }
+
+    func parameters(_ source: JSON) throws -> SourceParameters {
+        try SourceParameters(source, mode: .literal, limits: limits)
+    }
+
+    /// Starts the source that `source` describes.
+    func start(
+        _ source: JSON, job: JobID = 1, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil
+    ) throws -> Deferred<JSON, any Error> {
+        let context = context(job, attempt: attempt, owner: owner, timeout: timeout)
+        return library.source(try parameters(source), context).start()
+    }
+
+    /// Runs the source and returns its result.
+    func result(
+        _ source: JSON, job: JobID = 1, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil
+    ) async throws -> JSON {
+        try await start(source, job: job, attempt: attempt, owner: owner, timeout: timeout).get()
+    }
+
+    /// Runs the source, which must fail, and returns how.
+    func failure(
+        _ source: JSON, job: JobID = 1, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil
+    ) async throws -> JobError {
+        do {
+            let result = try await result(source, job: job, attempt: attempt, owner: owner, timeout: timeout)
+            throw UnexpectedSuccess(result: result)
+        } catch let error as JobError {
+            return error
+        }
+    }
+
+    struct UnexpectedSuccess: Error {
+        let result: JSON
+    }
+
+    /// The names below `path`, at any depth.
+    func names(below path: String) -> [String] {
+        (FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? []).sorted()
+    }
+
+    func bytes(of path: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: path).map(Array.init)
+    }
+
+    func write(_ bytes: [UInt8], to path: String) throws {
+        let folder = (path as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+    }
+
+    /// Bytes that compress badly and are the same every time; another `seed` gives others.
+    static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+        var state = seed &* 0x9E37_79B9_7F4A_7C15
+        return (0..<count).map { _ in
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: state >> 33)
+        }
+    }
+}

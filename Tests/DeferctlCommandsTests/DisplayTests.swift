@@ -1,0 +1,147 @@
+import JobClient
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+private let size = ScreenSize(columns: 61, rows: 10)
+
+@Suite struct StepLinesTests {
+    @Test func take_writesALine_atEveryChangeOfStateAndLink() {
+        var lines = StepLines()
+        let running = job(1, "running", ["links": 2])
+        let events: [JobEvent] = [
+            .state(job(1, "queued")), .state(job(1, "queued")), .state(running), .state(running),
+            .state(job(1, "running", ["link": 1, "links": 2])),
+            .state(job(1, "failed", ["error": ["kind": "http", "message": "No.", "http": ["status": 503]]])),
+        ]
+        #expect(
+            events.map { lines.take($0, now: noon) } == [
+                "job 1 queued: https://example.org/a\n", "",
+                "job 1 running (link 0 of 2): https://example.org/a\n", "",
+                "job 1 running (link 1 of 2): https://example.org/a\n",
+                "job 1 failed (http 503): https://example.org/a\n",
+            ])
+    }
+
+    @Test func take_writesProgress_atEachTenth() {
+        var lines = StepLines()
+        _ = lines.take(.state(job(1, "running")), now: noon)
+        let written = stride(from: 0, through: 1000, by: 7).map {
+            lines.take(.progress(of: 1, progress($0, of: 1000, rate: 500, eta: 1)), now: noon)
+        }.filter { !$0.isEmpty }
+        #expect(written.count == 9)
+        #expect(written.first == "job 1 10 %, 105 B of 1.0 kB, 500 B/s, 0:01 left\n")
+    }
+
+    @Test func take_writesProgress_everyTenSeconds_whenTheTotalIsUnknown() {
+        var lines = StepLines()
+        _ = lines.take(.state(job(1, "running")), now: noon)
+        let written = (1...25).map { second in
+            lines.take(.progress(of: 1, progress(second * 1000)), now: noon.adding(seconds: Double(second)))
+        }.filter { !$0.isEmpty }
+        #expect(written == ["job 1 10.0 kB\n", "job 1 20.0 kB\n"])
+    }
+
+    @Test func take_writesNothing_forProgressOfAJobNeverSeen() {
+        var lines = StepLines()
+        #expect(lines.take(.progress(of: 1, progress(1, of: 2)), now: noon) == "")
+    }
+}
+
+@Suite struct BarDisplayTests {
+    @Test func draw_showsStateThenProgress_inOneLine() {
+        var display = BarDisplay(job: 1, isUnicode: false)
+        #expect(display.draw(now: noon, size: size) == "")
+        _ = display.take(.state(job(1, "queued")), now: noon)
+        #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  queued\u{1B}[K")
+        _ = display.take(.state(job(1, "running", ["links": 1])), now: noon)
+        _ = display.take(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
+        #expect(
+            display.draw(now: noon, size: size)
+                == "\rhttps://example.o...  link 0/1  [=========>         ]   50 %\u{1B}[K")
+        #expect(display.clear() == "\r\u{1B}[K")
+    }
+
+    @Test func draw_tellsWhyAndWhenAJobGoesOn_whenItWaitsForARetry() {
+        var display = BarDisplay(job: 1, isUnicode: true)
+        let next = noon.adding(seconds: 4).description
+        let error: JSON = ["kind": "http", "message": "No.", "http": ["status": 503]]
+        _ = display.take(.progress(of: 1, progress(500, of: 1000)), now: noon)
+        _ = display.take(
+            .state(job(1, "scheduled", ["notBefore": .string(next), "error": error, "label": "a\u{1B}b"])), now: noon)
+        #expect(display.draw(now: noon, size: size) == "\ra\\x1bb  scheduled  in 4s, http 503\u{1B}[K")
+    }
+
+    @Test func take_forgetsProgress_whenTheNextLinkBegins() {
+        var display = BarDisplay(job: 1, isUnicode: false)
+        _ = display.take(.state(job(1, "running", ["links": 1])), now: noon)
+        _ = display.take(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
+        _ = display.take(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
+        #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  link 1/1  running\u{1B}[K")
+    }
+
+    @Test func take_ignoresOtherJobs() {
+        var display = BarDisplay(job: 1, isUnicode: false)
+        _ = display.take(.state(job(2, "running")), now: noon)
+        #expect(display.draw(now: noon, size: size) == "")
+    }
+}
+
+@Suite struct TableDisplayTests {
+    private func table(forgets: Bool = true) -> TableDisplay {
+        var table = TableDisplay(isUnicode: false, forgets: forgets)
+        _ = table.take(.state(job(3, "queued", ["label": "three"])), now: noon)
+        _ = table.take(.state(job(2, "running", ["label": "two"])), now: noon)
+        _ = table.take(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000)), now: noon)
+        _ = table.take(.state(job(1, "succeeded", ["label": "one", "result": ["size": 5]])), now: noon)
+        return table
+    }
+
+    @Test func lines_showRunningFirst_andCountsLast() {
+        #expect(
+            table().lines(now: noon, width: 60, height: 9) == [
+                "JOB  STATE      PROGRESS                    WHAT",
+                "  2  running    [==>       ] 25 % 2.0 MB/s  two",
+                "  1  succeeded  5 B                         one",
+                "  3  queued                                 three",
+                "1 running, 1 queued, 1 succeeded",
+            ])
+    }
+
+    @Test func lines_stayWithinTheScreen() {
+        var table = table()
+        for number in 10..<100 { _ = table.take(.state(job(Int64(number), "queued")), now: noon) }
+        let lines = table.lines(now: noon, width: 30, height: 6)
+        #expect(lines.count == 6)
+        #expect(lines.allSatisfy { $0.columns <= 30 })
+        #expect(lines.last == "1 running, 91 queued, 1 suc...")
+    }
+
+    @Test func draw_goesBackToItsFirstLine_andForgetsFinishedJobs() {
+        var table = table()
+        let first = table.draw(now: noon, size: size)
+        #expect(first.hasPrefix("\rJOB"))
+        let second = table.draw(now: noon.adding(seconds: 6), size: size)
+        #expect(second.hasPrefix("\r\u{1B}[5AJOB"))
+        #expect(!second.contains("one"))
+        #expect(second.contains("1 succeeded"))
+        #expect(table.clear() == "\r\u{1B}[4A\u{1B}[J")
+        #expect(table.clear() == "")
+    }
+
+    @Test func end_leavesTheTable_whenJobsWereNamed() {
+        var named = table(forgets: false)
+        #expect(named.end(now: noon.adding(seconds: 60), size: size).contains("one"))
+        var all = table()
+        _ = all.draw(now: noon, size: size)
+        #expect(all.end(now: noon, size: size) == "\r\u{1B}[5A\u{1B}[J")
+    }
+
+    @Test func take_keepsABoundedNumberOfJobs() {
+        var table = TableDisplay(isUnicode: false, forgets: true)
+        for number in 1...TableDisplay.limit + 5 { _ = table.take(.state(job(Int64(number), "queued")), now: noon) }
+        _ = table.take(.state(job(99_999, "running")), now: noon)
+        #expect(table.lines(now: noon, width: 60, height: 5).last == "1 running, \(TableDisplay.limit) queued")
+    }
+}

@@ -1,0 +1,163 @@
+import FakeDaemon
+import JobClient
+import JobModel
+import Synchronization
+import Testing
+
+@testable import DeferctlCommands
+
+/// The line of a notification that tells how `job` stands.
+private func state(_ job: JobSnapshot, seq: Int) -> String {
+    let params: JSON = [
+        "watch": "w1", "job": JSON(Int(job.id)), "seq": JSON(seq), "state": .string(job.state), "snapshot": job.json,
+    ]
+    return "\(["jsonrpc": "2.0", "method": "job.state", "params": params] as JSON)\n"
+}
+
+private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .array(jobs.map(\.json))] }
+
+@Suite struct FollowingTests {
+    @Test func follow_goesOn_whenTheDaemonComesBack() async throws {
+        let asked = Mutex<[JSON?]>([])
+        let said = Mutex<[String]>([])
+        let shown = Mutex<[String]>([])
+        let first: @Sendable (FakeConnection) -> Void = { daemon in
+            guard let call = daemon.call() else { return }
+            asked.withLock { $0.append(call["params"]?["jobs"]) }
+            daemon.answer(call, watch(job(1, "running"), job(2, "running")))
+            // It dies with one of the jobs finished.
+            daemon.send(state(job(2, "succeeded"), seq: 1))
+        }
+        let second: @Sendable (FakeConnection) -> Void = { daemon in
+            if let call = daemon.call() { daemon.answer(call, [:]) }
+            guard let call = daemon.call() else { return }
+            asked.withLock { $0.append(call["params"]?["jobs"]) }
+            daemon.answer(call, watch(job(1, "queued")))
+            daemon.send(state(job(1, "running"), seq: 1) + state(job(1, "failed"), seq: 2))
+            daemon.waitForEnd()
+        }
+        let jobs = try await FakeDaemon.with([first, second]) { path in
+            try await JobClient.withConnection(path: path) { client in
+                let connection = DaemonConnection(path: path) { text in said.withLock { $0.append(text) } }
+                let follower = JobFollower(connection: connection) { event in
+                    guard case .state(let job) = event.change else { return }
+                    shown.withLock { $0.append("\(job.id) \(job.state)") }
+                }
+                return try await follower.follow([1, 2], with: client)
+            }
+        }
+        #expect(jobs.map(\.state) == ["failed", "succeeded"])
+        #expect(asked.withLock { $0 } == [[1, 2], [1]])
+        #expect(
+            shown.withLock { $0 } == ["1 running", "2 running", "2 succeeded", "1 queued", "1 running", "1 failed"])
+        #expect(
+            said.withLock { $0 } == [
+                "The daemon went away; waiting up to 30 s for it to come back.", "The daemon is back.",
+            ])
+    }
+
+    @Test func follow_asksNothingMore_whenAllJobsWereFinished() async throws {
+        let jobs = try await FakeDaemon.with { daemon in
+            if let call = daemon.call() { daemon.answer(call, watch(job(1, "succeeded"))) }
+            daemon.waitForEnd()
+        } _: { path in
+            try await JobClient.withConnection(path: path) { client in
+                let connection = DaemonConnection(path: path) { _ in }
+                return try await JobFollower(connection: connection) { _ in }.follow([1, 1], with: client)
+            }
+        }
+        #expect(jobs.map(\.id) == [1, 1])
+    }
+
+    @Test func follow_throws_whenTheDaemonRefuses() async throws {
+        await #expect(throws: JobClientError.self) {
+            try await FakeDaemon.with { daemon in
+                let id = daemon.call()?["id"] ?? .null
+                daemon.send(
+                    #"{"jsonrpc":"2.0","id":\#(id),"error":{"code":-32001,"message":"No.","data":{"kind":"not-found"}}}"#
+                        + "\n")
+                daemon.waitForEnd()
+            } _: { path in
+                try await JobClient.withConnection(path: path) { client in
+                    let connection = DaemonConnection(path: path) { _ in }
+                    _ = try await JobFollower(connection: connection) { _ in }.follow([1], with: client)
+                }
+            }
+        }
+    }
+}
+
+@Suite struct BulkSubmissionTests {
+    /// What is said of the specs in `text`, when the daemon does `serve`.
+    private func submit(
+        _ text: String, to serve: @escaping @Sendable (FakeConnection) -> Void
+    ) async throws -> (status: Status, jobs: [Int64], said: [String]) {
+        let file = try TemporaryFile(Array(text.utf8))
+        let said = Mutex<[String]>([])
+        let (status, jobs) = try await FakeDaemon.with(serve) { path in
+            try await JobClient.withConnection(path: path) { client in
+                var submission = BulkSubmission(
+                    client: client, accept: { job in said.withLock { $0.append("job \(job.id)") } },
+                    refuse: { text in said.withLock { $0.append(text) } })
+                return try await submission.run(SpecDocuments(path: file.path))
+            }
+        }
+        return (status, jobs, said.withLock { $0 })
+    }
+
+    /// Answers a submission: accepted under the number in its spec, or refused where that is 0.
+    private static func answer(_ call: JSON, on daemon: FakeConnection, code: Int = -32602) {
+        let number = call["params"]?["n"] ?? 0
+        if number != 0 { return daemon.answer(call, ["job": number, "state": "queued", "created": true]) }
+        daemon.send(
+            #"{"jsonrpc":"2.0","id":\#(call["id"] ?? .null),"error":{"code":\#(code),"message":"No\u001b."}}"# + "\n")
+    }
+
+    @Test func run_tellsOutcomesInTheOrderOfTheSpecs_whateverTheOrderOfAnswers() async throws {
+        let outcome = try await submit("{\"n\":1}\n{\"n\":0}\nx\n{\"n\":4}\n") { daemon in
+            for call in daemon.calls(3).reversed() { Self.answer(call, on: daemon) }
+            daemon.waitForEnd()
+        }
+        #expect(outcome.status == .badData)
+        #expect(outcome.jobs == [1, 4])
+        #expect(
+            outcome.said == [
+                "job 1", "line 2: No\\x1b.", "line 3: This is not JSON: this byte begins no value at byte 0.", "job 4",
+            ])
+    }
+
+    @Test func run_submitsAll_whenThereAreMoreThanItsWindow() async throws {
+        let count = BulkSubmission.window + 50
+        let early = Mutex<Int>(0)
+        let text = (1...count).map { "{\"n\":\($0)}\n" }.joined()
+        let outcome = try await submit(text) { daemon in
+            let calls = daemon.calls(BulkSubmission.window)
+            early.withLock { $0 = calls.count }
+            for call in calls { Self.answer(call, on: daemon) }
+            while let call = daemon.call() { Self.answer(call, on: daemon) }
+        }
+        #expect(early.withLock { $0 } == BulkSubmission.window)
+        #expect(outcome.jobs == (1...count).map(Int64.init))
+        #expect(outcome.status == .ok)
+    }
+
+    @Test func run_stops_whenTheDaemonTakesNothingMore() async throws {
+        let text = String(repeating: "{\"n\":0}\n", count: BulkSubmission.window + 50)
+        let outcome = try await submit(text) { daemon in
+            for call in daemon.calls(BulkSubmission.window) { Self.answer(call, on: daemon, code: -32003) }
+            daemon.waitForEnd()
+        }
+        #expect(outcome.status == .tryAgain)
+        #expect(outcome.said.first == "line 1: No\\x1b.")
+        #expect(outcome.said.last?.hasSuffix("more specs behind it were sent already and met the same.") == true)
+        #expect(outcome.said.count == 2)
+    }
+
+    @Test func run_saysThatNothingIsKnown_whenTheDaemonGoesAway() async throws {
+        let outcome = try await submit("{\"n\":1}\n") { daemon in
+            _ = daemon.call()
+        }
+        #expect(outcome.status == .unreachable)
+        #expect(outcome.said.first?.contains("it is not known whether the job was stored") == true)
+    }
+}

@@ -1,0 +1,73 @@
+import JobClient
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct JobTextTests {
+    @Test(
+        arguments: [
+            (["type": "url", "url": "https://a/"], "https://a/"),
+            (["type": "url", "url": "https://a/", "method": "POST"], "POST https://a/"),
+            (["type": "url", "url": "https://a/", "method": "GET"], "https://a/"),
+            (["type": "download", "url": "https://a/b", "path": "c"], "https://a/b to c"),
+            (["type": "json", "url": "https://a/", "select": "/x"], "https://a/ /x"),
+            (["type": "list", "jobs": [[:], [:]]], "list of 2 jobs"),
+            (["type": "each", "in": [1, 2, 3]], "each of 3 values"),
+            (["type": "value", "value": ["a": 1]], "value {\"a\":1}"),
+            (["type": "error", "kind": "invalid"], "error invalid"),
+            (["type": "timer", "seconds": 2.5], "timer 2.5 s"),
+            (["type": "new\u{7}"], "new\\x07"),
+            ([:], "?"),
+        ] as [(JSON, String)])
+    func source_isDescribedInAFewWords(source: JSON, text: String) {
+        #expect(JobText.describe(source: source) == text)
+    }
+
+    @Test func errorSentence_namesTheJobTheKindAndTheMessage() {
+        let failed = job(5, "failed", ["error": ["kind": "http", "message": "It\nbroke.", "http": ["status": 404]]])
+        #expect(JobText(failed, now: noon).errorSentence == "Job 5 failed (http 404): It\\nbroke.")
+    }
+
+    @Test func table_showsWhatMattersInEachState() {
+        let jobs = [
+            job(5, "running", ["progress": progress(1, of: 2).json]),
+            job(4, "scheduled", ["notBefore": .string(noon.adding(seconds: 30).description)]),
+            job(3, "failed", ["error": ["kind": "dns"]]),
+            job(2, "cancelled", ["queue": "slow", "label": "the\ttool"]),
+        ]
+        #expect(
+            JobTable.lines(jobs, now: noon, width: nil) == [
+                "JOB  STATE      DETAIL  AGE  QUEUE    WHAT",
+                "  5  running    50 %    10s  default  https://example.org/a",
+                "  4  scheduled  in 30s  10s  default  https://example.org/a",
+                "  3  failed     dns     10s  default  https://example.org/a",
+                "  2  cancelled          10s  slow     the\\ttool",
+            ])
+    }
+
+    @Test func sheet_namesInnerMembersByTheirPath() {
+        let lines = Sheet.lines([
+            "uptime": 3700, "you": ["uid": 5, "admin": false], "sources": ["url", "json"], "bytes": ["received": 1500],
+            "x": nil,
+        ])
+        #expect(
+            lines == [
+                "uptime          1 h 01 min", "you.uid         5", "you.admin       no", "sources         url json",
+                "bytes.received  1500 (1.5 kB)", "x               none",
+            ])
+    }
+
+    @Test func queueTable_tellsWhatIsSuspended() {
+        let queues: [JSON] = [
+            ["queue": "default", "concurrency": 16, "suspended": false, "scheduled": 1, "queued": 200, "running": 16],
+            ["queue": "slow", "concurrency": 1, "suspended": true, "scheduled": 0, "queued": 0, "running": 0],
+        ]
+        #expect(
+            QueueTable.lines(queues) == [
+                "QUEUE    LIMIT  RUNNING  QUEUED  SCHEDULED  STATE",
+                "default     16       16     200          1  open",
+                "slow         1        0       0          0  suspended",
+            ])
+    }
+}

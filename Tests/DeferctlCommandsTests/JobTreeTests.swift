@@ -1,0 +1,105 @@
+import JobClient
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct JobTreeTests {
+    private func at(_ seconds: Double) -> JSON { .string(noon.adding(seconds: seconds).description) }
+
+    private func outcome(_ link: Int, _ from: Double, _ to: Double, error: JSON? = nil, attempts: Int = 1) -> JSON {
+        var object = JSONObject()
+        object["link"] = JSON(link)
+        object["ok"] = .bool(error == nil)
+        object["error"] = error
+        object["startedAt"] = at(from)
+        object["finishedAt"] = at(to)
+        object["attempts"] = JSON(attempts)
+        return .object(object)
+    }
+
+    private var chain: JobSnapshot {
+        job(
+            12, "running",
+            [
+                "label": "the tool", "key": "tool-1.2", "tags": ["a", "b"], "priority": 5, "owner": 1000,
+                "startedAt": at(-9), "attempt": 2, "link": 3, "links": 4, "children": 60,
+                "then": [
+                    ["then": ["source": ["type": "download", "url": "https://example.org/t", "path": "t.tgz"]]],
+                    ["fail": ["return": ["ok": false]], "on": ["http", "timeout"]],
+                    ["then": ["source": ["type": "each", "in": "{{input/list}}", "job": [:]]]],
+                    ["finally": ["source": ["type": "url", "url": "https://example.org/done", "method": "POST"]]],
+                ],
+                "outcomes": [
+                    outcome(0, -9, -8.6),
+                    outcome(1, -8.6, -4, error: ["kind": "checksum", "message": "Wrong\u{1B}."], attempts: 5),
+                    outcome(2, -4, -4),
+                ],
+            ])
+    }
+
+    @Test func lines_drawLinksAndChildren() {
+        let children = [
+            JobFamily(job: job(13, "succeeded", ["createdAt": at(-3), "result": ["size": 2000]])),
+            JobFamily(
+                job: job(14, "failed", ["createdAt": at(-3), "error": ["kind": "dns", "message": "No such host."]]),
+                children: [JobFamily(job: job(15, "queued", ["createdAt": at(-2)]))], count: 2),
+        ]
+        let tree = JobTree(now: noon, isUnicode: true, width: nil)
+        #expect(
+            tree.lines(JobFamily(job: chain, children: children, count: 60)) == [
+                "job 12  running  the tool",
+                "  queue default, priority 5, owner 1000, key tool-1.2, tags a b",
+                "  submitted 2026-11-20 17:25:25, started 2026-11-20 17:25:26 UTC",
+                "  ✓ 0  url https://example.org/a  succeeded, 0.4 s",
+                "  ✗ 1  then: download https://example.org/t to t.tgz  failed, 4.6 s, 5 attempts",
+                "       checksum: Wrong\\x1b.",
+                "  ✓ 2  fail on http, timeout: return {\"ok\":false}  succeeded, 0.0 s",
+                "  ▸ 3  then: each of {{input/list}}  running, 4.0 s, 2 attempts",
+                "       ├─ 13  succeeded (2.0 kB)  https://example.org/a",
+                "       ├─ 14  failed (dns)  https://example.org/a: No such host.",
+                "       │  ├─ 15  queued  https://example.org/a",
+                "       │  └─ 1 more; see deferctl list --all --parent 14",
+                "       └─ 58 more; see deferctl list --all --parent 12",
+                "  ○ 4  finally: url POST https://example.org/done  waiting",
+            ])
+    }
+
+    @Test func lines_stayWithinTheWidth_inASCII() {
+        let tree = JobTree(now: noon, isUnicode: false, width: 40)
+        let lines = tree.lines(JobFamily(job: chain))
+        #expect(lines.allSatisfy { $0.columns <= 40 })
+        #expect(lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
+        #expect(lines[3] == "  + 0  url https://example.org/a  suc...")
+    }
+
+    @Test func links_thatDidNotRun_areSkipped_whenTheJobIsFinished() {
+        let finished = job(
+            1, "failed",
+            [
+                "then": [["then": ["return": 1]], ["both": ["throw": ["message": "x"]]]],
+                "outcomes": [outcome(0, -9, -8, error: ["kind": "dns"]), outcome(2, -8, -8)],
+            ])
+        #expect(JobLink.all(of: finished).map(\.state) == [.failed, .skipped, .succeeded])
+    }
+
+    @Test func link_thatWaitsForARetry_tellsItsLastError() {
+        let waiting = job(1, "scheduled", ["attempt": 2, "error": ["kind": "http", "http": ["status": 503]]])
+        let link = JobLink.all(of: waiting)[0]
+        #expect(link.state == .waiting)
+        #expect(link.attempts == 2)
+        #expect(link.error?["kind"] == "http")
+    }
+
+    @Test func owners_areTheListsThatRanWhenTheChildrenWereMade() {
+        let parent = job(
+            1, "succeeded",
+            [
+                "source": ["type": "list", "jobs": []],
+                "then": [["then": ["return": 1]], ["then": ["source": ["type": "each", "in": [], "job": [:]]]]],
+                "outcomes": [outcome(0, -9, -8), outcome(1, -8, -8), outcome(2, -8, -7)],
+            ])
+        let children = [-8.9, -8.5, -7.5].map { job(2, "queued", ["createdAt": at($0)]) }
+        #expect(JobLink.owners(of: children, in: JobLink.all(of: parent)) == [0, 0, 2])
+    }
+}

@@ -1,0 +1,53 @@
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct SanitizingTests {
+    @Test(arguments: [
+        ("plain text: grüße 日本 👍", "plain text: grüße 日本 👍"),
+        ("\u{1B}[31mred\u{1B}[0m", "\\x1b[31mred\\x1b[0m"),
+        ("a\nb\rc\td", "a\\nb\\rc\\td"),
+        ("\u{0}\u{7}\u{8}\u{7F}", "\\x00\\x07\\x08\\x7f"),
+        ("\u{9B}2J", "\\x9b2J"),
+        ("\u{202E}gnp.exe", "\\u{202e}gnp.exe"),
+        ("one\u{2028}two", "one\\u{2028}two"),
+        ("\r\n", "\\r\\n"),
+    ])
+    func sanitized_spellsOutWhatSteersATerminal(text: String, shown: String) {
+        #expect(text.sanitized == shown)
+    }
+
+    @Test func filter_spellsOutControls_andKeepsTextTabsAndLines() {
+        var filter = TerminalFilter()
+        let shown = filter.filter(Array("a\tb\r\n\u{1B}]0;title\u{7}\u{85}é\u{A0}\u{7F}".utf8))
+        #expect(String(decoding: shown, as: UTF8.self) == "a\tb\n\\x1b]0;title\\x07\\x85é\u{A0}\\x7f")
+    }
+
+    @Test func filter_catchesAControl_whenItIsSplitBetweenPieces() {
+        var filter = TerminalFilter()
+        let shown = filter.filter([0x61, 0xC2]) + filter.filter([0x9B, 0x62, 0xC2]) + filter.filter([0xA9])
+        #expect(String(decoding: shown, as: UTF8.self) == "a\\x9bb©")
+    }
+
+    @Test func prettyJSON_breaksLines_andEscapesControls() {
+        let text = PrettyJSON.text([
+            "a": [1, 2.50, [:], []], "b\u{1B}": "\u{9B}\u{202E}\u{7F}x", "c": ["d": nil],
+        ])
+        let shown = """
+            {
+              "a": [
+                1,
+                2.5,
+                {},
+                []
+              ],
+              "b\\u001b": "\\u009b\\u202e\\u007fx",
+              "c": {
+                "d": null
+              }
+            }
+            """
+        #expect(text == shown)
+    }
+}

@@ -1,0 +1,46 @@
+import JobClient
+import JobModel
+
+/// A moment for tests: 2026-11-20T17:25:35.000Z.
+let noon = Timestamp(milliseconds: 1_795_195_535_000)
+
+/// A job as a daemon would show it, submitted ten seconds before ``noon``.
+func job(_ id: Int64, _ state: String, _ members: JSON = [:]) -> JobSnapshot {
+    var object = JSONObject([
+        JSONObject.Member(name: "job", value: JSON(Int(id))),
+        JSONObject.Member(name: "state", value: .string(state)),
+        JSONObject.Member(name: "source", value: ["type": "url", "url": "https://example.org/a"]),
+        JSONObject.Member(name: "queue", value: "default"),
+        JSONObject.Member(name: "createdAt", value: .string(noon.adding(seconds: -10).description)),
+        JSONObject.Member(name: "link", value: 0),
+        JSONObject.Member(name: "links", value: 0),
+        JSONObject.Member(name: "outcomes", value: []),
+    ])
+    for member in members.object?.members ?? [] { object[member.name] = member.value }
+    guard let snapshot = JobSnapshot(.object(object)) else { preconditionFailure("A test's job is no job.") }
+    return snapshot
+}
+
+/// Progress as a daemon would tell it.
+func progress(
+    _ completed: Int, of total: Int? = nil, unit: String = "bytes", rate: Double? = nil, eta: Double? = nil
+) -> JobProgress {
+    let fraction = total.map { Double(completed) / Double($0) }
+    let json: JSON = [
+        "completed": JSON(completed), "total": total.map { JSON($0) } ?? .null, "unit": .string(unit),
+        "fraction": fraction.map { JSON($0) } ?? .null, "rate": rate.map { JSON($0) } ?? .null,
+        "eta": eta.map { JSON($0) } ?? .null,
+    ]
+    guard let progress = JobProgress(json) else { preconditionFailure("A test's progress is no progress.") }
+    return progress
+}
+
+extension JobEvent {
+    /// The event that tells how `snapshot` stands.
+    static func state(_ snapshot: JobSnapshot) -> JobEvent { JobEvent(watch: "w1", initial: snapshot) }
+
+    /// The event that tells how far a job is.
+    static func progress(of job: Int64, _ progress: JobProgress, link: Int = 0, links: Int = 0) -> JobEvent {
+        JobEvent(watch: "w1", job: job, progress: progress, link: link, links: links)
+    }
+}

@@ -1,0 +1,109 @@
+import ArgumentParser
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct SpecBuildingTests {
+    @Test func download_becomesASpec() throws {
+        let command = try #require(
+            try DeferctlCommand.parseAsRoot([
+                "download", "--exists", "rename", "--checksum", String(repeating: "a", count: 64), "--mirror",
+                "https://m1/",
+                "--mirror", "https://m2/", "--rate", "1.5M", "-H", "X-A: 1", "-H", "x-a:2", "--queue", "slow",
+                "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "600", "--retries", "0", "--key",
+                "k", "--tag", "a", "--tag", "b", "--label", "the tool", "https://example.org/t", "tools/t",
+            ]) as? DownloadCommand)
+        let spec: JSON = [
+            "source": [
+                "type": "download", "url": "https://example.org/t", "path": "tools/t", "headers": ["X-A": "1, 2"],
+                "exists": "rename", "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
+                "mirrors": ["https://m1/", "https://m2/"], "rate": 1_500_000,
+            ],
+            "queue": "slow", "priority": -5, "delay": 1.5, "timeout": 60, "deadline": 600, "retry": ["max": 0],
+            "key": "k", "tags": ["a", "b"], "label": "the tool",
+        ]
+        #expect(command.options.spec(source: command.source) == spec)
+        // What the command line can say, the daemon's own reader takes.
+        _ = try JobSpecReader.spec(spec, limits: JobLimits())
+    }
+
+    @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
+        let command = try #require(try DeferctlCommand.parseAsRoot(["fetch", "https://a/"]) as? FetchCommand)
+        let source = try await command.request.source(type: .url, url: command.url)
+        #expect(command.options.spec(source: source) == ["source": ["type": "url", "url": "https://a/"]])
+    }
+
+    @Test func fetch_posts_whenThereIsData() async throws {
+        let command = try #require(
+            try DeferctlCommand.parseAsRoot(["fetch", "-d", "a=b", "https://a/"]) as? FetchCommand)
+        let source = try await command.request.source(type: .url, url: command.url)
+        #expect(
+            .object(source) == ["type": "url", "url": "https://a/", "method": "POST", "body": "a=b"] as JSON)
+    }
+
+    @Test func fetch_readsAFile_asTextOrBase64() async throws {
+        for (bytes, member, text) in [
+            ([0x68, 0x69, 0x0A], "body", "hi\n"), ([0xFF, 0x00], "bodyBase64", "/wA="),
+        ] as [([UInt8], String, String)] {
+            let file = try TemporaryFile(bytes)
+            let command = try #require(
+                try DeferctlCommand.parseAsRoot(["fetch", "--method", "PUT", "--data", "@\(file.path)", "https://a/"])
+                    as? FetchCommand)
+            let source = try await command.request.source(type: .url, url: command.url)
+            #expect(source[member]?.string == text)
+            #expect(source["method"] == "PUT")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("https://example.org/a/tool.tgz", "tool.tgz"), ("https://example.org/a/tool.tgz?x=/y#z", "tool.tgz"),
+            ("https://example.org/a%20b", "a b"), ("https://example.org/a%2Fb", "a%2Fb"),
+            ("https://e.org/a%zz", "a%zz"),
+            ("https://e.org/%FF", "%FF"), ("https://example.org/", nil), ("https://example.org", nil),
+            ("https://e.org/..", nil), ("https://e.org/%2e%2e", nil), ("https://e.org/%00", "%00"), ("", nil),
+        ] as [(String, String?)])
+    func download_isCalledAsTheEndOfItsURL(url: String, name: String?) {
+        #expect(DownloadCommand.name(in: url) == name)
+    }
+
+    @Test(arguments: [
+        ["download", "https://example.org/"], ["fetch"], ["fetch", "--header", "nocolon", "https://a/"],
+        ["fetch", "--retries", "-1", "https://a/"], ["fetch", "--timeout", "soon", "https://a/"],
+        ["fetch", "--delay", "nan", "https://a/"], ["json", "https://a/", "no-pointer"], ["wait"], ["cancel", "x"],
+        ["list", "--state", "lost"], ["list", "--all", "--limit", "3"], ["list", "--limit", "0"],
+        ["watch", "--tag", "a", "1"], ["retry", "--from", "middle", "1"], ["download", "--rate", "0", "https://a/b"],
+        ["nonsense"], ["show", "--children", "5000", "1"],
+    ])
+    func parse_isRefusedAsUsage(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(arguments) }
+        #expect(error.map { DeferctlCommand.exitCode(for: $0).rawValue } == Status.usage.rawValue)
+    }
+
+    @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])
+    func rate_takesUnits(text: String, bytes: Int) {
+        #expect(ByteRate(argument: text)?.bytes == bytes)
+    }
+
+    @Test(arguments: ["", "k", "-5", "0", "0.2", "1T", "1e300", "nan", "inf", "5 k"])
+    func rate_isRefused_whenItIsNoRate(text: String) {
+        #expect(ByteRate(argument: text) == nil)
+    }
+
+    @Test func globalOptions_countBeforeAndBehindTheVerb() throws {
+        for arguments in [["--socket", "/s", "--json", "info"], ["info", "--socket", "/s", "--json"]] {
+            let command = try #require(try DeferctlCommand.parseAsRoot(arguments) as? InfoCommand)
+            #expect(command.global.socket == "/s")
+            #expect(command.global.json)
+        }
+    }
+
+    @Test func everyVerb_hasAnExample() {
+        for group in DeferctlCommand.configuration.groupedSubcommands {
+            for verb in group.subcommands {
+                #expect(verb.configuration.discussion.contains("Example: "), "\(verb)")
+            }
+        }
+    }
+}

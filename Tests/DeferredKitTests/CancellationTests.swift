@@ -1,0 +1,444 @@
+import DeferredKit
+import Dispatch
+import Testing
+
+/// Cancellation in every state, and who is reached by it.
+@Suite struct CancellationTests {
+    /// A promise that notes its cancellation.
+    private func noting<F: Error>(
+        _ journal: Journal<String>,
+        _ name: String = "cancelled",
+        failing: F.Type = (any Error).self
+    ) -> Promise<Int, F> {
+        Promise { _ in journal.note(name) }
+    }
+
+    // MARK: The topmost one
+
+    @Test func cancel_failsThePromise_whenItDoesNotResolveAndFailureIsAnyError() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        promise.deferred.cancel()
+        #expect(journal.entries == ["cancelled"])
+        #expect(promise.isCancelled)
+        #expect(promise.deferred.isCancelled)
+    }
+
+    @Test func cancel_leavesTheOutcomeToTheProducer_whenFailureIsTyped() {
+        let journal = Journal<String>()
+        let promise = noting(journal, failing: Oops.self)
+        let link = promise.deferred.map { $0 + 1 }
+        link.cancel()
+        #expect(journal.entries == ["cancelled"])
+        #expect(promise.isCancelled)
+        #expect(link.outcome == nil)
+        promise.fail(.cancelled)
+        #expect(link.outcome == .failure(.cancelled))
+    }
+
+    @Test func cancel_takesTheProducersOutcome_whenOnCancelResolves() {
+        let promise = Promise<Int, Oops> { $0.fail(.cancelled) }
+        let link = promise.deferred.map { $0 + 1 }
+        link.cancel()
+        #expect(link.outcome == .failure(.cancelled))
+        let valued = Promise<Int, any Error> { $0.succeed(7) }
+        valued.deferred.cancel()
+        #expect(valued.deferred.value == 7)
+    }
+
+    @Test func cancel_followsAnother_whenOnCancelBindsToIt() {
+        let cleanup = Promise<Int, any Error>()
+        let promise = Promise<Int, any Error> { $0.resolve(with: cleanup.deferred) }
+        promise.deferred.cancel()
+        #expect(promise.deferred.outcome == nil)
+        #expect(!cleanup.isCancelled)
+        cleanup.succeed(3)
+        #expect(promise.deferred.value == 3)
+    }
+
+    @Test func cancel_flowsUpToTheTopAndTheFailureDown_whenCalledAtTheEnd() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        let last = promise.deferred.then { $0 + 1 }.fail { error in
+            journal.note(error is CancellationError ? "handler" : "?")
+            throw error
+        }
+        .map { $0 }
+        last.cancel()
+        #expect(journal.entries == ["cancelled", "handler"])
+        #expect(last.isCancelled)
+        #expect(promise.deferred.isCancelled)
+    }
+
+    @Test func cancel_mayBeHandled_whenItFlowsDown() {
+        let promise = Promise<Int, any Error>()
+        let last = promise.deferred.fail { _ in 5 }.then { $0 + 1 }
+        last.cancel()
+        #expect(last.value == 6)
+    }
+
+    @Test func cancel_passesThroughTypedLinks_whenTheTopCanFail() {
+        let promise = Promise<Int, any Error>()
+        let typed: Deferred<Int, Oops> = promise.deferred.mapError { $0 is CancellationError ? .cancelled : .one }
+        let last = typed.map { $0 }.erased()
+        last.cancel()
+        #expect(last.error as? Oops == .cancelled)
+    }
+
+    @Test func onCancel_isCalledOnce_whoeverCancels() {
+        let journal = Journal<String>()
+        let promise = noting(journal, failing: Oops.self)
+        let a = promise.deferred.map { $0 }
+        a.cancel()
+        a.cancel()
+        promise.deferred.cancel()
+        let b = promise.deferred.erased()
+        b.cancel()
+        #expect(journal.entries == ["cancelled"])
+        #expect(b.outcome == nil)
+        promise.fail(.one)
+        #expect(b.error as? Oops == .one)
+    }
+
+    @Test func cancel_doesNothing_whenResolved() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        promise.succeed(1)
+        promise.deferred.cancel()
+        #expect(journal.entries.isEmpty)
+        #expect(!promise.isCancelled)
+        #expect(promise.deferred.value == 1)
+    }
+
+    @Test func lateResolve_isIgnored_afterCancellation() {
+        let promise = Promise<Int, any Error>()
+        promise.deferred.cancel()
+        #expect(!promise.succeed(1))
+        promise.resolve(with: .succeeded(1))
+        promise.report(.fraction(1))
+        #expect(promise.deferred.isCancelled)
+    }
+
+    // MARK: Several consumers
+
+    @Test func consumer_failsAlone_whileOthersStay() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        let first = promise.deferred.map { $0 }
+        let second = promise.deferred.map { $0 }
+        first.cancel()
+        #expect(first.isCancelled)
+        #expect(journal.entries.isEmpty)
+        #expect(!promise.isCancelled)
+        promise.succeed(1)
+        #expect(second.value == 1)
+        #expect(first.isCancelled)
+    }
+
+    @Test func lastConsumer_cancelsTheTop_whenTheOthersHaveLeft() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        let links = (0..<3).map { _ in promise.deferred.map { $0 } }
+        links[1].cancel()
+        links[0].cancel()
+        #expect(journal.entries.isEmpty)
+        links[2].cancel()
+        #expect(journal.entries == ["cancelled"])
+        #expect(links.allSatisfy { $0.isCancelled })
+    }
+
+    @Test func cancel_takesTheConsumersAlong_whenCalledOnTheTop() {
+        let promise = Promise<Int, any Error>()
+        let links = (0..<3).map { _ in promise.deferred.map { $0 } }
+        promise.deferred.cancel()
+        #expect(links.allSatisfy { $0.isCancelled })
+    }
+
+    @Test func cancel_stopsWhereAnotherBranchBegins() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        let middle = promise.deferred.map { $0 }
+        let other = promise.deferred.map { $0 }
+        let left = middle.map { $0 }
+        let right = middle.map { $0 }
+        left.cancel()
+        #expect(left.isCancelled)
+        #expect(middle.outcome == nil)
+        right.cancel()
+        #expect(middle.isCancelled)
+        #expect(right.isCancelled)
+        #expect(other.outcome == nil)
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func observers_holdNoInterest() {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        promise.deferred.upon { _ in journal.note("upon") }
+        promise.deferred.onProgress { _ in }
+        let link = promise.deferred.map { $0 }
+        link.cancel()
+        #expect(journal.entries == ["cancelled", "upon"])
+    }
+
+    @Test func observation_neverStopsTheWork() {
+        let promise = Promise<Int, any Error>()
+        promise.deferred.upon { _ in }.cancel()
+        promise.deferred.onProgress { _ in }.cancel()
+        #expect(!promise.isCancelled)
+    }
+
+    @Test func typedConsumer_keepsWaitingWithoutInterest_whileOthersStay() {
+        let journal = Journal<String>()
+        let promise = noting(journal, failing: Oops.self)
+        let first = promise.deferred.map { $0 }
+        let second = promise.deferred.map { $0 }
+        first.cancel()
+        #expect(first.outcome == nil)
+        #expect(journal.entries.isEmpty)
+        second.cancel()
+        #expect(journal.entries == ["cancelled"])
+        promise.succeed(1)
+        #expect(first.outcome == .success(1))
+    }
+
+    // MARK: get()
+
+    @Test func get_throwsAtOnce_whenItsTaskIsCancelledWhileOthersStay() async {
+        let promise = Promise<Int, any Error>()
+        let link = promise.deferred.map { $0 }
+        let task = await SerialTasks().start { try await promise.deferred.get() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(!promise.isCancelled)
+        promise.succeed(1)
+        #expect(link.value == 1)
+    }
+
+    @Test func get_cancelsTheWork_whenNobodyElseIsInterested() async {
+        let journal = Journal<String>()
+        let promise = noting(journal)
+        let task = Task { try await promise.deferred.map { $0 }.get() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(journal.entries == ["cancelled"])
+        #expect(promise.isCancelled)
+    }
+
+    @Test func get_throwsAtOnce_evenIfTheProducerStillGivesAValue() async {
+        let promise = Promise<Int, any Error> { $0.succeed(1) }
+        let task = Task { try await promise.deferred.get() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(promise.deferred.value == 1)
+    }
+
+    @Test func get_waitsForTheProducer_whenFailureIsTyped() async {
+        let asked = Promise<Void, Never>()
+        let promise = Promise<Int, Oops> { _ in asked.succeed(()) }
+        let task = Task { try await promise.deferred.get() }
+        task.cancel()
+        await asked.deferred.get()
+        promise.fail(.cancelled)
+        await #expect(throws: Oops.cancelled) { try await task.value }
+    }
+
+    @Test func get_holdsAnInterest_whileItWaits() async throws {
+        let promise = Promise<Int, any Error>()
+        let task = await SerialTasks().start { try await promise.deferred.get() }
+        let link = promise.deferred.map { $0 }
+        link.cancel()
+        #expect(link.isCancelled)
+        #expect(!promise.isCancelled)
+        promise.succeed(4)
+        #expect(try await task.value == 4)
+    }
+
+    @Test func get_losesItsInterest_whenItsTaskIsCancelledAndFailureIsTyped() async throws {
+        let promise = Promise<Int, Oops>()
+        let link = promise.deferred.map { $0 }
+        let tasks = SerialTasks()
+        let task = await tasks.start { try await promise.deferred.get() }
+        task.cancel()
+        #expect(!promise.isCancelled)
+        link.cancel()
+        #expect(promise.isCancelled)
+        promise.succeed(1)
+        #expect(try await task.value == 1)
+    }
+
+    @Test func get_throwsAtOnce_whenFailureIsCancellationError() async {
+        let promise = Promise<Int, CancellationError>()
+        let task = await SerialTasks().start { try await promise.deferred.get() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(promise.isCancelled)
+        #expect(promise.deferred.outcome == nil)
+    }
+
+    @Test func get_givesTheValue_whenItIsThereThoughTheTaskIsCancelled() async throws {
+        let deferred = Deferred<Int, any Error>.succeeded(1)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await deferred.get()
+        }
+        #expect(try await task.value == 1)
+    }
+
+    // MARK: Paused, running, waiting for its executor
+
+    @Test func cancel_reachesTheInnerOne_whenPaused() {
+        let journal = Journal<String>()
+        let inner = noting(journal, "inner")
+        let outer = Promise<Int, any Error> { _ in journal.note("outer") }
+        let last = outer.deferred.flatMap { _ in inner.deferred }.map { $0 }
+        outer.succeed(1)
+        last.cancel()
+        #expect(journal.entries == ["inner"])
+        #expect(last.isCancelled)
+    }
+
+    @Test func cancel_leavesTheInnerOneAlone_whenOthersWantIt() {
+        let inner = Promise<Int, any Error>()
+        let other = inner.deferred.map { $0 }
+        let paused = Deferred<Int, any Error>.succeeded(1).flatMap { _ in inner.deferred }
+        paused.cancel()
+        #expect(paused.isCancelled)
+        #expect(!inner.isCancelled)
+        inner.succeed(1)
+        #expect(other.value == 1)
+    }
+
+    @Test func cancel_failsAtOnceAndCancelsWhatComes_whenTheClosureIsRunning() {
+        let inner = Promise<Int, any Error>()
+        let outer = Promise<Int, any Error>()
+        let link = Promise<Deferred<Int, any Error>, Never>()
+        let paused = outer.deferred.flatMap { _ in
+            link.deferred.value?.cancel()
+            return inner.deferred
+        }
+        link.succeed(paused)
+        outer.succeed(1)
+        #expect(paused.isCancelled)
+        #expect(inner.isCancelled)
+    }
+
+    @Test func cancel_releasesTheClosureUnrun_whenItsExecutorHasNotStarted() {
+        let journal = Journal<String>()
+        let population = Population()
+        let queue = DispatchQueue(label: "suspended")
+        queue.suspend()
+        let link = Deferred<Int, any Error>.succeeded(1).map(on: .queue(queue)) { [token = population.token()] value in
+            withExtendedLifetime(token) { journal.note("ran") }
+            return value
+        }
+        link.cancel()
+        #expect(link.isCancelled)
+        #expect(population.count == 0)
+        queue.resume()
+        queue.sync {}
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func run_doesNotRun_whenCancelledBefore() {
+        let journal = Journal<String>()
+        let queue = DispatchQueue(label: "suspended")
+        queue.suspend()
+        let run = Deferred<Int, any Error>.run(on: .queue(queue)) {
+            journal.note("ran")
+            return 1
+        }
+        run.cancel()
+        #expect(run.isCancelled)
+        queue.resume()
+        queue.sync {}
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func run_decidesItself_whenCancelledBeforeAndFailureIsTyped() {
+        let queue = DispatchQueue(label: "suspended")
+        queue.suspend()
+        let run = Deferred<Int, Oops>.run(on: .queue(queue)) { 1 }
+        run.cancel()
+        #expect(run.outcome == nil)
+        queue.resume()
+        queue.sync {}
+        #expect(run.outcome == .success(1))
+    }
+
+    @Test func cancel_goesOnToTheOther_whenBoundToIt() {
+        let journal = Journal<String>()
+        let other = noting(journal, "other")
+        let bound = noting(journal, "bound")
+        bound.resolve(with: other.deferred)
+        bound.deferred.cancel()
+        #expect(journal.entries == ["other"])
+        #expect(bound.deferred.isCancelled)
+        #expect(bound.isCancelled)
+    }
+
+    // MARK: Nobody left to decide
+
+    @Test func cancel_failsAtOnce_whenThePromiseWasDropped() {
+        let last = Promise<Int, any Error>().deferred.map { $0 }.map { $0 }
+        #expect(last.outcome == nil)
+        last.cancel()
+        #expect(last.isCancelled)
+    }
+
+    @Test func cancel_failsAtOnce_whenATypedPromiseWasDropped() {
+        let last = Promise<Int, Oops>().deferred.map { $0 }.erased()
+        last.cancel()
+        #expect(last.isCancelled)
+        // The link in between is held, so it is still there but will never resolve.
+        let held = Promise<Int, Oops>().deferred.map { $0 }
+        let below = held.map { $0 }.erased()
+        below.cancel()
+        #expect(below.isCancelled)
+        let again = held.erased()
+        again.cancel()
+        #expect(again.isCancelled)
+    }
+
+    @Test func cancel_failsWhatWaits_whenThePromiseIsDroppedAfterwards() {
+        var promise: Promise<Int, Oops>? = Promise()
+        let last = promise?.deferred.map { $0 }.erased()
+        last?.cancel()
+        #expect(last?.outcome == nil)
+        promise = nil
+        #expect(last?.isCancelled == true)
+    }
+
+    @Test func cancel_failsAtOnce_whenWaitingForNever() {
+        let never = Deferred<Int, Oops>.never
+        let link = never.map { $0 }.erased()
+        link.cancel()
+        #expect(link.isCancelled)
+        let plain = Deferred<Int, any Error>.never
+        plain.cancel()
+        #expect(plain.isCancelled)
+        let hopeless = Deferred<Int, Oops>.never
+        hopeless.cancel()
+        #expect(hopeless.outcome == nil)
+    }
+
+    @Test func cancel_reachesThroughBothEndsOfABinding_whenTheOtherWasDropped() {
+        let bound = Promise<Int, any Error>()
+        bound.resolve(with: Promise<Int, any Error>().deferred)
+        bound.deferred.cancel()
+        #expect(bound.deferred.isCancelled)
+    }
+
+    // MARK: Inside callbacks
+
+    @Test func onCancel_isFinishedBeforeCallbacksRun_whenItResolves() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error> { promise in
+            promise.succeed(1)
+            journal.note("onCancel ends")
+        }
+        promise.deferred.upon { _ in journal.note("callback") }
+        promise.deferred.cancel()
+        #expect(journal.entries == ["onCancel ends", "callback"])
+    }
+}

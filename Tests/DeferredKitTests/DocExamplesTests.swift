@@ -1,0 +1,495 @@
+import DeferredKit
+import Dispatch
+import Foundation
+import Testing
+
+// Every example of the documentation, word for word, so that none can be wrong for long.
+
+private struct NotThere: Error {
+    let name: String
+}
+
+private struct ParseError: Error, Equatable {
+    let text: String
+}
+
+private let everything = ["list": "page", "page/first": "A page", "page": "A page with a long title", "name": "deferd"]
+
+@Sendable private func load(_ name: String) -> Deferred<String, any Error> {
+    guard let text = everything[name] else { return .failed(NotThere(name: name)) }
+    return .succeeded(text)
+}
+
+private func answer() -> Deferred<Int, any Error> {
+    .succeeded(42)
+}
+
+/// Something that can be stopped.
+private final class Connection: Sendable {
+    private let journal = Journal<String>()
+    var isClosed: Bool { !journal.entries.isEmpty }
+    func close() { journal.note("closed") }
+    func stop() { journal.note("stopped") }
+    func show(_ text: String) { journal.note(text) }
+}
+
+@Suite struct DocExamplesTests {
+    private let connection = Connection()
+    private let queue = DispatchQueue(label: "examples")
+
+    @Test func overview_works() async throws {
+        let labels = queue
+        do {
+            let promise = Promise<String, any Error>()
+            let greeting = promise.deferred.map { "Hello, \($0)!" }
+            promise.succeed("world")
+            print(try await greeting.get())
+            #expect(greeting.value == "Hello, world!")
+        }
+        do {
+            let known = Deferred<Int, any Error>.succeeded(42)
+            let computed = Deferred<Int, any Error>.run(on: .background) { 6 * 7 }
+            let awaited = Deferred<Int, any Error> { try await computed.get() }
+            #expect(known.value == 42)
+            #expect(try await awaited.get() == 42)
+        }
+        do {
+            let size = load("list")
+                .then { list in load(list + "/first") }
+                .then { $0.count }
+                .fail { error in
+                    guard error is NotThere else { throw error }
+                    return 0
+                }
+            #expect(size.value == 6)
+        }
+        do {
+            let port: Deferred<Int, ParseError> = Deferred.succeeded("8080").map { (text) throws(ParseError) in
+                guard let number = Int(text) else { throw ParseError(text: text) }
+                return number
+            }
+            #expect(port.value == 8080)
+        }
+        do {
+            let title = load("page")
+                .then(on: .background) { page in page.prefix(10) }
+                .then(on: .queue(labels)) { title in String(title) }
+            #expect(try await title.get() == "A page wit")
+        }
+        do {
+            let seen = load("page").upon { outcome in print(outcome) }
+            seen.cancel()
+        }
+        do {
+            let pages = Deferred.all(["a", "b", "c"].map(load))
+            let outcomes = Deferred.settled(["a", "b", "c"].map(load))
+            let fastest = Deferred.firstSuccess(["mirror", "origin"].map(load))
+            let pair = both(load("name"), answer())
+            #expect(pages.error is NotThere)
+            #expect(outcomes.value?.count == 3)
+            #expect(fastest.error is FailureGroup<any Error>)
+            #expect(pair.value?.0 == "deferd")
+        }
+        do {
+            let robust = Deferred.retry(attempts: 3, delay: { .milliseconds(10 * $0) }) { _ in load("page") }
+                .timeout(.seconds(5))
+            #expect(try await robust.get() == everything["page"])
+        }
+    }
+
+    @Test func handler_works() async {
+        // In a process of its own, as the handler belongs to the whole process.
+        await #expect(processExitsWith: .success) {
+            UnhandledFailure.setHandler { error in print("nobody handled:", error) }
+            _ = Deferred<Int, any Error>.failed(NotThere(name: "nobody"))
+        }
+    }
+
+    @Test func cancellation_works() async throws {
+        do {
+            let promise = Promise<Data, any Error> { _ in connection.close() }
+            let page = promise.deferred.then { String(decoding: $0, as: UTF8.self) }
+            page.cancel()
+            print(connection.isClosed, page.outcome as Any)
+            #expect(connection.isClosed)
+            #expect(page.isCancelled)
+        }
+        do {
+            let promise = Promise<Int, Never> { $0.succeed(0) }
+            promise.deferred.cancel()
+            print(await promise.deferred.get())
+            #expect(promise.deferred.outcome == .success(0))
+        }
+        do {
+            let source = Promise<Int, any Error>()
+            let mine = source.deferred.map { $0 + 1 }
+            let yours = source.deferred.map { $0 * 2 }
+            mine.cancel()
+            source.succeed(21)
+            print(mine.outcome as Any, yours.outcome as Any)
+            #expect(mine.isCancelled)
+            #expect(yours.value == 42)
+        }
+        do {
+            let slow = Deferred<Int, any Error> {
+                try await Task.sleep(for: .seconds(3600))
+                return 1
+            }
+            slow.cancel()
+            print(slow.outcome as Any)
+            #expect(slow.isCancelled)
+        }
+    }
+
+    @Test func progress_works() {
+        do {
+            let journal = Journal<Int64>()
+            let promise = Promise<Data, any Error>()
+            let text = promise.deferred.then { String(decoding: $0, as: UTF8.self) }
+            text.onProgress { update in print(update.completed, "of", update.total ?? -1, "bytes") }
+            promise.report(ProgressUpdate(completed: 512, total: 2048))
+            promise.report(ProgressUpdate(completed: 2048, total: 2048))
+            promise.succeed(Data())
+            text.onProgress { journal.note($0.completed) }
+            #expect(text.value?.isEmpty == true)
+        }
+        do {
+            let first = Promise<Int, any Error>()
+            let second = Promise<Int, any Error>()
+            Deferred.all([first.deferred, second.deferred]).onProgress { print($0.completed, $0.total ?? -1) }
+            first.report(ProgressUpdate(completed: 10, total: 100))
+            second.report(ProgressUpdate(completed: 30, total: 50))
+            second.succeed(2)
+        }
+    }
+
+    struct LineCount: DataSource {
+        let file: URL
+
+        func start() -> Deferred<Int, any Error> {
+            let promise = Promise<Int, any Error>()
+            DispatchQueue.global().async {
+                do {
+                    let data = try Data(contentsOf: file)
+                    var lines = 0
+                    for (offset, byte) in data.enumerated() {
+                        if promise.isCancelled { return }
+                        if byte == UInt8(ascii: "\n") { lines += 1 }
+                        if offset % 65_536 == 0 {
+                            promise.report(ProgressUpdate(completed: Int64(offset), total: Int64(data.count)))
+                        }
+                    }
+                    promise.succeed(lines)
+                } catch {
+                    promise.fail(error)
+                }
+            }
+            return promise.deferred
+        }
+    }
+
+    struct Greeting: DataSource {
+        let name: String
+
+        func start() -> Deferred<String, any Error> {
+            Deferred {
+                try await Task.sleep(for: .milliseconds(1))
+                return "Hello, \(name)!"
+            }
+        }
+    }
+
+    @Test func dataSource_works() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "lines-\(UUID().uuidString)")
+        try Data("one\ntwo\n".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let queue = WorkQueue(concurrency: 2)
+        let count = LineCount(file: file).start(on: queue)
+        let greeting = Greeting(name: "world").start(on: queue, priority: 1)
+        print(try await both(count, greeting).get())
+        await queue.drained()
+        #expect(count.value == 2)
+        #expect(greeting.value == "Hello, world!")
+        let missing = LineCount(file: file.appending(path: "missing"))
+        await #expect(throws: (any Error).self) { try await missing.start().get() }
+    }
+
+    @Test func fromHLDeferred_works() async throws {
+        let spinner = Connection()
+        let error = NotThere(name: "page")
+        let list = [Deferred<Int, any Error>.succeeded(1), .failed(error)]
+        let login = load("name")
+        let source = Greeting(name: "world")
+        @Sendable func inbox(of user: String) -> Deferred<[String], any Error> { .succeeded([user]) }
+        do {
+            let d = answer()
+            d.then { number in
+                String(number)
+            }.fail { error in
+                "unknown"
+            }
+            d.then { number in
+                number
+            } fail: { error in
+                0
+            }
+            d.both { outcome in
+                print(outcome)
+            }
+            d.finally { outcome in
+                spinner.stop()
+            }
+            #expect(spinner.isClosed)
+        }
+        do {
+            let d = Promise<Int, any Error>()
+            d.succeed(42)
+            let e = Promise<Int, any Error>()
+            e.fail(error)
+            let f = Deferred<Int, any Error>.succeeded(42)
+            #expect(d.deferred.value == 42 && e.deferred.error is NotThere && f.value == 42)
+        }
+        do {
+            login.then { user in
+                inbox(of: user)
+            }.then { inbox in
+                inbox.count
+            }
+        }
+        do {
+            let d = Promise<Int, any Error> { _ in
+                connection.close()
+            }
+            d.deferred.cancel()
+            #expect(connection.isClosed)
+        }
+        do {
+            let everything = Deferred.settled(list)
+
+            let first = Deferred.firstSuccess(list)
+
+            let all = Deferred.all(list)
+
+            Deferred.settled(list).upon { outcomes in
+                print(outcomes)
+            }
+            #expect(everything.value?.count == 2 && first.value?.value == 1 && all.error is NotThere)
+        }
+        do {
+            let d = answer()
+            let observation = d.upon { outcome in
+                print(outcome)
+            }
+            observation.cancel()
+            let limited = d.timeout(.seconds(10))
+            #expect(limited.value == 42)
+        }
+        do {
+            let queue = WorkQueue(concurrency: 4)
+            let d = source.start(on: queue)
+            #expect(try await d.get() == "Hello, world!")
+        }
+    }
+
+    @Test func fromTwisted_works() {
+        let canceller: @Sendable () -> Void = { [connection] in connection.close() }
+        do {
+            let promise = Promise<Int, any Error> { _ in canceller() }
+            promise.deferred
+                .then { $0 + 1 }
+                .fail { _ in 0 }
+                .then {
+                    String($0)
+                } fail: {
+                    String(describing: $0)
+                }
+                .both { print($0) }
+            promise.succeed(1)
+        }
+        let d = Promise<Int, any Error>()
+        let c = Promise<Int, any Error>()
+        let other = answer()
+        let (a, b) = (d.deferred, answer())
+        let gathered = Deferred.all([a, b])
+        let list = Deferred.settled([a, b])
+        d.deferred.cancel()
+        let limited = gathered.timeout(.seconds(10))
+        c.resolve(with: other)
+        #expect(gathered.isCancelled && list.value?.count == 2 && limited.isCancelled && c.deferred.value == 42)
+    }
+
+    @Test func fromOAPromise_works() {
+        let promise = Promise<String?, any Error>()
+        promise.deferred.then { value in
+            value
+        } fail: { error in
+            nil
+        }
+        promise.deferred.both { outcome in
+            String(describing: outcome)
+        }
+        promise.report(.fraction(0.5))
+        promise.deferred.onProgress { update in
+            print(update.fraction ?? 0)
+        }
+        promise.deferred.then(on: .queue(queue)) { value in
+            print("later, on the queue:", value ?? "nothing")
+        }
+        promise.succeed("value")
+        queue.sync {}
+    }
+
+    @Test func fromBNRDeferred_works() async {
+        do {
+            let d = Promise<Int, Never>()
+            d.succeed(1)
+            print(d.succeed(2) == false)
+            print(d.deferred.outcome as Any)
+            print(await d.deferred.get())
+            #expect(d.deferred.outcome == .success(1))
+        }
+        @Sendable func fetch(_ number: Int) -> Deferred<String, Never> { .succeeded("\(number)") }
+        let d = Deferred<Int, Never>.succeeded(1)
+        do {
+            d.upon { print($0) }
+            d.upon(on: .queue(queue)) { print($0) }
+            let next = d.map { $0 + 1 }
+            let more = d.flatMap { fetch($0) }
+            #expect(next.value == 2 && more.value == "1")
+        }
+        let (a, b) = (d, Deferred<Int, Never>.succeeded(2))
+        do {
+            let values = Deferred.all([a, b])
+            let first = Deferred.firstResolved([a, b])
+            let pair = both(a, b)
+            #expect(values.value == [1, 2] && first.value === a && pair.value?.1 == 2)
+        }
+        let image = Promise<String, Never> { promise in
+            promise.succeed("placeholder")
+        }
+        image.deferred.upon { _ in connection.close() }
+        image.deferred.cancel()
+        #expect(image.deferred.outcome == .success("placeholder"))
+        #expect(connection.isClosed)
+    }
+
+    @Test func fromPINFuture_works() async throws {
+        let main = queue
+        let (label, spinner) = (Connection(), Connection())
+        let future = load("name")
+        let futures = [future, load("page")]
+        do {
+            future.upon(on: .queue(main)) { outcome in
+                switch outcome {
+                case .success(let text): label.show(text)
+                case .failure(let error): label.show("\(error)")
+                }
+            }
+            future.upon(on: .queue(main)) { _ in
+                spinner.stop()
+            }
+            queue.sync {}
+            #expect(label.isClosed && spinner.isClosed)
+        }
+        do {
+            let length = future.map { $0.count }
+            let loaded = future.flatMap { load($0) }
+            let plain = future.mapError { NotThere(name: "\($0)") }
+            let healed = future.flatMapError { _ in load("cache") }
+            let logged = future.finally { print($0) }
+            #expect(length.value == 6 && loaded.error is NotThere && plain.value == "deferd")
+            #expect(healed.value == "deferd" && logged.value == "deferd")
+        }
+        do {
+            let all = Deferred.all(futures)
+            let some = Deferred.settled(futures)
+            #expect(all.value?.count == 2 && some.value?.count == 2)
+        }
+        do {
+            let promise = Promise<String, any Error>()
+            print(promise.deferred.outcome == nil)
+            promise.succeed("a")
+            let run = Deferred<Int, any Error>.run(on: .background) {
+                6 * 7
+            }
+            #expect(promise.deferred.value == "a")
+            #expect(try await run.get() == 42)
+        }
+    }
+
+    @Test func performance_works() async throws {
+        @Sendable func countdown(_ number: Int) -> Deferred<Int, any Error> {
+            Deferred.succeeded(number).flatMap { $0 == 0 ? .succeeded(0) : countdown($0 - 1) }
+        }
+        print(try await countdown(100_000).get())
+    }
+
+    // MARK: - The documentation itself
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// The lines of a text without what is only indentation.
+    private static func lines(of text: String) -> [String] {
+        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    }
+
+    /// Every example in a text, be it an article or the comments of a source file.
+    private static func examples(in text: String) -> [String] {
+        var examples: [String] = []
+        var current: [String]?
+        for line in lines(of: text) {
+            let line = line.hasPrefix("///") ? line.dropFirst(3).trimmingCharacters(in: .whitespaces) : line
+            if current == nil, line == "```swift" {
+                current = []
+            } else if let finished = current, line == "```" {
+                examples.append(finished.filter { !$0.isEmpty }.joined(separator: "\n"))
+                current = nil
+            } else {
+                current?.append(line)
+            }
+        }
+        return examples
+    }
+
+    @Test func everyExample_isInThisFile() throws {
+        let sources = Self.root.appending(path: "Sources/DeferredKit").resolvingSymlinksInPath()
+        let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+            .compactMap { $0 as? URL }.filter { ["md", "swift"].contains($0.pathExtension) }
+        let here = try Self.lines(of: String(contentsOf: URL(filePath: #filePath), encoding: .utf8))
+            .joined(separator: "\n")
+        var count = 0
+        for file in files {
+            for example in try Self.examples(in: String(contentsOf: file, encoding: .utf8)) {
+                count += 1
+                #expect(here.contains(example), "an example of \(file.lastPathComponent) is not tested")
+            }
+        }
+        #expect(count > 30)
+    }
+
+    @Test func finder_findsExamples() {
+        let text = """
+            Text.
+              ```swift
+              let a = 1
+
+                b()
+              ```
+            ```objc
+            [c d];
+            ```
+            /// ```swift
+            /// e()
+            /// ```
+            """
+        #expect(Self.examples(in: text) == ["let a = 1\nb()", "e()"])
+    }
+
+    @Test func protocolExample_works() {
+        struct Answer: DataSource {
+            func start() -> Deferred<Int, any Error> { .succeeded(42) }
+        }
+        #expect(Answer().start().value == 42)
+    }
+}

@@ -1,0 +1,285 @@
+import DeferredKit
+import Testing
+
+/// What HLDeferred could do, as it is written here.
+@Suite struct HLDeferredTests {
+    // MARK: then, fail, both
+
+    @Test func then_getsTheValue_whenTakingAResult() {
+        let promise = Promise<Int, any Error>()
+        let next = promise.deferred.then { "\($0)" }
+        promise.succeed(7)
+        #expect(next.value == "7")
+    }
+
+    @Test func then_isSkipped_whenTakingAnError() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error>()
+        let last = promise.deferred
+            .then { _ in journal.note("then") }
+            .then { journal.note("then again") }
+        promise.fail(Oops.one)
+        #expect(journal.entries.isEmpty)
+        #expect(last.error as? Oops == .one)
+    }
+
+    @Test func fail_isSkipped_whenTakingAResult() {
+        let journal = Journal<String>()
+        let last = Deferred<Int, any Error>.succeeded(1).fail { _ in
+            journal.note("fail")
+            return 2
+        }
+        #expect(last.value == 1)
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func chain_switchesBetweenItsBranches_whenCallbacksThrowAndHandle() {
+        let journal = Journal<String>()
+        let last = Deferred<Int, any Error>.succeeded(1)
+            .then { value -> Int in
+                journal.note("then \(value)")
+                throw Oops.one
+            }
+            .then { value -> Int in
+                journal.note("skipped")
+                return value
+            }
+            .fail { error in
+                journal.note("fail \(error)")
+                return 10
+            }
+            .fail { _ in
+                journal.note("skipped")
+                return 0
+            }
+            .then { value in
+                journal.note("then \(value)")
+                return value + 1
+            }
+        #expect(journal.entries == ["then 1", "fail one", "then 10"])
+        #expect(last.value == 11)
+    }
+
+    @Test func fail_passesANewFailureOn_whenItThrows() {
+        let last = Deferred<Int, any Error>.failed(Oops.one)
+            .fail { _ in throw Oops.two }
+            .then { $0 + 1 }
+        #expect(last.error as? Oops == .two)
+    }
+
+    @Test func pair_runsExactlyOneOfTheTwo_whenEitherComes() {
+        let succeeded = Deferred<Int, any Error>.succeeded(1).then {
+            "value \($0)"
+        } fail: {
+            "error \($0)"
+        }
+        let failed = Deferred<Int, any Error>.failed(Oops.one).then {
+            "value \($0)"
+        } fail: {
+            "error \($0)"
+        }
+        #expect(succeeded.value == "value 1")
+        #expect(failed.value == "error one")
+    }
+
+    @Test func pair_doesNotHandleItsOwnFailure_whenTheFirstThrows() {
+        let last = Deferred<Int, any Error>.succeeded(1).then { _ -> Int in
+            throw Oops.two
+        } fail: { _ in
+            0
+        }
+        #expect(last.error as? Oops == .two)
+    }
+
+    @Test func both_getsTheOutcome_whateverItIs() {
+        func describe(_ deferred: Deferred<Int, any Error>) -> Deferred<String, any Error> {
+            deferred.both { outcome in
+                switch outcome {
+                case .success(let value): "value \(value)"
+                case .failure(let error): "error \(error)"
+                }
+            }
+        }
+        #expect(describe(.succeeded(1)).value == "value 1")
+        #expect(describe(.failed(Oops.one)).value == "error one")
+        let thrown = Deferred<Int, any Error>.succeeded(1).both { _ -> Int in throw Oops.one }
+        #expect(thrown.error as? Oops == .one)
+    }
+
+    // MARK: Finalizers
+
+    @Test func finally_passesTheOutcomeOn_whateverItIs() {
+        let journal = Journal<String>()
+        let succeeded = Deferred<Int, any Error>.succeeded(1).finally { _ in journal.note("succeeded") }
+        let failed = Deferred<Int, any Error>.failed(Oops.one).finally { _ in journal.note("failed") }
+        #expect(succeeded.value == 1)
+        #expect(failed.error as? Oops == .one)
+        #expect(journal.entries == ["succeeded", "failed"])
+    }
+
+    @Test func finally_runsBeforeWhatFollowsIt_whenResolved() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error>()
+        promise.deferred.finally { _ in journal.note("finally") }.then { _ in journal.note("then") }
+        promise.succeed(1)
+        #expect(journal.entries == ["finally", "then"])
+    }
+
+    // MARK: Pausing
+
+    @Test func chain_pauses_whenACallbackReturnsADeferred() {
+        let journal = Journal<String>()
+        let inner = Promise<Int, any Error>()
+        let last = Deferred<Int, any Error>.succeeded(1)
+            .then { value in
+                journal.note("first \(value)")
+                return inner.deferred
+            }
+            .then { journal.note("second \($0)") }
+        #expect(journal.entries == ["first 1"])
+        #expect(last.outcome == nil)
+        inner.succeed(2)
+        #expect(journal.entries == ["first 1", "second 2"])
+    }
+
+    @Test func pausedChain_goesOnBeforeLinksAddedToTheInnerOneLater_whenItResolves() {
+        let journal = Journal<String>()
+        let outer = Promise<Int, any Error>()
+        let inner = Promise<Int, any Error>()
+        inner.deferred.then { _ in journal.note("inner, before") }
+        outer.deferred.then { _ in inner.deferred }.then { _ in journal.note("outer") }
+        outer.succeed(1)
+        inner.deferred.then { _ in journal.note("inner, after") }
+        inner.succeed(2)
+        #expect(journal.entries == ["inner, before", "outer", "inner, after"])
+    }
+
+    @Test func pausedChain_takesTheFailureBranch_whenTheInnerOneFails() {
+        let inner = Promise<Int, any Error>()
+        let last = Deferred<Int, any Error>.succeeded(1)
+            .then { _ in inner.deferred }
+            .fail { error in error as? Oops == .one ? 42 : 0 }
+        inner.fail(Oops.one)
+        #expect(last.value == 42)
+    }
+
+    @Test func everyForm_pauses_whenItsClosureReturnsADeferred() {
+        let source = Deferred<Int, any Error>.succeeded(1)
+        let failed = Deferred<Int, any Error>.failed(Oops.one)
+        let inner = Promise<Int, any Error>()
+        let typed = Promise<Int, Oops>()
+        let links = [
+            source.then { _ in inner.deferred },
+            source.then({ _ in inner.deferred }, fail: { _ in inner.deferred }),
+            source.both { _ in inner.deferred },
+            failed.fail { _ in inner.deferred },
+            source.flatMap { _ in inner.deferred },
+            failed.flatMapError { _ in inner.deferred },
+        ]
+        let typedLinks = [
+            source.then { _ in typed.deferred },
+            source.then({ _ in typed.deferred }, fail: { _ in typed.deferred }),
+            source.both { _ in typed.deferred },
+            failed.fail { _ in typed.deferred },
+        ]
+        #expect((links + typedLinks).allSatisfy { $0.outcome == nil })
+        inner.succeed(5)
+        typed.fail(.two)
+        #expect(links.allSatisfy { $0.value == 5 })
+        #expect(typedLinks.allSatisfy { $0.error as? Oops == .two })
+    }
+
+    @Test func chain_doesNotPause_whenTheReturnedDeferredIsResolved() {
+        let last = Deferred<Int, any Error>.succeeded(1)
+            .then { Deferred<Int, any Error>.succeeded($0 + 1) }
+            .then { Deferred<Int, Oops>.succeeded($0 + 1) }
+            .then { $0 + 1 }
+        #expect(last.value == 4)
+    }
+
+    // MARK: Resolving
+
+    @Test func take_isRefused_whenResolvedBefore() {
+        let promise = Promise<Int, any Error>()
+        #expect(promise.succeed(1))
+        #expect(!promise.succeed(2))
+        #expect(!promise.fail(Oops.one))
+        #expect(!promise.resolve(.success(3)))
+        #expect(promise.deferred.value == 1)
+    }
+
+    @Test func callbacks_runAtOnce_whenAddedToAResolvedDeferred() {
+        let journal = Journal<Int>()
+        let deferred = Deferred<Int, any Error>.succeeded(1)
+        deferred.then { journal.note($0) }
+        deferred.then { journal.note($0 + 1) }
+        #expect(journal.entries == [1, 2])
+    }
+
+    // MARK: Observers
+
+    @Test func observers_areToldEachOnce_whenResolved() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error>()
+        promise.deferred.upon { _ in journal.note("a") }
+        promise.deferred.then { _ in journal.note("link") }
+        promise.deferred.upon { _ in journal.note("b") }
+        promise.succeed(1)
+        promise.deferred.upon { _ in journal.note("late") }
+        #expect(journal.entries == ["a", "link", "b", "late"])
+    }
+
+    @Test func observer_isNotTold_whenItsObservationWasCancelled() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error>()
+        let first = promise.deferred.upon { _ in journal.note("first") }
+        promise.deferred.upon { _ in journal.note("second") }
+        let third = promise.deferred.upon { _ in journal.note("third") }
+        first.cancel()
+        third.cancel()
+        third.cancel()
+        promise.succeed(1)
+        #expect(journal.entries == ["second"])
+        #expect(promise.deferred.value == 1)
+    }
+
+    // MARK: Lists
+
+    @Test func list_waitsForAll_byDefault() {
+        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
+        let list = Deferred.settled(promises.map(\.deferred))
+        promises[2].succeed(3)
+        promises[0].fail(Oops.one)
+        #expect(list.outcome == nil)
+        promises[1].succeed(2)
+        let outcomes = list.value
+        #expect(outcomes?.count == 3)
+        #expect(throws: Oops.one) { try outcomes?[0].get() }
+        #expect((try? outcomes?[1].get()) == 2)
+        #expect((try? outcomes?[2].get()) == 3)
+    }
+
+    @Test func list_firesOnTheFirstResult_whenAskedTo() {
+        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
+        let list = Deferred.firstSuccess(promises.map(\.deferred))
+        promises[0].fail(Oops.one)
+        #expect(list.outcome == nil)
+        promises[2].succeed(3)
+        #expect(list.value?.index == 2)
+        #expect(list.value?.value == 3)
+    }
+
+    @Test func list_firesOnTheFirstError_whenAskedTo() {
+        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
+        let list = Deferred.all(promises.map(\.deferred))
+        promises[0].succeed(1)
+        promises[2].fail(Oops.one)
+        #expect(list.error as? Oops == .one)
+    }
+
+    @Test func list_consumesErrors_whenLookingOnWithSettled() async {
+        let members = [Deferred<Int, any Error>.failed(Oops.one), .succeeded(1)]
+        let outcomes = await Deferred.settled(members).get()
+        #expect(outcomes.count == 2)
+    }
+}

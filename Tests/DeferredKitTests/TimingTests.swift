@@ -1,0 +1,203 @@
+import DeferredKit
+import Synchronization
+import Testing
+
+/// Timeouts, retries and tasks, with a clock that stands still.
+@Suite struct TimingTests {
+    private let clock = ManualClock()
+
+    // MARK: timeout
+
+    @Test func timeout_failsAndWithdraws_whenItFires() async {
+        let promise = Promise<Int, any Error>()
+        let limited = promise.deferred.timeout(.seconds(5), clock: clock)
+        await clock.slept(1)
+        clock.advance(by: .seconds(4))
+        #expect(limited.outcome == nil)
+        clock.advance(by: .seconds(1))
+        await #expect(throws: TimeoutError(after: .seconds(5))) { try await limited.get() }
+        #expect(promise.isCancelled)
+    }
+
+    @Test func timeout_passesTheOutcomeOnAndStopsItsTimer_whenItComesInTime() async throws {
+        let promise = Promise<Int, any Error>()
+        let limited = promise.deferred.timeout(.seconds(5), clock: clock)
+        await clock.slept(1)
+        promise.succeed(1)
+        #expect(limited.value == 1)
+        #expect(clock.sleeperCount == 0)
+        let failed = Deferred<Int, any Error>.failed(Oops.one).timeout(.seconds(5), clock: clock)
+        #expect(failed.error as? Oops == .one)
+    }
+
+    @Test func timeout_leavesTheWorkAlone_whenOthersWantIt() async {
+        let promise = Promise<Int, any Error>()
+        let other = promise.deferred.map { $0 }
+        let limited = promise.deferred.timeout(.seconds(5), clock: clock)
+        await clock.slept(1)
+        clock.advance(by: .seconds(5))
+        await #expect(throws: TimeoutError.self) { try await limited.get() }
+        #expect(!promise.isCancelled)
+        promise.succeed(2)
+        #expect(other.value == 2)
+    }
+
+    @Test func timeout_isCancelledAsALink() async {
+        let promise = Promise<Int, any Error>()
+        let limited = promise.deferred.timeout(.seconds(5), clock: clock)
+        await clock.slept(1)
+        limited.cancel()
+        #expect(limited.isCancelled)
+        #expect(promise.isCancelled)
+        #expect(clock.sleeperCount == 0)
+    }
+
+    @Test func timeout_keepsItsDeferredUntilItFires() async {
+        let journal = Journal<String>()
+        let done = Promise<Void, Never>()
+        Promise<Int, any Error>().deferred.timeout(.seconds(5), clock: clock).upon { outcome in
+            journal.note("\(outcome)")
+            done.succeed(())
+        }
+        await clock.slept(1)
+        clock.advance(by: .seconds(5))
+        await done.deferred.get()
+        #expect(journal.entries.count == 1)
+        #expect(journal.entries.first?.contains("no outcome within") == true)
+    }
+
+    // MARK: retry
+
+    @Test func retry_callsTheOperationUntilItSucceeds() async throws {
+        let journal = Journal<Int>()
+        let last = Deferred<String, any Error>.retry(attempts: 5) { attempt in
+            journal.note(attempt)
+            return attempt < 3 ? .failed(Oops.one) : .succeeded("after \(attempt)")
+        }
+        #expect(try await last.get() == "after 3")
+        #expect(journal.entries == [1, 2, 3])
+    }
+
+    @Test func retry_givesTheLastFailure_whenAttemptsAreUsedUp() {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: 3) { attempt in
+            journal.note(attempt)
+            return .failed(attempt == 3 ? Oops.two : Oops.one)
+        }
+        #expect(last.error as? Oops == .two)
+        #expect(journal.entries == [1, 2, 3])
+    }
+
+    @Test(arguments: [1, 0, -5]) func retry_callsAtLeastOnce(attempts: Int) {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: attempts) { attempt in
+            journal.note(attempt)
+            return .failed(Oops.one)
+        }
+        #expect(last.error as? Oops == .one)
+        #expect(journal.entries == [1])
+    }
+
+    @Test func retry_sleepsAfterEachFailedAttempt() async throws {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: 3, delay: { .seconds($0 * 10) }, clock: clock) { attempt in
+            journal.note(attempt)
+            return attempt < 3 ? .failed(Oops.one) : .succeeded(attempt)
+        }
+        #expect(journal.entries == [1])
+        await clock.slept(1)
+        clock.advance(by: .seconds(10))
+        await clock.slept(2)
+        #expect(journal.entries == [1, 2])
+        clock.advance(by: .seconds(20))
+        #expect(try await last.get() == 3)
+        #expect(clock.requests == [.seconds(10), .seconds(20)])
+    }
+
+    @Test func retry_stops_whenTheFailureIsNotWorthIt() {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: 5, if: { $0 as? Oops == .one }) { attempt in
+            journal.note(attempt)
+            return .failed(attempt == 1 ? Oops.one : Oops.two)
+        }
+        #expect(last.error as? Oops == .two)
+        #expect(journal.entries == [1, 2])
+    }
+
+    @Test func retry_neverRetriesCancellation() {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: 5) { attempt in
+            journal.note(attempt)
+            return .failed(CancellationError())
+        }
+        #expect(last.isCancelled)
+        #expect(journal.entries == [1])
+    }
+
+    @Test func retry_cancelsTheAttemptItIsIn() {
+        let promise = Promise<Int, any Error>()
+        let last = Deferred<Int, any Error>.retry(attempts: 5) { _ in promise.deferred }
+        last.cancel()
+        #expect(promise.isCancelled)
+        #expect(last.isCancelled)
+    }
+
+    @Test func retry_cancelsTheDelayItIsIn() async {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, any Error>.retry(attempts: 5, delay: { _ in .seconds(10) }, clock: clock) { attempt in
+            journal.note(attempt)
+            return .failed(Oops.one)
+        }
+        await clock.slept(1)
+        last.cancel()
+        #expect(last.isCancelled)
+        #expect(clock.sleeperCount == 0)
+        #expect(journal.entries == [1])
+    }
+
+    // MARK: Tasks
+
+    @Test func task_givesItsValueOrFailure() async {
+        let value = Deferred<Int, any Error> { 1 }
+        let failure = Deferred<Int, any Error> { throw Oops.one }
+        #expect((try? await value.get()) == 1)
+        await #expect(throws: Oops.one) { try await failure.get() }
+    }
+
+    @Test func task_isCancelled_withItsDeferred() async {
+        let begun = Promise<Void, Never>()
+        let ended = Promise<Bool, Never>()
+        let deferred = Deferred<Int, any Error> { [clock] in
+            begun.succeed(())
+            defer { ended.succeed(Task.isCancelled) }
+            try await clock.sleep(for: .seconds(1000))
+            return 1
+        }
+        await begun.deferred.get()
+        deferred.map { $0 }.cancel()
+        #expect(deferred.isCancelled)
+        #expect(await ended.deferred.get())
+    }
+
+    @Test func task_mayStillGiveAValue_butTooLate() async {
+        let begun = Promise<Void, Never>()
+        let mayEnd = Promise<Void, Never>()
+        let ended = Promise<Void, Never>()
+        let deferred = Deferred<Int, any Error> {
+            begun.succeed(())
+            await mayEnd.deferred.get()
+            defer { ended.succeed(()) }
+            return 1
+        }
+        await begun.deferred.get()
+        deferred.cancel()
+        mayEnd.succeed(())
+        await ended.deferred.get()
+        #expect(deferred.isCancelled)
+    }
+
+    @Test func task_hasItsPriority() async throws {
+        let priority = Deferred<TaskPriority, any Error>(priority: .high) { Task.basePriority ?? .low }
+        #expect(try await priority.get() == .high)
+    }
+}

@@ -1,0 +1,147 @@
+import JobModel
+import Testing
+
+/// A cancel reaches everything below, at once, and `finally` links still run.
+@Suite struct CancellationTests {
+    @Test func cancel_reachesEverythingBelow_withinTenthOfASecond() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run(configuration: "http:\n  perHost: 100\n", alone: true) { daemon in
+                let wire = try daemon.connect()
+                func download(_ name: String) -> JSON { .download(origin.url("/" + name), to: name) }
+                let inner: JSON = ["source": ["type": "list", "jobs": [download("c"), download("d"), .timer(1000)]]]
+                let race: JSON = ["source": ["type": "list", "mode": "first", "jobs": [download("e"), inner]]]
+                let each: JSON = [
+                    "source": [
+                        "type": "each", "in": ["f", "g"],
+                        "job": .download(.string((origin.url("/").string ?? "") + "{{item}}"), to: "{{item}}"),
+                    ]
+                ]
+                let spec: JSON = [
+                    "source": ["type": "value", "value": 1],
+                    "then": [
+                        [
+                            "then": [
+                                "source": [
+                                    "type": "list", "jobs": [download("a"), race, each, .value(1, ["delay": 1000])],
+                                ]
+                            ]
+                        ]
+                    ],
+                ]
+                let id = try await wire.submit(spec)
+                let names = ["a", "c", "d", "e", "f", "g"]
+                for name in names {
+                    let exchange = try await origin.exchange("/" + name)
+                    exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
+                    exchange.send([UInt8](repeating: 1, count: 10_000))
+                }
+                _ = try await wire.call("job.watch", ["job": JSON(id), "children": true, "interval": 0.01])
+                let start = ContinuousClock.now
+                _ = try await wire.call("job.cancel", .job(id))
+                for name in names { try await origin.departure(from: "/" + name) }
+                let elapsed = ContinuousClock.now - start
+                #expect(elapsed < .milliseconds(100), "\(elapsed)")
+                #expect(try await wire.wait(id)["state"] == "cancelled")
+                try await wire.eventually {
+                    $0["jobs"]?["running"] == 0 && $0["jobs"]?["scheduled"] == 0 && $0["jobs"]?["queued"] == 0
+                }
+                #expect(Files.names(in: daemon.downloads).isEmpty)
+            }
+        }
+    }
+
+    @Test func cancel_runsFinallyLinksOnly_andEndsAfterTheLast() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let id = try await wire.submit(
+                    .fetch(
+                        origin.url("/slow"),
+                        [
+                            "then": [
+                                ["then": ["source": ["type": "url", "url": origin.url("/then")]]],
+                                ["finally": ["source": ["type": "url", "url": origin.url("/first")]]],
+                                ["fail": ["source": ["type": "url", "url": origin.url("/fail")]]],
+                                ["both": ["source": ["type": "url", "url": origin.url("/both")]]],
+                                [
+                                    "finally": [
+                                        "source": [
+                                            "type": "url", "url": origin.url("/second"), "method": "POST",
+                                            "body": "{{error/kind}} {{input}}",
+                                        ]
+                                    ]
+                                ],
+                            ]
+                        ]))
+                _ = try await origin.exchange("/slow")
+                _ = try await wire.call("job.cancel", .job(id))
+                let first = try await origin.exchange("/first")
+                #expect(try await wire.call("job.get", .job(id))["state"] == "running")
+                // A second cancel changes nothing: what cleans up goes on.
+                _ = try await wire.answer(JSON(wire.send("job.cancel", .job(id))))
+                first.answer(.text("1"))
+                let second = try await origin.exchange("/second")
+                #expect(String(decoding: second.request.body, as: UTF8.self) == "cancelled null")
+                second.answer(.status("500 Broken"))
+                let job = try await wire.wait(id)
+                #expect(job["state"] == "cancelled")
+                #expect(job["error"]?["kind"] == "cancelled")
+                #expect(origin.requests.map(\.path) == ["/slow", "/first", "/second"])
+                let outcomes = job["outcomes"]?.array ?? []
+                #expect(outcomes.map { $0["link"] } == [0, 2, 5])
+                #expect(outcomes.map { $0["ok"] } == [false, true, false])
+            }
+        }
+    }
+
+    @Test func cancel_endsJob_whereverItIs() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "held", "suspended": true])
+            let specs: [JSON] = [
+                .value(1, ["delay": 1000]), .value(1, ["queue": "held"]), .timer(1000),
+                ["source": ["type": "list", "jobs": [.timer(1000)]]],
+                .value(1, ["then": [["then": ["source": ["type": "timer", "seconds": 1000]]]]]),
+            ]
+            for spec in specs {
+                let id = try await wire.submit(spec)
+                let wait = wire.send("job.wait", .job(id))
+                _ = try await wire.call("job.cancel", .job(id))
+                let job = try await wire.result(wait)
+                #expect(job["state"] == "cancelled", "\(spec)")
+                #expect(job["result"] == nil)
+            }
+        }
+    }
+
+    @Test func cancel_beatsRetry_whenJobWaitsForOne() async throws {
+        try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let spec = JSON.fetch(
+                    origin.url("/"),
+                    ["retry": ["max": 5, "initial": 1000, "maxDelay": 1000, "jitter": false], "watch": true])
+                let id = try #require(try await wire.call("job.submit", spec)["job"]?.int)
+                try await wire.state("scheduled", of: id)
+                _ = try await wire.call("job.cancel", .job(id))
+                #expect(try await wire.wait(id)["state"] == "cancelled")
+                #expect(origin.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            // Before the submission, so that no child starts unseen.
+            _ = try await wire.call("job.watch", ["all": true, "children": true])
+            let id = try await wire.submit([
+                "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .timer(5)]]
+            ])
+            let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
+            _ = try await wire.call("job.cancel", .job(line.job ?? 0))
+            let job = try await wire.wait(id)
+            #expect(job["result"]?["index"] == 1, "\(job)")
+        }
+    }
+}

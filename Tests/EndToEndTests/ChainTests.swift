@@ -1,0 +1,290 @@
+import JobModel
+import Testing
+
+/// Chains of links: which run, what goes into them, and what comes out.
+@Suite struct ChainTests {
+    private func chain(_ source: JSON, _ links: [JSON]) -> JSON { source.with(["then": .array(links)]) }
+
+    @Test func links_applyByOutcome_likeCallbacks() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let ok: JSON = .value("in")
+            let bad: JSON = .failure("mine")
+            let yes: JSON = ["return": "yes"]
+            let cases: [(JSON, [JSON], JSON)] = [
+                (ok, [["then": yes]], "yes"), (ok, [["fail": yes]], "in"), (bad, [["fail": yes]], "yes"),
+                (ok, [["then": ["return": 1], "fail": ["return": 2]]], 1),
+                (bad, [["then": ["return": 1], "fail": ["return": 2]]], 2),
+                (ok, [["both": ["return": "{{input}}"]]], "in"),
+                (bad, [["both": ["return": "{{error/kind}}"]]], "mine"),
+                (ok, [["both": ["return": "{{error}}"]]], nil), (bad, [["both": ["return": "{{input}}"]]], nil),
+                (ok, [["finally": ["return": "other"]]], "in"), (bad, [["fail": yes, "on": ["mine", "http"]]], "yes"),
+                (
+                    ok, [["then": ["throw": ["message": "m"]]], ["then": yes], ["fail": ["return": "{{error/kind}}"]]],
+                    "invalid"
+                ),
+                (
+                    ok,
+                    [["then": ["throw": ["kind": "a-b", "message": "m"]]], ["fail": ["return": "{{error/link}}"]]], 1
+                ),
+                (ok, [["finally": ["throw": ["message": "ignored"]]], ["then": ["return": "{{input}}!"]]], "in!"),
+                (
+                    bad, [["fail": ["return": "{{error/message}}"]], ["then": ["return": ["{{input}}"]]]],
+                    ["It was meant to fail."]
+                ),
+            ]
+            for (source, links, expected) in cases {
+                let job = try await wire.run(chain(source, links))
+                #expect(job["state"] == "succeeded", "\(links): \(job)")
+                #expect(job["result"] == expected, "\(links)")
+            }
+        }
+    }
+
+    @Test func failure_passesThrough_whereNoLinkApplies() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.run(
+                chain(
+                    .failure("mine"),
+                    [["then": ["return": 1]], ["fail": ["return": 2], "on": ["http"]], ["finally": ["return": 3]]]))
+            #expect(job["state"] == "failed")
+            #expect(job["error"]?["kind"] == "mine")
+            #expect(job["error"]?["link"] == 0)
+            #expect(job["result"] == nil)
+            #expect(job["outcomes"]?.array?.map { $0["link"] } == [0, 3])
+            #expect(job["outcomes"]?[0]?["ok"] == false)
+            #expect(job["outcomes"]?[0]?["error"]?["kind"] == "mine")
+            #expect(job["outcomes"]?[1]?["ok"] == true)
+        }
+    }
+
+    @Test func chain_downloadsFromMirror_asInTheProtocolsExample() async throws {
+        try await GuidedOrigin.run({ request, _ in
+            switch request.path {
+            case "/latest": .json("{\"assets\": [{\"url\": \"http://\(request.headers["host"] ?? "")/gone\"}]}")
+            case "/mirror": .whole(Sample.content, etag: "\"1\"")
+            case "/done": .text("noted")
+            default: .status("404 Not Found")
+            }
+        }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.run([
+                    "source": ["type": "json", "url": origin.url("/latest")],
+                    "then": [
+                        ["then": ["source": ["type": "download", "url": "{{input/assets/0/url}}", "path": "tool"]]],
+                        [
+                            "fail": ["source": ["type": "download", "url": origin.url("/mirror"), "path": "tool"]],
+                            "on": ["http", "timeout"],
+                        ],
+                        [
+                            "finally": [
+                                "source": [
+                                    "type": "url", "url": origin.url("/done"), "method": "POST", "body": "{{job/id}}",
+                                ]
+                            ]
+                        ],
+                    ],
+                ])
+                #expect(job["state"] == "succeeded", "\(job)")
+                #expect(job["result"]?["sha256"]?.string == Sample.sha256)
+                let done = try #require(origin.requests.last)
+                #expect(done.path == "/done")
+                #expect(String(decoding: done.body, as: UTF8.self) == "\(job["job"] ?? .null)")
+                #expect(origin.requests.map(\.path) == ["/latest", "/gone", "/mirror", "/done"])
+                #expect(job["outcomes"]?.array?.map { $0["ok"] } == [true, false, true, true])
+            }
+        }
+    }
+
+    // MARK: - Expressions
+
+    @Test func expressions_keepTypesAlone_andAreTextInLongerStrings() async throws {
+        let input: JSON = [
+            "n": 1.5, "b": true, "z": nil, "s": "a b/ü", "o": ["x": [1]], "a/b": 1, "m~n": 2, "": 3, "{{input}}": 4,
+        ]
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let cases: [(String, JSON)] = [
+                ("{{input/n}}", 1.5), ("{{input/b}}", true), ("{{input/z}}", nil), ("{{input/o}}", ["x": [1]]),
+                ("{{input/o/x/0}}", 1), ("{{input/a~1b}}", 1), ("{{input/m~0n}}", 2), ("{{input/}}", 3),
+                ("<{{input/n}}>", "<1.5>"), ("{{input/b}}{{input/z}}", "truenull"), ("x{{input/s}}", "xa b/ü"),
+                ("\\{{input/n}}", "{{input/n}}"), ("a\\{{b}} {{input/b}}", "a{{b}} true"), ("{{input}}", input),
+                ("{ {input/n} }", "{ {input/n} }"), ("{{job/attempt}}", 1), ("{{job/label}}", "L"),
+            ]
+            for (text, expected) in cases {
+                let result = try await wire.succeed(
+                    chain(.value(input, ["label": "L"]), [["then": ["return": .string(text)]]]))
+                #expect(result == expected, "\(text)")
+            }
+            let plain = try await wire.succeed(chain(.value("{{input}} \\{{x}}"), [["then": ["return": "{{input}}!"]]]))
+            #expect(plain == "{{input}} \\{{x}}!", "what was expanded is not expanded again")
+        }
+    }
+
+    @Test(arguments: ["x{{input/o}}", "{{input/missing}}", "x{{input/o/x}}", "{{input/o/x/1}}", "{{input/o/x/01}}"])
+    func expression_failsLinkWithTemplate_whenItCannotBe(_ text: String) async throws {
+        try await GuidedOrigin.run({ _, _ in .json("{\"o\": {\"x\": [1]}}") }) { origin in
+            try await Daemon.run { daemon in
+                let error = try await daemon.connect().fail([
+                    "source": ["type": "json", "url": origin.url("/")], "then": [["then": ["return": .string(text)]]],
+                ])
+                #expect(error["kind"] == "template")
+                #expect(error["link"] == 1)
+            }
+        }
+    }
+
+    @Test func expressions_arePercentEncoded_inURLs() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("ok") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let url = JSON.string((origin.url("/").string ?? "") + "{{input/0}}?q={{input/1}}&h={{input/2}}")
+                _ = try await wire.succeed(
+                    chain(
+                        .value(["a/b c?ü", "1&2=3#", 7]),
+                        [
+                            [
+                                "then": [
+                                    "source": [
+                                        "type": "url", "url": url, "method": "POST", "body": "{{input/1}} {{input/2}}",
+                                        "headers": ["X-A": "{{input/2}}", "X-B": "v{{input/1}}"],
+                                    ]
+                                ]
+                            ]
+                        ]))
+                let request = try #require(origin.requests.first)
+                #expect(request.target == "/a%2Fb%20c%3F%C3%BC?q=1%262%3D3%23&h=7")
+                #expect(String(decoding: request.body, as: UTF8.self) == "1&2=3# 7")
+                #expect(request.headers["x-a"] == "7")
+                #expect(request.headers["x-b"] == "v1&2=3#")
+            }
+        }
+    }
+
+    @Test func items_stayVisibleInsideChildren_andInnerOnesShadow() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let inner: JSON = [
+                "source": ["type": "each", "in": ["x"], "mode": "all", "job": .value("{{item}}{{index}}")],
+                "then": [["then": ["return": ["{{item}}", "{{index}}", "{{input/0}}"]]]],
+            ]
+            let result = try await wire.succeed(
+                chain(
+                    .value(["a", "b"]),
+                    [["then": ["source": ["type": "each", "in": "{{input}}", "mode": "all", "job": inner]]]]))
+            #expect(result == [["a", 0, "x0"], ["b", 1, "x0"]])
+        }
+    }
+
+    @Test func childsLinks_seeItsOwnInputAndError() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let child: JSON = [
+                "source": ["type": "value", "value": "{{input}}"],
+                "then": [["then": ["return": "{{input}} of child {{job/label}}"]]],
+                "label": "C",
+            ]
+            let failing: JSON = .failure("inner", ["then": [["fail": ["return": "{{error/kind}}"]]]])
+            let result = try await wire.succeed(
+                chain(
+                    .value("outer", ["label": "P"]),
+                    [["then": ["source": ["type": "list", "jobs": [child, failing], "mode": "all"]]]]))
+            #expect(result == ["outer of child C", "inner"])
+        }
+    }
+
+    // MARK: - Times
+
+    @Test func timeout_boundsOneAttempt_ofOneSource() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let error = try await wire.fail(.timer(1000, ["timeout": 0.1, "retry": ["max": 2, "initial": 0.01]]))
+            #expect(error["kind"] == "timeout")
+            #expect(error["attempts"] == 3)
+            let job = try await wire.run(
+                chain(
+                    .value(1),
+                    [
+                        [
+                            "then": [
+                                "source": ["type": "timer", "seconds": 1000], "timeout": 0.1, "retry": ["max": 0],
+                            ]
+                        ], ["fail": ["return": "{{error/kind}} {{error/attempts}}"]],
+                    ]))
+            #expect(job["result"] == "timeout 1", "\(job)")
+        }
+    }
+
+    @Test func deadline_failsJob_andRunsItsFinally() async throws {
+        try await GuidedOrigin.run({ request, _ in request.path == "/finally" ? .text("f") : nil }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.run(
+                    chain(
+                        .fetch(origin.url("/slow"), ["deadline": 0.3]),
+                        [
+                            ["then": ["return": 1]], ["fail": ["return": 2]], ["both": ["return": 3]],
+                            [
+                                "finally": [
+                                    "source": [
+                                        "type": "url", "url": origin.url("/finally"), "method": "POST",
+                                        "body": "{{error/kind}}",
+                                    ]
+                                ]
+                            ],
+                        ]))
+                #expect(job["state"] == "failed")
+                #expect(job["error"]?["kind"] == "deadline")
+                try await origin.departure(from: "/slow")
+                #expect(origin.requests.last?.path == "/finally")
+                #expect(origin.requests.last.map { String(decoding: $0.body, as: UTF8.self) } == "deadline")
+                #expect(job["outcomes"]?.array?.map { $0["link"] } == [0, 4])
+            }
+        }
+    }
+
+    @Test func deadline_passes_whereverTheJobIs() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "held", "suspended": true])
+            for spec in [
+                JSON.value(1, ["delay": 1000]), .value(1, ["queue": "held"]), .timer(1000),
+                .failure("network", ["retry": ["max": 9, "initial": 1000, "maxDelay": 1000]]),
+                ["source": ["type": "list", "jobs": [.timer(1000), .value(1, ["delay": 1000])]]],
+            ] {
+                let job = try await wire.run(spec.with(["deadline": 0.2]))
+                #expect(job["state"] == "failed", "\(spec)")
+                if spec["source"]?["type"] != "error" { #expect(job["error"]?["kind"] == "deadline", "\(job)") }
+            }
+            try await wire.eventually {
+                $0["jobs"]?["running"] == 0 && $0["jobs"]?["scheduled"] == 0 && $0["jobs"]?["queued"] == 0
+            }
+        }
+    }
+
+    @Test func delay_andNotBefore_holdJobBack() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let now = Timestamp(rfc3339: try await wire.call("server.info")["startedAt"]?.string ?? "")
+            let later = try #require(now).adding(seconds: 2).description
+            let first = try await wire.call("job.submit", .value(1, ["delay": 0.3]))
+            let second = try await wire.call("job.submit", .value(2, ["notBefore": .string(later)]))
+            #expect(first["state"] == "scheduled")
+            #expect(second["state"] == "scheduled")
+            for answer in [first, second] {
+                let id = try #require(answer["job"]?.int)
+                let scheduled = try await wire.call("job.get", .job(id))
+                let time = try #require(Timestamp(rfc3339: scheduled["notBefore"]?.string ?? ""))
+                let done = try await wire.wait(id)
+                let started = try #require(Timestamp(rfc3339: done["startedAt"]?.string ?? ""))
+                #expect(started.seconds(since: time) >= 0)
+                #expect(started.seconds(since: time) < 5)
+                #expect(done["notBefore"] == nil)
+            }
+            let past = try await wire.call("job.submit", .value(3, ["notBefore": "2020-01-01T00:00:00Z"]))
+            #expect(try await wire.wait(past["job"]?.int ?? 0)["state"] == "succeeded")
+        }
+    }
+}

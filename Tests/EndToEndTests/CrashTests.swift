@@ -1,0 +1,12 @@
+import Testing
+
+/// The short form of the crash harness; `make test-crash` runs the long one.
+@Suite struct CrashTests {
+    @Test func answeredJobs_areThereAndRight_afterManyKills() async throws {
+        try await Stage.with {
+            let (end, output, errors) = try await ChildProcess.run([BuiltProgram.crash, "4"])
+            #expect(end == .code(0), "\(output)\(errors)")
+            #expect(output.contains("lost = 0"))
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import JobModel
+import Testing
+
+/// Lines on the socket: where they end, how long they may be, and what happens when a client goes.
+@Suite struct FramingTests {
+    private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
+
+    @Test func carriageReturnsAndEmptyLines_areIgnored() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            wire.send(raw: "\n\r\n\n" + Self.info + "\r\n\n\r\n" + Self.info + "\n")
+            for _ in 0..<2 {
+                let line = try #require(try await wire.next())
+                #expect(line.json["result"]?["name"] == "deferd")
+                #expect(!line.text.contains("\r"))
+            }
+            #expect(try await wire.call("server.info")["name"] == "deferd")
+            #expect(wire.waiting.isEmpty)
+        }
+    }
+
+    @Test func line_isOneRequest_howeverItIsCut() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            // The value's umlaut and emoji are cut in their middle too.
+            let request = Wire.request(7, "job.submit", .value("ü🙂", ["watch": true])) + "\n"
+            for byte in Array(request.utf8) { wire.send(raw: [byte]) }
+            let job = try #require(try await wire.answer(7)["result"]?["job"]?.int)
+            let end = try await wire.state("succeeded", of: job)
+            #expect(end.json["params"]?["snapshot"]?["result"] == "ü🙂")
+        }
+    }
+
+    @Test func lastLine_isDiscarded_withoutLineEnd() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            wire.sendLine(Wire.request(1, "job.submit", .value(1, ["delay": 1000])))
+            wire.send(raw: Wire.request(2, "job.submit", .value(2, ["delay": 1000])))
+            wire.finishWriting()
+            #expect(try await wire.rest().map(\.id) == [1])
+            let after = try daemon.connect()
+            #expect(try await after.call("job.list")["jobs"]?.array?.count == 1)
+        }
+    }
+
+    @Test func longLine_isAnsweredOnce_andConnectionGoesOn() async throws {
+        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { daemon in
+            let wire = try daemon.connect()
+            for length in [4097, 8192, 1_000_000] {
+                wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: length) + [UInt8(ascii: "\n")])
+                let line = try #require(try await wire.next())
+                #expect(line.json["id"] == .null)
+                #expect(line.json["error"]?["code"] == -32600)
+                #expect(line.json["error"]?["data"]?["kind"] == "line-too-long")
+                #expect(try await wire.call("server.info")["name"] == "deferd")
+                #expect(wire.waiting.isEmpty, "answered once")
+            }
+            // What just fits is read: it is no JSON, which is another error.
+            wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 4096) + Array("\r\n".utf8))
+            #expect(try await wire.next()?.json["error"]?["code"] == -32700)
+        }
+    }
+
+    @Test func longLine_isAnswered_beforeItEnds() async throws {
+        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { daemon in
+            let wire = try daemon.connect()
+            wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
+            #expect(try await wire.next()?.json["error"]?["data"]?["kind"] == "line-too-long")
+            // Its rest is discarded, even where it looks like a request.
+            wire.send(raw: Self.info + "\n")
+            #expect(try await wire.call("server.info")["pid"]?.int == Int(daemon.pid))
+            #expect(wire.waiting.isEmpty)
+        }
+    }
+
+    @Test func longLine_takesNoMemory_whenItNeverEnds() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("server.info")
+            let before = try Memory.resident(of: daemon.pid)
+            let block = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
+            for _ in 0..<24 { wire.send(raw: block) }
+            wire.sendLine("")
+            #expect(try await wire.next()?.json["error"]?["data"]?["kind"] == "line-too-long")
+            _ = try await wire.call("server.info")
+            #expect(try Memory.resident(of: daemon.pid) - before < 12 << 20)
+        }
+    }
+
+    @Test func nesting_isParseError_deeperThan64() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            // The request's own levels count: the request, its params, the source.
+            func nested(_ levels: Int) -> String {
+                let value = String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
+                return
+                    #"{"jsonrpc":"2.0","id":5,"method":"job.submit","params":{"source":{"type":"value","value":\#(value)}}}"#
+            }
+            wire.sendLine(nested(61))
+            let answer = try #require(try await wire.next())
+            let job = try #require(answer.json["result"]?["job"]?.int, "64 levels are allowed: \(answer)")
+            #expect(try await wire.wait(job)["state"] == "succeeded")
+            for levels in [62, 500, 100_000] {
+                wire.sendLine(nested(levels))
+                let line = try #require(try await wire.next())
+                #expect(line.json["error"]?["code"] == -32700)
+                #expect(line.json["id"] == .null)
+            }
+            #expect(try await wire.call("server.info")["name"] == "deferd")
+        }
+    }
+
+    @Test func junk_isParseError_andConnectionGoesOn() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let junk: [[UInt8]] = [
+                Array("{".utf8), Array("nonsense".utf8), [0], [0xff, 0xfe], Array("{\"a\":\u{1}}".utf8),
+                Array("{\"id\":01}".utf8),
+                Array("\"\\ud800\"".utf8), [UInt8(ascii: "\""), 0xc3, 0x28, UInt8(ascii: "\"")], Array("[1,]".utf8),
+                Array("{}{}".utf8),
+                Array("NaN".utf8),
+            ]
+            for bytes in junk {
+                wire.send(raw: bytes + [UInt8(ascii: "\n")])
+                let line = try #require(try await wire.next())
+                #expect(line.json["error"]?["code"] == -32700, "\(bytes): \(line)")
+                #expect(line.json.object?.names.contains("id") == true)
+                #expect(line.json["id"] == .null)
+            }
+            #expect(try await wire.call("server.info")["name"] == "deferd")
+        }
+    }
+
+    // MARK: - Half-close
+
+    @Test func halfClose_stillGetsAnswers_whenJobsAreWaitedFor() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let (wire, other) = (try daemon.connect(), try daemon.connect())
+                let job = try await other.submit(.fetch(origin.url("/a")))
+                wire.send("job.wait", .job(job))
+                wire.send("server.info")
+                wire.finishWriting()
+                let first = try #require(try await wire.next())
+                #expect(first.id == 2, "\(first)")
+                let exchange = try await origin.exchange("/a")
+                _ = try await other.call("server.info")
+                #expect(wire.waiting.isEmpty)
+                exchange.answer(.text("done"))
+                let rest = try await wire.rest()
+                #expect(rest.map(\.id) == [1])
+                #expect(rest.first?.json["result"]?["result"]?["body"] == "done")
+            }
+        }
+    }
+
+    @Test func halfClose_stillGetsNotifications_untilWatchedJobsAreOver() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                wire.send("job.submit", .fetch(origin.url("/a"), ["watch": true]))
+                wire.send("job.submit", .fetch(origin.url("/b"), ["watch": true]))
+                wire.finishWriting()
+                try await origin.exchange("/b").answer(.text("b"))
+                try await wire.state("succeeded", of: 2)
+                try await origin.exchange("/a").answer(.text("a"))
+                let rest = try await wire.rest()
+                #expect(rest.last?.state == "succeeded")
+                #expect(rest.last?.job == 1)
+            }
+        }
+    }
+
+    @Test func halfClose_endsAtOnce_whenNothingIsOutstanding() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let done = try await wire.submit(.value(1))
+            _ = try await wire.wait(done)
+            // A watch of what is over, and one of everything while nothing is unfinished.
+            _ = try await wire.call("job.watch", .job(done))
+            _ = try await wire.call("job.watch", ["all": true])
+            wire.finishWriting()
+            #expect(try await wire.rest().isEmpty)
+        }
+    }
+
+    @Test func socat_getsItsAnswers_whenUsedAsInManuals() async throws {
+        guard Files.exists("/usr/bin/socat") else { return }
+        try await Daemon.run { daemon in
+            let request = Wire.request(1, "job.submit", .value("hi", ["watch": true])) + "\n"
+            let (end, output, _) = try await ChildProcess.run(
+                ["/usr/bin/socat", "-t60", "-", "UNIX-CONNECT:\(daemon.socket)"], input: request)
+            #expect(end == .code(0))
+            let lines = output.split(separator: "\n")
+            #expect(lines.first?.contains("\"created\":true") == true)
+            #expect(lines.last?.contains("\"state\":\"succeeded\"") == true)
+        }
+    }
+
+    // MARK: - Clients that go
+
+    @Test func goneClient_leavesNothing_whenItWaitedAndWatched() async throws {
+        try await Daemon.run { daemon in
+            let keeper = try daemon.connect()
+            let job = try await keeper.submit(.timer(1000, ["tags": ["t"]]))
+            _ = try await keeper.call("server.info")
+            let before = try Memory.descriptors(of: daemon.pid)
+            for _ in 0..<10 {
+                let wire = try daemon.connect()
+                for _ in 0..<5 { wire.send("job.wait", .job(job)) }
+                _ = try await wire.call("job.watch", .job(job))
+                _ = try await wire.call("job.watch", ["tag": "t"])
+                _ = try await wire.call("job.watch", ["all": true])
+                wire.close()
+            }
+            // The daemon has noticed once it counts one connection again.
+            try await keeper.eventually { $0["connections"] == 1 && $0["watches"] == 0 }
+            #expect(try Memory.descriptors(of: daemon.pid) <= before)
+            #expect(try await keeper.call("job.get", .job(job))["state"] == "running")
+        }
+    }
+
+    @Test func goneClient_disturbsNobody_whenAnswersAreOnTheirWay() async throws {
+        try await Daemon.run { daemon in
+            let keeper = try daemon.connect()
+            let job = try await keeper.submit(.value(.string(String(repeating: "x", count: 100_000))))
+            _ = try await keeper.wait(job)
+            for _ in 0..<10 {
+                let wire = try daemon.connect(reads: false)
+                for _ in 0..<50 { wire.send("job.get", .job(job)) }
+                wire.send("job.watch", ["all": true])
+                _ = try await keeper.call("server.info")
+                wire.close()
+            }
+            #expect(try await keeper.succeed(.value(1)) == 1)
+            try await keeper.eventually { $0["connections"] == 1 && $0["watches"] == 0 }
+        }
+    }
+}

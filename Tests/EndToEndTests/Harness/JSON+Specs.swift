@@ -1,0 +1,53 @@
+import JobModel
+
+/// Specs as tests write them.
+extension JSON {
+    /// An object with these members behind those of `self`.
+    func with(_ more: [String: JSON]) -> JSON {
+        guard var object else { return self }
+        for (name, value) in more.sorted(by: { $0.key < $1.key }) { object[name] = value }
+        return .object(object)
+    }
+
+    /// A job that downloads; `more` are members of the source, `members` of the spec.
+    static func download(
+        _ url: JSON, to path: String, _ more: [String: JSON] = [:], retry: JSON? = nil, members: [String: JSON] = [:]
+    ) -> JSON {
+        let source: JSON = ["type": "download", "url": url, "path": .string(path)]
+        let spec: JSON = ["source": source.with(more)]
+        return spec.with(members.merging(retry.map { ["retry": $0] } ?? [:]) { $1 })
+    }
+
+    /// A job that fetches.
+    static func fetch(_ url: JSON, _ members: [String: JSON] = [:]) -> JSON {
+        let spec: JSON = ["source": ["type": "url", "url": url]]
+        return spec.with(members)
+    }
+
+    /// A `then` link that fetches.
+    static func fetching(_ url: JSON) -> JSON { ["then": ["source": ["type": "url", "url": url]]] }
+
+    /// A job that is done at once.
+    static func value(_ value: JSON, _ members: [String: JSON] = [:]) -> JSON {
+        let spec: JSON = ["source": ["type": "value", "value": value]]
+        return spec.with(members)
+    }
+
+    /// A job that fails at once.
+    static func failure(_ kind: String = "invalid", _ members: [String: JSON] = [:]) -> JSON {
+        let spec: JSON = ["source": ["type": "error", "kind": .string(kind), "message": "It was meant to fail."]]
+        return spec.with(members)
+    }
+
+    /// A job that takes so many seconds.
+    static func timer(_ seconds: Double, _ members: [String: JSON] = [:]) -> JSON {
+        let spec: JSON = ["source": ["type": "timer", "seconds": JSON(seconds)]]
+        return spec.with(members)
+    }
+
+    /// This value, or nil where it is the JSON value `null`.
+    var unlessNull: JSON? { isNull ? .none : .some(self) }
+
+    /// The object of the member `job`, as most methods take it.
+    static func job(_ id: Int) -> JSON { ["job": JSON(id)] }
+}

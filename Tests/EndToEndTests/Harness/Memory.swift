@@ -1,0 +1,18 @@
+import Foundation
+import Testing
+
+/// What a process uses, as the kernel tells.
+enum Memory {
+    /// Bytes in memory.
+    static func resident(of pid: pid_t) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
+        let kilobytes = try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+        return kilobytes << 10
+    }
+
+    /// Open descriptors.
+    static func descriptors(of pid: pid_t) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+    }
+}

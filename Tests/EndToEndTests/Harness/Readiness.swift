@@ -1,0 +1,34 @@
+import Foundation
+import Glibc
+import Testing
+
+/// The service manager's end of the notification protocol, which tells when a daemon is ready.
+final class Readiness: Sendable {
+    let path: String
+    private let descriptor: FileDescriptor
+    private let messages = Mailbox<String>()
+
+    init(in folder: TemporaryFolder) throws {
+        path = folder.path + "/notify-\(UInt32.random(in: 0...UInt32.max))"
+        let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        descriptor = FileDescriptor(number: number)
+        try #require(number >= 0)
+        try #require(try UnixAddress(path).with { bind(number, $0, $1) } == 0)
+        Thread.detachNewThread { [descriptor, messages] in
+            while let bytes = descriptor.read() {
+                let text = String(decoding: bytes, as: UTF8.self)
+                if text.contains("READY=1") { messages.put(text) }
+            }
+            messages.close()
+            descriptor.close()
+        }
+    }
+
+    /// Waits until the daemon is ready; false where it ended before.
+    func isReached() async throws -> Bool {
+        try await messages.take("readiness of the daemon") != nil
+    }
+
+    /// Ends the listening.
+    func close() { descriptor.shutDown() }
+}

@@ -1,0 +1,166 @@
+import JobModel
+import Testing
+
+/// Lists, `each` and races.
+@Suite struct ListTests {
+    private func list(_ jobs: [JSON], _ more: [String: JSON] = [:]) -> JSON {
+        let source: JSON = ["type": "list", "jobs": .array(jobs)]
+        return ["source": source.with(more)]
+    }
+
+    @Test func settledList_givesEveryOutcome_inOrder() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.run(list([.timer(0.2), .failure("mine"), .value("last")]))
+            #expect(job["state"] == "succeeded")
+            let result = try #require(job["result"]?.array)
+            #expect(result.count == 3)
+            #expect(result[0] == ["ok": true, "value": nil])
+            #expect(result[1]["ok"] == false)
+            #expect(result[1]["error"]?["kind"] == "mine")
+            #expect(result[2] == ["ok": true, "value": "last"])
+            #expect(try await wire.succeed(list([])) == [])
+        }
+    }
+
+    @Test func allList_givesValues_orFirstFailure() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            #expect(try await wire.succeed(list([.value(1), .timer(0.1), .value(3)], ["mode": "all"])) == [1, nil, 3])
+            #expect(try await wire.succeed(list([], ["mode": "all"])) == [])
+            let id = try await wire.submit(list([.timer(1000), .failure("mine"), .timer(1000)], ["mode": "all"]))
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "failed")
+            #expect(job["error"]?["kind"] == "list")
+            let children =
+                try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
+            #expect(job["error"]?["cause"]?["kind"] == "mine")
+            #expect(job["error"]?["cause"]?["index"] == 1)
+            #expect(job["error"]?["cause"]?["job"] == children[1]["job"])
+            #expect(children.map { $0["state"] } == ["cancelled", "failed", "cancelled"])
+        }
+    }
+
+    @Test func firstList_givesWinner_andCancelsTheRest() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let jobs: [JSON] = [.fetch(origin.url("/0")), .failure(), .fetch(origin.url("/2"))]
+                let id = try await wire.submit(list(jobs, ["mode": "first"]))
+                _ = try await origin.exchange("/0")
+                try await origin.exchange("/2").answer(.text("won"))
+                let job = try await wire.wait(id)
+                #expect(job["result"]?["index"] == 2)
+                #expect(job["result"]?["value"]?["body"] == "won")
+                try await origin.departure(from: "/0")
+                let children =
+                    try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
+                #expect(children.map { $0["state"] } == ["cancelled", "failed", "succeeded"])
+            }
+        }
+    }
+
+    @Test func firstList_fails_whenAllOrNoneFail() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let error = try await wire.fail(list([.failure("one"), .failure("two")], ["mode": "first"]))
+            #expect(error["kind"] == "list")
+            #expect(error["failures"]?.array?.map { $0["kind"] } == ["one", "two"])
+            let empty = try await wire.fail(list([], ["mode": "first"]))
+            #expect(empty["kind"] == "list")
+        }
+    }
+
+    @Test func each_makesChildForEveryItem_inOrder() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let source: JSON = [
+                "type": "each", "in": [3, "b", ["c": nil]], "mode": "all",
+                "job": [
+                    "source": ["type": "value", "value": ["{{index}}", "{{item}}"]], "label": "no {{index}}",
+                    "then": [["then": ["return": ["{{input}}", "{{job/label}}"]]]],
+                ],
+            ]
+            let result = try await wire.succeed(["source": source])
+            #expect(result == [[[0, 3], "no 0"], [[1, "b"], "no 1"], [[2, ["c": nil]], "no 2"]])
+            let empty = try await wire.succeed(["source": ["type": "each", "in": [], "job": .value(1)]])
+            #expect(empty == [])
+        }
+    }
+
+    @Test func listConcurrency_boundsChildrenThatRun() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let jobs = (0..<6).map { JSON.fetch(origin.url("/\($0)")) }
+                let id = try await wire.submit(list(jobs, ["concurrency": 2]))
+                var running = [try await origin.exchange(), try await origin.exchange()]
+                for count in 2..<6 {
+                    let children = try await wire.call("job.list", ["parent": JSON(id), "state": ["running"]])
+                    #expect(children["jobs"]?.array?.count == 2)
+                    #expect(origin.requests.count == count)
+                    running.removeFirst().answer(.text("x"))
+                    running.append(try await origin.exchange())
+                }
+                for exchange in running { exchange.answer(.text("x")) }
+                #expect(try await wire.wait(id)["state"] == "succeeded")
+            }
+        }
+    }
+
+    @Test func nestedLists_succeed_whenQueueHasOnePlace() async throws {
+        try await Daemon.run(configuration: "queues:\n  default: 1\n") { daemon in
+            let wire = try daemon.connect()
+            func nested(_ levels: Int) -> JSON {
+                levels == 0 ? .value(1) : list([nested(levels - 1), .value(2)], ["mode": "all"])
+            }
+            // A parent gives its place to its children, or this would wait for ever.
+            #expect(try await wire.succeed(nested(4)) == [[[[1, 2], 2], 2], 2])
+        }
+    }
+
+    @Test func children_areCancelledByThemselves_orWithTheirParent() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            // Before the submission, so that no child starts unseen.
+            _ = try await wire.call("job.watch", ["all": true, "children": true])
+            let id = try await wire.submit(list([.timer(1000), .timer(1000)]))
+            var children: [Int] = []
+            while children.count < 2 {
+                let line = try await wire.next("child") { $0.state == "running" && $0.job != id }
+                children.append(line.job ?? 0)
+            }
+            children.sort()
+            _ = try await wire.call("job.cancel", .job(children[0]))
+            try await wire.state("cancelled", of: children[0])
+            #expect(try await wire.call("job.get", .job(id))["state"] == "running")
+            _ = try await wire.call("job.cancel", .job(children[1]))
+            let job = try await wire.wait(id)
+            #expect(job["result"]?.array?.map { $0["error"]?["kind"] } == ["cancelled", "cancelled"])
+        }
+    }
+
+    @Test func childrensQueue_isTheirOwn() async throws {
+        try await Daemon.run(configuration: "queues:\n  default: 16\n  narrow: 1\n") { daemon in
+            let wire = try daemon.connect()
+            let id = try await wire.submit(
+                list([.timer(1000, ["queue": "narrow"]), .timer(1000, ["queue": "narrow"]), .value(1)]))
+            _ = try await wire.call("job.watch", ["job": JSON(id), "children": true])
+            try await wire.eventually { $0["jobs"]?["queued"] == 1 && $0["jobs"]?["succeeded"] == 1 }
+            let narrow = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "narrow" }
+            #expect(narrow?["running"] == 1)
+            #expect(narrow?["queued"] == 1)
+        }
+    }
+
+    @Test func thousandChildren_runToTheirEnd() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let items = JSON.array((0..<1000).map { JSON($0) })
+            let result = try await wire.succeed([
+                "source": ["type": "each", "in": items, "mode": "all", "job": .value("{{item}}")]
+            ])
+            #expect(result == items)
+        }
+    }
+}

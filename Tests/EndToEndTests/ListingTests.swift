@@ -1,0 +1,121 @@
+import JobModel
+import Testing
+
+/// `job.list`: its filters, its orders and its pages.
+@Suite struct ListingTests {
+    private func ids(_ wire: Wire, _ params: JSON = [:]) async throws -> [Int] {
+        (try await wire.call("job.list", params)["jobs"]?.array ?? []).compactMap { $0["job"]?.int }
+    }
+
+    @Test func list_givesAll_inEitherOrder() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            var submitted: [Int] = []
+            for number in 0..<5 { submitted.append(try await wire.submit(.value(JSON(number), ["delay": 1000]))) }
+            #expect(try await ids(wire) == submitted.reversed())
+            #expect(try await ids(wire, ["order": "newest"]) == submitted.reversed())
+            #expect(try await ids(wire, ["order": "oldest"]) == submitted)
+            let answer = try await wire.call("job.list")
+            #expect(answer.object?.names.contains("next") == true)
+            #expect(answer["next"] == .null)
+        }
+    }
+
+    @Test(arguments: ["newest", "oldest"])
+    func list_givesEachJobOnce_whenReadInPages(_ order: String) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            var submitted: [Int] = []
+            for number in 0..<7 { submitted.append(try await wire.submit(.value(JSON(number), ["delay": 1000]))) }
+            var read: [Int] = []
+            var after: JSON?
+            var pages = 0
+            repeat {
+                var params: JSON = ["limit": 3, "order": .string(order)]
+                if let after { params = params.with(["after": after]) }
+                let page = try await wire.call("job.list", params)
+                read += page["jobs"]?.array?.compactMap { $0["job"]?.int } ?? []
+                after = page["next"]?.unlessNull
+                if let after { #expect(after.int == read.last, "after is exclusive") }
+                pages += 1
+            } while after != nil && pages < 10
+            #expect(pages == 3)
+            #expect(read == (order == "oldest" ? submitted : submitted.reversed()))
+        }
+    }
+
+    @Test func list_hasNoNext_whenLastPageIsFull() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for number in 0..<4 { _ = try await wire.submit(.value(JSON(number), ["delay": 1000])) }
+            #expect(try await wire.call("job.list", ["limit": 4])["next"] == .null)
+            #expect(try await wire.call("job.list", ["limit": 3])["next"] != .null)
+        }
+    }
+
+    @Test func list_filters_byWhatJobsAre() async throws {
+        try await Daemon.run(configuration: "queues:\n  default: 16\n  other: 1\n") { daemon in
+            let wire = try daemon.connect()
+            let scheduled = try await wire.submit(.value(1, ["delay": 1000, "tags": ["a", "b"]]))
+            let running = try await wire.submit(.timer(1000, ["queue": "other", "tags": ["b"], "watch": true]))
+            try await wire.state("running", of: running)
+            let queued = try await wire.submit(.value(1, ["queue": "other"]))
+            let succeeded = try await wire.submit(.value(2, ["tags": ["a"]]))
+            let failed = try await wire.submit(.failure())
+            let cancelled = try await wire.submit(.timer(1000))
+            _ = try await wire.call("job.cancel", .job(cancelled))
+            _ = try await wire.call("job.wait", ["jobs": [JSON(succeeded), JSON(failed), JSON(cancelled)]])
+            let filters: [(JSON, [Int])] = [
+                (["state": ["scheduled"]], [scheduled]), (["state": ["running"]], [running]),
+                (["state": ["queued"]], [queued]), (["state": ["succeeded"]], [succeeded]),
+                (["state": ["failed"]], [failed]), (["state": ["cancelled"]], [cancelled]),
+                (["state": ["failed", "running"]], [failed, running]),
+                (["state": ["queued", "running"]], [queued, running]),
+                (["queue": "other"], [queued, running]), (["queue": "default", "state": ["failed"]], [failed]),
+                (["queue": "nowhere"], []), (["tag": "a"], [succeeded, scheduled]),
+                (["tag": "b"], [running, scheduled]),
+                (["tag": "a", "state": ["scheduled"]], [scheduled]), (["tag": "c"], []),
+                (["source": "timer"], [cancelled, running]), (["source": "error"], [failed]),
+                (["source": "download"], []), (["tag": "b", "order": "oldest"], [scheduled, running]),
+                (["tag": "b", "order": "oldest", "limit": 1], [scheduled]),
+                (["tag": "b", "after": JSON(running)], [scheduled]),
+            ]
+            for (params, expected) in filters { #expect(try await ids(wire, params) == expected, "\(params)") }
+        }
+    }
+
+    @Test func list_givesChildren_onlyWithParent() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let list = try await wire.submit([
+                "source": ["type": "list", "jobs": [.value(1), .value(2), .value(3)]], "tags": ["family"],
+            ])
+            _ = try await wire.wait(list)
+            #expect(try await ids(wire) == [list])
+            #expect(try await ids(wire, ["source": "value"]) == [])
+            let children =
+                try await wire.call("job.list", ["parent": JSON(list), "order": "oldest"])["jobs"]?.array ?? []
+            #expect(children.map { $0["result"] } == [1, 2, 3])
+            #expect(children.allSatisfy { $0["parent"]?.int == list })
+            #expect(try await wire.call("job.get", .job(list))["children"] == 3)
+            #expect(try await ids(wire, ["parent": JSON(list), "state": ["failed"]]) == [])
+            #expect(try await wire.refusal("job.list", ["parent": 999_999]).code == -32001)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["limit": 0], "/limit"), (["limit": 1001], "/limit"), (["limit": "3"], "/limit"),
+            (["limit": 1.5], "/limit"),
+            (["order": "random"], "/order"), (["state": ["done"]], "/state/0"), (["state": "queued"], "/state"),
+            (["source": "ftp"], "/source"), (["after": -1], "/after"), (["wat": 1], "/wat"), (["tag": 3], "/tag"),
+        ] as [(JSON, String)])
+    func list_isRefused_whenFilterIsWrong(_ params: JSON, _ pointer: String) async throws {
+        try await Daemon.run { daemon in
+            let refusal = try await daemon.connect().refusal("job.list", params)
+            #expect(refusal.code == -32602)
+            #expect(refusal.pointer == pointer)
+            #expect(refusal.reason?.isEmpty == false)
+        }
+    }
+}

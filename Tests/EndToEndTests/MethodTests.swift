@@ -1,0 +1,321 @@
+import Foundation
+import JobClient
+import JobModel
+import Testing
+
+/// Every method with real input, watches and lists apart.
+@Suite struct MethodTests {
+    // MARK: - server
+
+    @Test func info_tellsWhatDaemonIs_whenAsked() async throws {
+        try await Daemon.run(configuration: "limits:\n  children: 123\n") { daemon in
+            let info = try await daemon.connect().call("server.info")
+            #expect(info["name"] == "deferd")
+            #expect(info["version"]?.string?.isEmpty == false)
+            #expect(info["protocol"] == 1)
+            #expect(info["pid"]?.int == Int(daemon.pid))
+            #expect(Timestamp(rfc3339: info["startedAt"]?.string ?? "") != nil)
+            #expect(
+                Set(info["sources"]?.array ?? [])
+                    == ["url", "download", "json", "list", "each", "value", "error", "timer"])
+            #expect(
+                Set(info["methods"]?.array ?? []) == [
+                    "server.info", "server.stats", "job.submit", "job.get", "job.list", "job.wait", "job.watch",
+                    "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.explain", "queue.list",
+                    "queue.set",
+                ])
+            let defaults: [String: JSON] = [
+                "line": 1_048_576, "outbound": 8_388_608, "connections": 1024, "connectionsPerUser": 256,
+                "inFlight": 1024, "queuedJobs": 10_000_000, "queuedJobsPerUser": 1_000_000, "inlineResult": 65_536,
+                "body": 67_108_864, "header": 65_536, "links": 100, "depth": 16,
+            ]
+            for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }
+            #expect(info["limits"]?["children"] == 123)
+            #expect(info["you"] == ["uid": JSON(Int(geteuid())), "admin": true])
+        }
+    }
+
+    @Test func stats_countJobsAndBytes_whenTheyRan() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("12345") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let other = try daemon.connect()
+                _ = try await other.call("server.info")
+                _ = try await wire.succeed(.fetch(origin.url("/")))
+                _ = try await wire.fail(.failure())
+                let waiting = try await wire.submit(.value(1, ["delay": 1000]))
+                let stopped = try await wire.submit(.value(1, ["delay": 1000]))
+                _ = try await wire.call("job.cancel", .job(stopped))
+                _ = try await wire.call("job.watch", .job(waiting))
+                let stats = try await wire.call("server.stats")
+                #expect(
+                    stats["jobs"] == [
+                        "scheduled": 1, "queued": 0, "running": 0, "succeeded": 1, "failed": 1, "cancelled": 1,
+                    ])
+                #expect(stats["totals"]?["submitted"] == 4)
+                #expect(stats["connections"] == 2)
+                #expect(stats["watches"] == 1)
+                #expect(stats["bytes"]?["received"] == 5)
+                #expect(stats["uptime"]?.double ?? -1 > 0)
+            }
+        }
+    }
+
+    // MARK: - submit, get, wait
+
+    @Test func submit_answersWithJob_whenSpecIsGood() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let first = try await wire.call("job.submit", .value(1, ["delay": 1000]))
+            #expect(first.object?.names == ["job", "state", "created"])
+            #expect(first["state"] == "scheduled")
+            #expect(first["created"] == true)
+            let second = try await wire.call("job.submit", .timer(1000))
+            #expect(second["job"]?.int ?? 0 > first["job"]?.int ?? 0)
+            #expect(second["state"] == "queued")
+        }
+    }
+
+    @Test func get_showsWholeJob_whenItIsDone() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let spec: JSON = [
+                "source": ["type": "value", "value": 1],
+                "then": [["then": ["return": "{{input}}"]], ["fail": ["return": 0]]],
+                "priority": 7, "key": "k", "tags": ["a", "b"], "label": "L", "timeout": 60, "deadline": 600,
+            ]
+            let id = try await wire.submit(spec)
+            let waited = try await wire.wait(id)
+            let job = try await wire.call("job.get", .job(id))
+            #expect(job == waited)
+            #expect(job["job"]?.int == id)
+            #expect(job["state"] == "succeeded")
+            for name in ["source", "then", "priority", "key", "tags", "label"] {
+                #expect(job[name] == spec[name], "\(name)")
+            }
+            #expect(job["queue"] == "default")
+            #expect(job["owner"]?.int == Int(geteuid()))
+            #expect(job["attempt"] == 1)
+            #expect(job["links"] == 2)
+            #expect(job["result"] == 1)
+            for name in ["parent", "children", "notBefore", "error"] { #expect(job[name] == nil, "\(name)") }
+            let times = try ["createdAt", "startedAt", "finishedAt"].map { name in
+                let text = try #require(job[name]?.string)
+                // RFC 3339 in UTC with milliseconds.
+                #expect(text.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil, "\(text)")
+                return text
+            }
+            #expect(times == times.sorted())
+            let outcomes = try #require(job["outcomes"]?.array)
+            #expect(outcomes.map { $0["link"] } == [0, 1], "a skipped link has no outcome")
+            for outcome in outcomes {
+                #expect(outcome["ok"] == true)
+                #expect(outcome["attempts"] == 1)
+                #expect(outcome["error"] == nil)
+                #expect(Timestamp(rfc3339: outcome["startedAt"]?.string ?? "") != nil)
+                #expect(Timestamp(rfc3339: outcome["finishedAt"]?.string ?? "") != nil)
+            }
+        }
+    }
+
+    @Test func get_masksCredentials_whereverTheyStand() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let source: JSON = [
+                "type": "url", "url": "http://me:hunter2@127.0.0.1:1/",
+                "headers": [
+                    "authorization": "Bearer hunter2", "Proxy-Authorization": "hunter2", "COOKIE": "hunter2",
+                    "X-Other": "plain",
+                ],
+            ]
+            let spec: JSON = [
+                "source": source, "then": [["fail": ["source": source]]], "delay": 1000, "label": "l",
+            ]
+            let child: JSON = ["source": ["type": "list", "jobs": [spec]], "delay": 1000]
+            let list = try await wire.submit(child)
+            let id = try await wire.call("job.submit", spec.with(["watch": true]))["job"]?.int ?? 0
+            let texts = [
+                try await wire.call("job.get", .job(id)), try await wire.call("job.get", .job(list)),
+                try await wire.call("job.list"), try await wire.call("job.explain", spec),
+                try await wire.call("job.watch", .job(id)), try await wire.call("job.cancel", .job(id)),
+                try await wire.wait(id), try await wire.state("cancelled", of: id).json,
+            ]
+            for text in texts {
+                #expect(!"\(text)".contains("hunter2"), "\(text)")
+                #expect("\(text)".contains("plain"), "\(text)")
+            }
+            #expect(!daemon.process.errorText.contains("hunter2"))
+        }
+    }
+
+    @Test func wait_givesJobsInOrderAsked_whenAllAreDone() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let slow = try await wire.submit(.timer(0.2))
+            let fast = try await wire.submit(.value(2))
+            let answer = try await wire.call("job.wait", ["jobs": [JSON(slow), JSON(fast), JSON(slow)]])
+            #expect(answer["jobs"]?.array?.map { $0["job"]?.int } == [slow, fast, slow])
+            #expect(answer["jobs"]?.array?.allSatisfy { $0["state"] == "succeeded" } == true)
+            #expect(try await wire.call("job.wait", ["jobs": []]) == ["jobs": []])
+        }
+    }
+
+    @Test func wait_isRefused_whenTimeIsOver() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.timer(1000))
+            for timeout in [0, 0.1] as [JSON] {
+                let refusal = try await wire.refusal("job.wait", ["job": JSON(job), "timeout": timeout])
+                #expect(refusal.code == -32007)
+                #expect(refusal.kind == "timeout")
+            }
+            let done = try await wire.submit(.value(1))
+            _ = try await wire.wait(done)
+            #expect(try await wire.call("job.wait", ["job": JSON(done), "timeout": 0])["state"] == "succeeded")
+        }
+    }
+
+    // MARK: - cancel, retry, remove
+
+    @Test func cancel_givesJob_whenItGoesOn() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.timer(1000))
+            #expect(try await wire.call("job.cancel", .job(job))["job"]?.int == job)
+            let ended = try await wire.wait(job)
+            #expect(ended["state"] == "cancelled")
+            #expect(ended["error"]?["kind"] == "cancelled")
+            let again = try await wire.refusal("job.cancel", .job(job))
+            #expect(again.code == -32004)
+            #expect(again.kind == "wrong-state")
+            #expect(again.data["state"] == "cancelled")
+        }
+    }
+
+    @Test func remove_frees_whenJobIsFinished() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let running = try await wire.submit(.timer(1000))
+            let refusal = try await wire.refusal("job.remove", .job(running))
+            #expect(refusal.code == -32004)
+            #expect(["queued", "running"].contains(refusal.data["state"]))
+            let list = try await wire.run(["source": ["type": "list", "jobs": [.value(1), .value(2)]]])
+            let id = list["job"]?.int ?? 0
+            let children = try await wire.call("job.list", ["parent": JSON(id)])["jobs"]?.array ?? []
+            #expect(children.count == 2)
+            let child = children.first?["job"]?.int ?? 0
+            #expect(try await wire.refusal("job.remove", .job(child)).code == -32004)
+            #expect(try await wire.call("job.remove", .job(id)) == [:])
+            for gone in [id, child] {
+                #expect(try await wire.refusal("job.get", .job(gone)).code == -32001)
+                #expect(try await wire.refusal("job.remove", .job(gone)).kind == "not-found")
+            }
+        }
+    }
+
+    // MARK: - explain
+
+    @Test func explain_showsDefaults_andQueuesNothing() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let explained = try await wire.call(
+                "job.explain",
+                [
+                    "source": ["type": "url", "url": "http://example.org/"],
+                    "then": [["then": ["return": 1]], ["finally": ["source": ["type": "timer", "seconds": 1]]]],
+                ])
+            #expect(explained["queue"] == "default")
+            #expect(explained["priority"] == 0)
+            #expect(
+                explained["retry"] == ["max": 4, "initial": 0.5, "factor": 2, "maxDelay": 60, "jitter": true])
+            #expect(explained["source"]?["method"] == "GET")
+            #expect(explained["source"]?["accept"] == "success")
+            #expect(explained["then"]?[0]?["link"] == 1)
+            #expect(explained["then"]?[1]?["link"] == 2)
+            #expect(try await wire.call("job.list")["jobs"] == [])
+            #expect(try await wire.call("server.stats")["totals"]?["submitted"] == 0)
+            let refusal = try await wire.refusal("job.explain", ["source": ["type": "url", "url": "ftp://a/"]])
+            #expect([-32002, -32602].contains(refusal.code))
+            #expect(refusal.pointer == "/source/url")
+        }
+    }
+
+    @Test func explain_doesNotRetryPOST_unlessSpecSaysSo() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for method in ["POST", "PATCH", "post"] as [JSON] {
+                let source: JSON = ["type": "url", "url": "http://example.org/", "method": method]
+                #expect(try await wire.call("job.explain", ["source": source])["retry"]?["max"] == 0)
+                let told = try await wire.call("job.explain", ["source": source, "retry": ["max": 2]])
+                #expect(told["retry"]?["max"] == 2)
+            }
+        }
+    }
+
+    // MARK: - queues
+
+    @Test func queues_areListedAndSet_byAdministrators() async throws {
+        try await Daemon.run(configuration: "queues:\n  default: 3\n  slow: 1\n") { daemon in
+            let wire = try daemon.connect()
+            let queues = try await wire.call("queue.list")["queues"]?.array ?? []
+            #expect(queues.count == 2)
+            #expect(
+                queues.contains([
+                    "queue": "slow", "concurrency": 1, "suspended": false, "scheduled": 0, "queued": 0, "running": 0,
+                ]))
+            #expect(queues.contains { $0["queue"] == "default" && $0["concurrency"] == 3 })
+            let set = try await wire.call("queue.set", ["queue": "new", "concurrency": 9, "suspended": true])
+            #expect(set["concurrency"] == 9)
+            #expect(set["suspended"] == true)
+            _ = try await wire.submit(.value(1, ["queue": "new"]))
+            _ = try await wire.submit(.value(1, ["queue": "new", "delay": 1000]))
+            let new = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "new" }
+            #expect(
+                new == [
+                    "queue": "new", "concurrency": 9, "suspended": true, "scheduled": 1, "queued": 1, "running": 0,
+                ])
+            let refusal = try await wire.refusal("job.submit", .value(1, ["queue": "nowhere"]))
+            #expect(refusal.code == -32602)
+            #expect(refusal.pointer == "/queue")
+        }
+    }
+
+    // MARK: - JobClient
+
+    @Test func jobClient_followsJob_whenItRuns() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                try await JobClient.withConnection(path: daemon.socket) { client in
+                    let job = try await client.submit(.download(origin.url("/file"), to: "file"))
+                    let watch = try await client.watch(.jobs([job.id]), interval: 0.05)
+                    #expect(watch.jobs.map(\.id) == [job.id])
+                    let exchange = try await origin.exchange("/file")
+                    exchange.answer(.whole(Sample.content, etag: "\"v1\""))
+                    var states: [String] = []
+                    for try await event in client.notifications {
+                        guard case .state(let snapshot) = event.change else { continue }
+                        states.append(snapshot.state)
+                        if snapshot.isFinished { break }
+                    }
+                    #expect(states.last == "succeeded")
+                    let finished = try await client.wait(job.id)
+                    #expect(finished.result?["sha256"]?.string == Sample.sha256)
+                }
+            }
+        }
+    }
+
+    @Test func jobClient_throwsClosed_whenDaemonIsKilled() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let client = try await JobClient.connect(path: daemon.socket)
+            let job = try await client.submit(.timer(1000))
+            let waiting = Task { try await client.wait(job.id) }
+            _ = try await client.info()
+            try await daemon.crash()
+            let error = await #expect(throws: JobClientError.self) { try await waiting.value }
+            #expect(error?.code == .closed)
+            await client.close()
+        }
+    }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import Glibc
+import JobModel
+import Testing
+
+/// Whose job it is, by the peer's user; for anyone else it does not exist.
+@Suite(.enabled(if: User.canBeOthers)) struct OwnershipTests {
+    /// Runs `body` with a daemon that every user may connect to.
+    private func share(_ configuration: String = "", _ body: (Daemon) async throws -> Void) async throws {
+        try await Household.with { household in
+            chmod(household.folder.path, 0o711)
+            let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n" + configuration)
+            try await body(daemon)
+            try await daemon.stop()
+        }
+    }
+
+    @Test func you_areTheUserOfYourProgram() async throws {
+        try await share { daemon in
+            #expect(
+                try await User.ann.connect(to: daemon).call("server.info")["you"] == ["uid": 64_001, "admin": false])
+            #expect(try await daemon.connect().call("server.info")["you"] == ["uid": 0, "admin": true])
+            let ann = try User.ann.connect(to: daemon)
+            let job = try await ann.run(.value(1))
+            #expect(job["owner"] == 64_001)
+        }
+    }
+
+    @Test func job_doesNotExist_forAnotherUser() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            let root = try daemon.connect()
+            let list: JSON = ["source": ["type": "list", "jobs": [.value(1)]]]
+            let done = try await ann.submit(list)
+            _ = try await ann.wait(done)
+            let child = try await ann.call("job.list", ["parent": JSON(done)])["jobs"]?[0]?["job"]?.int ?? 0
+            let open = try await ann.submit(.timer(1000, ["tags": ["t"]]))
+            for job in [done, child, open, 999_999] {
+                for method in ["get", "wait", "watch", "cancel", "retry", "remove", "result"] {
+                    let refusal = try await bob.refusal("job.\(method)", .job(job))
+                    #expect(refusal.code == -32001, "\(method) of \(job)")
+                    // What is another's and what there is not look alike, but for the number.
+                    #expect(refusal.message.replacing("\(job)", with: "N").contains("N"), "\(refusal)")
+                }
+                #expect(try await bob.refusal("job.list", ["parent": JSON(job)]).code == -32001)
+                #expect(try await bob.refusal("job.watch", ["jobs": [JSON(job)]]).code == -32001)
+            }
+            let messages = try await [
+                bob.refusal("job.get", .job(open)).message.replacing("\(open)", with: "N"),
+                bob.refusal("job.get", .job(999_999)).message.replacing("999999", with: "N"),
+            ]
+            #expect(messages[0] == messages[1])
+            #expect(try await bob.call("job.list") == ["jobs": [], "next": nil])
+            #expect(try await bob.call("job.list", ["tag": "t"])["jobs"] == [])
+            #expect(try await ann.call("job.get", .job(open))["state"] == "running", "nobody cancelled it")
+            for job in [done, child, open] { #expect(try await root.call("job.get", .job(job))["owner"] == 64_001) }
+            _ = try await root.call("job.cancel", .job(open))
+            #expect(try await ann.wait(open)["state"] == "cancelled")
+        }
+    }
+
+    @Test func counts_coverOwnJobs_withoutRights() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            for _ in 0..<3 { _ = try await ann.submit(.value(1, ["delay": 1000])) }
+            _ = try await bob.submit(.value(1, ["delay": 1000]))
+            _ = try await bob.run(.value(2))
+            func scheduled(_ wire: Wire) async throws -> [JSON?] {
+                let stats = try await wire.call("server.stats")
+                let queue = try await wire.call("queue.list")["queues"]?[0]
+                return [stats["jobs"]?["scheduled"], stats["jobs"]?["succeeded"], queue?["scheduled"]]
+            }
+            #expect(try await scheduled(ann) == [3, 0, 3])
+            #expect(try await scheduled(bob) == [1, 1, 1])
+            #expect(try await scheduled(daemon.connect()) == [4, 1, 4])
+            // Totals, too, are the caller's own.
+            let totals = try await ann.call("server.stats")
+            #expect(totals["totals"]?["submitted"] == 3, "\(totals)")
+            #expect(totals["totals"]?["succeeded"] == 0, "\(totals)")
+        }
+    }
+
+    @Test func watchAll_tellsOfOwnJobsOnly_withoutRights() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            let root = try daemon.connect()
+            let open = try await ann.submit(.timer(1000))
+            let watched = try await bob.call("job.watch", ["all": true, "children": true])
+            #expect(watched["jobs"] == [])
+            _ = try await bob.call("job.watch", ["tag": "t", "children": true])
+            let all = try await root.call("job.watch", ["all": true])
+            #expect(all["jobs"]?.array?.map { $0["job"]?.int } == [open])
+            let tagged = try await ann.submit(["source": ["type": "list", "jobs": [.value(1)]], "tags": ["t"]])
+            _ = try await ann.wait(tagged)
+            try await root.state("succeeded", of: tagged)
+            let own = try await bob.submit(.value(1, ["tags": ["t"]]))
+            for _ in 0..<2 { try await bob.state("succeeded", of: own) }
+            #expect(bob.waiting.allSatisfy { $0.job == own }, "\(bob.waiting)")
+        }
+    }
+
+    @Test func keys_areOfTheirOwner() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            let first = try await ann.submit(.value(1, ["key": "k"]))
+            let second = try await bob.call("job.submit", .value(2, ["key": "k"]))
+            #expect(second["created"] == true)
+            #expect(second["job"]?.int != first)
+        }
+    }
+
+    @Test func queueSet_isForbidden_withoutRights() async throws {
+        try await share { daemon in
+            let ann = try User.ann.connect(to: daemon)
+            for params in [["queue": "default", "suspended": true], ["queue": "new"]] as [JSON] {
+                let refusal = try await ann.refusal("queue.set", params)
+                #expect(refusal.code == -32002)
+                #expect(refusal.kind == "forbidden")
+            }
+            #expect(try await daemon.connect().call("queue.list")["queues"]?.array?.count == 1)
+        }
+    }
+
+    @Test func adminGroup_givesRights_byGroupsOfTheProcess() async throws {
+        let games = try #require(getgrnam("games")?.pointee.gr_gid)
+        try await share("access:\n  adminGroup: games\n") { daemon in
+            let bob = try User.bob.connect(to: daemon)
+            let job = try await bob.submit(.timer(1000))
+            for groups in [[64_001, games], [games]] {
+                let admin = try User(uid: 64_001, groups: groups).connect(to: daemon)
+                #expect(try await admin.call("server.info")["you"] == ["uid": 64_001, "admin": true])
+                #expect(try await admin.call("job.get", .job(job))["owner"] == 64_002)
+                #expect(try await admin.call("server.stats")["jobs"]?["running"] == 1)
+                _ = try await admin.call("queue.set", ["queue": "default", "concurrency": 3])
+            }
+            let ann = try User.ann.connect(to: daemon)
+            #expect(try await ann.call("server.info")["you"]?["admin"] == false)
+            #expect(try await ann.refusal("job.get", .job(job)).code == -32001)
+        }
+    }
+
+    @Test func connectionsPerUser_countByUser() async throws {
+        try await share("limits:\n  connectionsPerUser: 2\n  queuedJobsPerUser: 1\n") { daemon in
+            let anns = try [User.ann.connect(to: daemon), User.ann.connect(to: daemon)]
+            for wire in anns { _ = try await wire.call("server.info") }
+            let third = try User.ann.connect(to: daemon)
+            #expect(try await third.next()?.json["error"]?["code"] == -32003)
+            let bob = try User.bob.connect(to: daemon)
+            _ = try await bob.submit(.value(1, ["delay": 1000]))
+            #expect(try await bob.refusal("job.submit", .value(1)).code == -32003)
+            #expect(try await anns[0].call("job.submit", .value(1, ["delay": 1000]))["created"] == true)
+        }
+    }
+
+    @Test func downloadFolder_isReadable_byItsOwnerOnly() async throws {
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await share { daemon in
+                let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+                let spec = JSON.download(origin.url("/f"), to: "sub/file")
+                let path = try await ann.succeed(spec)["path"]?.string ?? ""
+                let other = try await bob.succeed(spec)["path"]?.string ?? ""
+                #expect(path == Daemon.downloads(in: daemon.folder, of: 64_001) + "/sub/file")
+                #expect(other == Daemon.downloads(in: daemon.folder, of: 64_002) + "/sub/file")
+                let folder = Daemon.downloads(in: daemon.folder, of: 64_001)
+                #expect(try Files.mode(of: folder) & 0o077 == 0)
+                #expect(try Files.owner(of: folder) == 64_001)
+                #expect(try Files.owner(of: path) == 64_001)
+                let (own, text, _) = try await ChildProcess.run(User.ann.command(["/usr/bin/wc", "-c", path]))
+                #expect(own == .code(0))
+                #expect(text.hasPrefix("100000 "))
+                let (foreign, _, _) = try await ChildProcess.run(User.bob.command(["/usr/bin/wc", "-c", path]))
+                #expect(foreign != .code(0))
+                // Nor can the path of another's folder be written to.
+                let refusal = try await bob.refusal("job.submit", .download(origin.url("/f"), to: path + "2"))
+                #expect(refusal.code == -32002)
+            }
+        }
+    }
+
+    @Test func downloadFolder_isNotFollowed_whereItsOwnerMakesALink() async throws {
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await share { daemon in
+                let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+                _ = try await ann.succeed(.download(origin.url("/f"), to: "file"))
+                _ = try await bob.succeed(.download(origin.url("/f"), to: "file"))
+                let annsFolder = Daemon.downloads(in: daemon.folder, of: 64_001)
+                let bobsFolder = Daemon.downloads(in: daemon.folder, of: 64_002)
+                let (linked, _, _) = try await ChildProcess.run(
+                    User.ann.command(["/bin/ln", "-s", bobsFolder, annsFolder + "/link"]))
+                #expect(linked == .code(0))
+                let error = try await ann.fail(.download(origin.url("/f"), to: "link/mine"))
+                #expect(error["kind"] == "policy", "\(error)")
+                let (final, _, _) = try await ChildProcess.run(
+                    User.ann.command(["/bin/ln", "-s", bobsFolder + "/file", annsFolder + "/alias"]))
+                #expect(final == .code(0))
+                let replaced = try await ann.run(.download(origin.url("/f"), to: "alias", ["exists": "skip"]))
+                #expect(replaced["state"] == "failed", "\(replaced)")
+                #expect(Files.names(in: bobsFolder) == ["file"])
+            }
+        }
+    }
+
+    @Test func ordinaryUser_runsAnInstanceOfTheirOwn() async throws {
+        try await Stage.with {
+            try await TemporaryFolder.with { folder in
+                chown(folder.path, 64_001, 64_001)
+                let program = folder.path + "/deferd"
+                // Where the user can get at it.
+                try FileManager.default.copyItem(atPath: BuiltProgram.deferd, toPath: program)
+                chmod(program, 0o755)
+                let readiness = try Readiness(in: folder)
+                chmod(readiness.path, 0o777)
+                let runtime = folder.path + "/run"
+                mkdir(runtime, 0o700)
+                chown(runtime, 64_001, 64_001)
+                let process = try ChildProcess(
+                    User.ann.command([program]),
+                    environment: [
+                        "HOME": folder.path, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": folder.path + "/.state",
+                        "NOTIFY_SOCKET": readiness.path,
+                    ])
+                defer { process.send(signal: SIGKILL) }
+                #expect(try await readiness.isReached(), "\(process.errorText)")
+                let wire = try Wire(runtime + "/deferd/deferd.sock")
+                #expect(try await wire.call("server.info")["you"] == ["uid": 0, "admin": true])
+                #expect(try await wire.succeed(.value(1)) == 1)
+                #expect(Files.exists(folder.path + "/.state/deferd"))
+                process.send(signal: SIGTERM)
+                #expect(try await process.end() == .code(0))
+                readiness.close()
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import JobModel
+import Testing
+
+/// Queues: who starts when, and who holds up whom.
+@Suite struct QueueTests {
+    @Test func jobs_startByPriority_thenByNumber() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("ok") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
+                var jobs: [JSON] = []
+                for (name, priority) in [("a", 0), ("b", 5), ("c", -1000), ("d", 5), ("e", 1000), ("f", 0)] {
+                    let spec = JSON.fetch(origin.url("/" + name), ["queue": "q", "priority": JSON(priority)])
+                    jobs.append(JSON(try await wire.submit(spec)))
+                }
+                _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
+                _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
+                #expect(origin.requests.map(\.path) == ["/e", "/b", "/d", "/a", "/f", "/c"])
+            }
+        }
+    }
+
+    @Test func thousandsOfJobs_startInOrder_whenQueueOpens() async throws {
+        try await Daemon.run { daemon in
+            let (wire, watcher) = (try daemon.connect(), try daemon.connect())
+            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
+            let count = 3000
+            var lines = ""
+            for number in 1...count {
+                // Every hundredth comes before the rest.
+                let priority = number % 100 == 0 ? 1 : 0
+                lines +=
+                    Wire.request(number + 1, "job.submit", .value(0, ["queue": "q", "priority": JSON(priority)])) + "\n"
+            }
+            wire.send(raw: lines)
+            var ids: [Int] = []
+            for number in 1...count { ids.append(try #require(try await wire.result(number + 1)["job"]?.int)) }
+            _ = try await watcher.call("job.watch", ["all": true])
+            wire.sendLine(Wire.request(1_000_000, "queue.set", ["queue": "q", "suspended": false]))
+            var started: [Int] = []
+            while started.count < count {
+                let line = try await watcher.next("start") { $0.state == "running" }
+                started.append(try #require(line.job))
+            }
+            let first = stride(from: 99, to: count, by: 100).map { ids[$0] }
+            #expect(started == first + ids.filter { !first.contains($0) })
+        }
+    }
+
+    @Test func suspendedQueue_startsNothing_andLetsOthersRun() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 2])
+            let running = try await wire.submit(.timer(0.5, ["queue": "q", "watch": true]))
+            try await wire.state("running", of: running)
+            _ = try await wire.call("queue.set", ["queue": "q", "suspended": true])
+            let held = try await wire.submit(.value(1, ["queue": "q"]))
+            #expect(try await wire.succeed(.value(2)) == 2)
+            #expect(try await wire.wait(running)["state"] == "succeeded", "what runs goes on")
+            #expect(try await wire.call("job.get", .job(held))["state"] == "queued")
+            _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
+            #expect(try await wire.wait(held)["result"] == 1)
+        }
+    }
+
+    @Test func concurrency_boundsWhatRuns_andCanChange() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run(configuration: "queues:\n  default: 16\n  q: 2\n") { daemon in
+                let wire = try daemon.connect()
+                for number in 0..<6 { _ = try await wire.submit(.fetch(origin.url("/\(number)"), ["queue": "q"])) }
+                func running() async throws -> JSON? {
+                    try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "q" }?["running"]
+                }
+                var exchanges = [try await origin.exchange("/0"), try await origin.exchange("/1")]
+                #expect(try await running() == 2)
+                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 4])
+                exchanges += [try await origin.exchange("/2"), try await origin.exchange("/3")]
+                #expect(try await running() == 4)
+                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1])
+                for exchange in exchanges[..<3] { exchange.answer(.text("x")) }
+                try await wire.eventually { $0["jobs"]?["succeeded"] == 3 }
+                #expect(try await running() == 1)
+                #expect(origin.requests.count == 4)
+                exchanges[3].answer(.text("x"))
+                try await origin.exchange("/4").answer(.text("x"))
+                try await origin.exchange("/5").answer(.text("x"))
+                try await wire.eventually { $0["jobs"]?["succeeded"] == 6 }
+            }
+        }
+    }
+
+    @Test func queueSettings_stay_afterRestart() async throws {
+        try await Household.with { household in
+            let configuration = "queues:\n  default: 3\n"
+            var daemon = try await household.start(configuration: configuration)
+            var wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "made", "concurrency": 7])
+            _ = try await wire.call("queue.set", ["queue": "default", "concurrency": 5, "suspended": true])
+            let before = try await wire.call("queue.list")
+            try await daemon.stop()
+            daemon = try await household.start(configuration: configuration)
+            wire = try daemon.connect()
+            #expect(try await wire.call("queue.list") == before)
+            try await daemon.stop()
+        }
+    }
+
+    // MARK: - Hosts
+
+    @Test func host_isAskedByFewAtOnce_andOthersAreNotHeldUp() async throws {
+        try await GuidedOrigin.run { slow in
+            try await GuidedOrigin.run({ _, _ in .text("fast") }) { fast in
+                try await Daemon.run(configuration: "http:\n  perHost: 3\nqueues:\n  default: 5\n") { daemon in
+                    let wire = try daemon.connect()
+                    var jobs: [JSON] = []
+                    for number in 0..<20 { jobs.append(JSON(try await wire.submit(.fetch(slow.url("/\(number)"))))) }
+                    var exchanges: [GuidedOrigin.Exchange] = []
+                    for _ in 0..<3 { exchanges.append(try await slow.exchange()) }
+                    // Behind seventeen that wait for the slow host, and yet at once.
+                    #expect(try await wire.succeed(.fetch(fast.url("/")))["body"] == "fast")
+                    #expect(try await wire.succeed(.value(1)) == 1)
+                    #expect(slow.requests.count == 3)
+                    for _ in 3..<20 {
+                        exchanges.removeFirst().answer(.text("x"))
+                        exchanges.append(try await slow.exchange())
+                    }
+                    for exchange in exchanges { exchange.answer(.text("x")) }
+                    _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
+                }
+            }
+        }
+    }
+
+    @Test func hostLimit_holdsOverAllQueuesAndLinks_andSpellings() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run(configuration: "http:\n  perHost: 1\nqueues:\n  default: 5\n  other: 5\n") { daemon in
+                let wire = try daemon.connect()
+                let first = try await wire.submit(.fetch(origin.url("/1", host: "localhost")))
+                let held = try await origin.exchange("/1")
+                let second = try await wire.submit(.fetch(origin.url("/2", host: "LOCALHOST"), ["queue": "other"]))
+                let third = try await wire.submit(
+                    .value(
+                        1,
+                        ["then": [["then": ["source": ["type": "url", "url": origin.url("/3", host: "localhost.")]]]]]))
+                // The same machine by another name is another host.
+                let fourth = try await wire.submit(.fetch(origin.url("/4")))
+                try await origin.exchange("/4").answer(.text("4"))
+                #expect(try await wire.wait(fourth)["state"] == "succeeded")
+                #expect(origin.requests.map(\.path) == ["/1", "/4"])
+                held.answer(.text("1"))
+                #expect(try await wire.wait(first)["state"] == "succeeded")
+                for _ in 0..<2 { try await origin.exchange().answer(.text("x")) }
+                for job in [second, third] { #expect(try await wire.wait(job)["state"] == "succeeded") }
+            }
+        }
+    }
+
+    @Test func thousandJobsOfOneHost_doNotHoldUpAnother() async throws {
+        try await GuidedOrigin.run { slow in
+            try await GuidedOrigin.run({ _, _ in .text("fast") }) { fast in
+                try await Daemon.run(configuration: "http:\n  perHost: 1\n") { daemon in
+                    let wire = try daemon.connect()
+                    var lines = ""
+                    for number in 1...2500 {
+                        lines += Wire.request(number, "job.submit", .fetch(slow.url("/slow"))) + "\n"
+                    }
+                    wire.send(raw: lines)
+                    for number in 1...2500 { _ = try await wire.result(number) }
+                    _ = try await slow.exchange("/slow")
+                    let other = try daemon.connect()
+                    #expect(try await other.succeed(.fetch(fast.url("/")))["body"] == "fast")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+import JobModel
+import Testing
+
+/// JSON-RPC 2.0 as its specification writes it, with the methods there are.
+@Suite struct RPCTests {
+    private func expect(
+        _ exchanges: [(String, String?)], sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for (request, pattern) in exchanges {
+                wire.sendLine(request)
+                if let pattern {
+                    let line = try #require(try await wire.next("answer to \(request)"))
+                    let found = try Regex(pattern).wholeMatch(in: line.text) != nil
+                    #expect(found, "\(request)\n\(line)", sourceLocation: sourceLocation)
+                }
+                // Nothing else came: the next answer is that of the next request.
+                #expect(try await wire.call("server.info")["name"] == "deferd")
+                #expect(wire.waiting.isEmpty, "\(request)", sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    private static func failure(_ code: Int, id: String = "null") -> String {
+        #"\{"jsonrpc":"2.0","id":\#(id),"error":\{"code":\#(code),"message":".*"(,"data":\{.*\})?\}\}"#
+    }
+
+    private static func success(_ id: String) -> String {
+        #"\{"jsonrpc":"2.0","id":\#(id),"result":.*\}"#
+    }
+
+    @Test func ids_comeBackAsTheyWereWritten() async throws {
+        let ids = [
+            "1", "0", "-7", "1.50", "1e2", "1E+2", "123456789012345678901234567890", "null", "\"\"", "\"a b\"",
+            "\"\\u00fc\"", "\"\\\"\"",
+        ]
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for id in ids {
+                wire.sendLine(#"{"jsonrpc":"2.0","id":\#(id),"method":"server.info"}"#)
+                let line = try #require(try await wire.next())
+                #expect(line.json["result"] != nil, "\(id): \(line)")
+                if id.hasPrefix("\"") {
+                    // The same string; which escapes write it is all one.
+                    #expect(line.json["id"] == (try JSON(parsing: Array(id.utf8))), "\(line)")
+                } else {
+                    #expect(line.text.hasPrefix(#"{"jsonrpc":"2.0","id":\#(id),"#), "\(line)")
+                }
+                wire.sendLine(#"{"jsonrpc":"2.0","id":\#(id),"method":"nothing"}"#)
+                #expect(try await wire.next()?.json["error"]?["code"] == -32601)
+            }
+        }
+    }
+
+    @Test func notification_isCarriedOut_andNeverAnswered() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            wire.sendLine(
+                #"{"jsonrpc":"2.0","method":"job.submit","params":{"source":{"type":"value","value":1},"tags":["n"]}}"#)
+            wire.sendLine(#"{"jsonrpc":"2.0","method":"nothing"}"#)
+            wire.sendLine(#"{"jsonrpc":"2.0","method":"job.submit","params":{}}"#)
+            let jobs = try await wire.call("job.list", ["tag": "n"])["jobs"]?.array ?? []
+            #expect(jobs.count == 1)
+            #expect(wire.waiting.isEmpty)
+        }
+    }
+
+    @Test func specificationsExamples_areAnsweredAsWritten() async throws {
+        try await expect([
+            (#"{"jsonrpc": "2.0", "method": "foobar", "id": "1"}"#, Self.failure(-32601, id: "\"1\"")),
+            (#"{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]"#, Self.failure(-32700)),
+            (#"{"jsonrpc": "2.0", "method": 1, "params": "bar"}"#, Self.failure(-32600)),
+            (
+                #"[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},{"jsonrpc": "2.0", "method""#,
+                Self.failure(-32700)
+            ),
+            ("[]", Self.failure(-32600)),
+            ("[1]", "\\[" + Self.failure(-32600) + "\\]"),
+            ("[1,2,3]", "\\[" + [String](repeating: Self.failure(-32600), count: 3).joined(separator: ",") + "\\]"),
+            (#"{"jsonrpc": "2.0", "method": "server.info", "params": []}"#, nil),
+            (#"{"jsonrpc": "2.0", "method": "server.info", "params": [], "id": 4}"#, Self.failure(-32602, id: "4")),
+            (#"[{"jsonrpc":"2.0","method":"server.info"},{"jsonrpc":"2.0","method":"server.stats"}]"#, nil),
+        ])
+    }
+
+    @Test func batch_isAnsweredInOneArray_whateverIsInIt() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            wire.sendLine(
+                """
+                [{"jsonrpc":"2.0","method":"server.info","id":"1"},{"jsonrpc":"2.0","method":"server.stats"},\
+                {"foo":"boo"},{"jsonrpc":"2.0","method":"foo.get","params":{"name":"myself"},"id":"5"},\
+                {"jsonrpc":"2.0","method":"job.submit","params":{"source":{"type":"value","value":1}},"id":"9"}]
+                """)
+            let line = try #require(try await wire.next())
+            let answers = try #require(line.json.array)
+            #expect(answers.count == 4)
+            func answer(_ id: JSON) -> JSON? { answers.first { $0["id"] == id } }
+            #expect(answer("1")?["result"]?["name"] == "deferd")
+            #expect(answer(nil)?["error"]?["code"] == -32600)
+            #expect(answer("5")?["error"]?["code"] == -32601)
+            #expect(answer("9")?["result"]?["created"] == true)
+            #expect(answers.allSatisfy { $0["jsonrpc"] == "2.0" })
+            _ = try await wire.call("server.info")
+            #expect(wire.waiting.isEmpty)
+        }
+    }
+
+    @Test func batch_holdsUpNobody_whenItWaits() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.fetch(origin.url("/a")))
+                wire.sendLine(
+                    "[" + Wire.request(100, "job.wait", .job(job)) + "," + Wire.request(101, "server.info", [:]) + "]")
+                #expect(try await wire.call("server.info")["name"] == "deferd")
+                try await origin.exchange("/a").answer(.text("a"))
+                let line = try #require(try await wire.next())
+                #expect(Set(line.json.array?.compactMap { $0["id"] } ?? []) == [100, 101])
+            }
+        }
+    }
+
+    @Test(arguments: [
+        #"{"method":"server.info","id":1}"#, #"{"jsonrpc":"1.0","method":"server.info","id":1}"#,
+        #"{"jsonrpc":2.0,"method":"server.info","id":1}"#, #"{"jsonrpc":"2.0","id":1}"#,
+        #"{"jsonrpc":"2.0","method":null,"id":1}"#, #"{"jsonrpc":"2.0","method":"server.info","params":"x","id":1}"#,
+        #"{"jsonrpc":"2.0","method":"server.info","params":null,"id":1}"#,
+    ])
+    func request_isInvalid_whenAMemberIsWrong(_ request: String) async throws {
+        try await expect([(request, Self.failure(-32600, id: "(1|null)"))])
+    }
+
+    @Test(arguments: ["[1]", "{}", "true"])
+    func request_isInvalidWithIDNull_whenIDIsNone(_ id: String) async throws {
+        try await expect([(#"{"jsonrpc":"2.0","method":"server.info","id":\#(id)}"#, Self.failure(-32600))])
+    }
+
+    @Test(arguments: ["1", "\"text\"", "null", "true"])
+    func value_isInvalidRequest_whenItIsNoObject(_ value: String) async throws {
+        try await expect([(value, Self.failure(-32600))])
+    }
+
+    // MARK: - Multiplexing
+
+    @Test func answers_comeInOrder_whenNothingWaits() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            var lines = ""
+            let calls: [(String, JSON)] = [
+                ("server.info", [:]), ("job.submit", .value(1)), ("job.list", ["limit": 3]), ("nothing", [:]),
+                ("job.submit", [:]), ("job.get", ["job": 1]), ("queue.list", [:]), ("server.stats", [:]),
+                ("job.submit", .value(2)), ("job.explain", .value(2)),
+            ]
+            for number in 0..<300 {
+                let (method, params) = calls[number % calls.count]
+                lines += Wire.request(number, method, params) + "\n"
+                if number % 50 == 20 { lines += "junk\n" }
+            }
+            wire.send(raw: lines)
+            wire.finishWriting()
+            let ids = try await wire.rest().compactMap(\.id?.int)
+            #expect(ids == Array(0..<300))
+        }
+    }
+
+    @Test func waits_holdUpNobody_whereverTheyStand() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let first = try await wire.submit(.fetch(origin.url("/1")))
+                let second = try await wire.submit(.fetch(origin.url("/2")))
+                var waits: [Int] = []
+                for _ in 0..<20 { waits.append(wire.send("job.wait", .job(first))) }
+                let last = wire.send("job.wait", .job(second))
+                #expect(try await wire.succeed(.value(5)) == 5)
+                try await origin.exchange("/2").answer(.text("2"))
+                #expect(try await wire.result(last)["result"]?["body"] == "2")
+                #expect(wire.waiting.isEmpty)
+                try await origin.exchange("/1").answer(.text("1"))
+                for wait in waits { #expect(try await wire.result(wait)["result"]?["body"] == "1") }
+            }
+        }
+    }
+
+    @Test func connections_holdUpNobody_whenOneIsBusy() async throws {
+        try await Daemon.run { daemon in
+            let (busy, other) = (try daemon.connect(), try daemon.connect())
+            var lines = ""
+            for number in 1...3000 { lines += Wire.request(number, "job.submit", .value(1, ["delay": 1000])) + "\n" }
+            busy.send(raw: lines)
+            _ = try await busy.result(1)
+            #expect(try await other.succeed(.value(5)) == 5)
+            for number in 2...3000 { _ = try await busy.result(number) }
+        }
+    }
+}

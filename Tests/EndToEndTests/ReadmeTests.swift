@@ -1,0 +1,110 @@
+import Foundation
+import JobModel
+import TestOrigin
+import Testing
+
+/// What the README says is true: its recipes run, its lines for a plain socket answer, its flags exist.
+@Suite struct ReadmeTests {
+    private static let text: String = {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return (try? String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)) ?? ""
+    }()
+
+    /// The fenced blocks whose first line begins with `fence`, by what follows it.
+    private static func blocks(_ fence: String) -> [(name: String, text: String)] {
+        var blocks: [(String, String)] = []
+        var open: (name: String, lines: [Substring])?
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if let block = open {
+                if line == "```" {
+                    blocks.append((block.name, block.lines.joined(separator: "\n")))
+                    open = nil
+                } else {
+                    open?.lines.append(line)
+                }
+            } else if line.hasPrefix("```" + fence) {
+                open = (String(line.dropFirst(fence.count + 3)), [])
+            }
+        }
+        return blocks
+    }
+
+    private static let content = [UInt8](repeating: 7, count: 10_000)
+
+    /// What example.org serves.
+    private static func furnish(_ origin: TestOrigin) {
+        origin["/login"] = .json("{\"token\": \"secret\"}")
+        origin["/stuff"] = .json("[\"a\"]")
+        origin["/more"] = .json("[\"b\"]")
+        origin["/friends"] = .json("[{\"id\": 1}, {\"id\": 2}]")
+        origin["/users/1"] = .json("{\"name\": \"Bea\"}")
+        origin["/users/2"] = .json("{\"name\": \"Cem\"}")
+        origin["/document"] = .json("{\"picture\": \"\(origin.url("/picture"))\"}")
+        origin["/tool.tar.gz"] = OriginResource(content, etag: "\"1\"")
+        var slow = OriginResource(content, etag: "\"1\"")
+        slow.drip = (1, .milliseconds(200))
+        origin["/slow.tar.gz"] = slow
+        origin["/work"] = OriginResource(text: "worked")
+        origin["/done"] = OriginResource(text: "noted")
+    }
+
+    @Test func recipes_doWhatTheySay() async throws {
+        let recipes = Self.blocks("json recipe=")
+        #expect(recipes.map(\.name) == ["login", "friends", "picture", "fallback", "release", "fastest", "webhook"])
+        try await TestOrigin.run { origin in
+            Self.furnish(origin)
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let sha256 =
+                    try await wire.succeed([
+                        "source": ["type": "download", "url": .string(origin.url("/tool.tar.gz")), "path": "probe"]
+                    ])["sha256"]?.string ?? ""
+                origin["/releases/latest"] = .json(
+                    """
+                    {"tag": "1.2", "assets": [{"url": "\(origin.url("/tool.tar.gz"))", "sha256": "\(sha256)"}]}
+                    """)
+                for (name, text) in recipes {
+                    let spec = try JSON(parsing: text.replacing("https://example.org", with: origin.url("")))
+                    let result = try await wire.succeed(spec)
+                    switch name {
+                    case "login":
+                        #expect(result == ["stuff": ["a"], "more": ["b"]])
+                        #expect(origin.log.last("/stuff")?.headers["authorization"] == "Bearer secret")
+                    case "friends": #expect(result == ["Bea", "Cem"])
+                    case "picture": #expect(result == ["failed": "http", "at link": 1])
+                    case "fallback": #expect(result["path"]?.string == daemon.downloads + "/tool.tar.gz")
+                    case "release": #expect(result["path"]?.string == daemon.downloads + "/releases/1.2.tar.gz")
+                    case "fastest":
+                        #expect(result.string == daemon.downloads + "/from-b.tar.gz")
+                        #expect(
+                            Files.names(in: daemon.downloads).filter { $0.hasPrefix("from-") } == [
+                                "from-b.tar.gz"
+                            ])
+                    case "webhook":
+                        #expect(result["body"] == "worked")
+                        #expect(origin.log.count("/done") == 1)
+                    default: Issue.record("The recipe \(name) is not tested.")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func socketLines_areAnswered_asTheyStandThere() async throws {
+        let lines = Self.blocks("sh").flatMap { $0.text.split(separator: "\n") }.filter { $0.hasPrefix("printf") }
+        #expect(lines.count == 3)
+        try await Daemon.run { daemon in
+            for (index, line) in lines.enumerated() {
+                let parts = line.split(separator: "'")
+                let wire = try daemon.connect()
+                wire.sendLine(String(try #require(parts.count > 3 ? parts[3] : nil)))
+                wire.finishWriting()
+                let rest = try await wire.rest()
+                #expect(rest.first?.json["id"] == JSON(index + 1))
+                #expect(rest.first?.json["result"]?["job"] == JSON([1, 1, 2][index]))
+                #expect(rest.last?.json["params"]?["snapshot"]?["result"] == (index == 2 ? "rested" : nil))
+            }
+        }
+    }
+}

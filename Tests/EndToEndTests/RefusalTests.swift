@@ -1,0 +1,199 @@
+import JobModel
+import Testing
+
+/// Every code of an error, with its kind, and the pointer and the reason of what is wrong with params.
+@Suite struct RefusalTests {
+    private static let url: JSON = ["type": "url", "url": "http://127.0.0.1:1/"]
+    private static let value: JSON = ["type": "value", "value": 1]
+
+    private static func link(_ link: JSON) -> JSON { ["source": value, "then": [link]] }
+
+    /// Specs with what is wrong in them.
+    static let wrongSpecs: [(JSON, String)] = [
+        ([:], "/source"), (["source": 1], "/source"), (["source": [:]], "/source/type"),
+        (["source": ["type": "ftp"]], "/source/type"), (["source": ["type": 1]], "/source/type"),
+        (["source": value, "more": 1], "/more"), (["source": value.with(["more": 1])], "/source/more"),
+        (["source": ["type": "value"]], "/source/value"),
+        (["source": ["type": "url"]], "/source/url"), (["source": ["type": "url", "url": 1]], "/source/url"),
+        (["source": ["type": "url", "url": ""]], "/source/url"),
+        (["source": url.with(["method": "G T"])], "/source/method"),
+        (["source": url.with(["headers": ["a b": "1"]])], "/source/headers/a b"),
+        (["source": url.with(["headers": ["a": 1]])], "/source/headers/a"),
+        (["source": url.with(["headers": ["a": "1\r\nb: 2"]])], "/source/headers/a"),
+        (["source": url.with(["bodyBase64": "?"])], "/source/bodyBase64"),
+        (["source": url.with(["ifModifiedSince": "yesterday"])], "/source/ifModifiedSince"),
+        (["source": url.with(["accept": "all"])], "/source/accept"),
+        (["source": url.with(["type": "json", "select": "a"])], "/source/select"),
+        (["source": ["type": "download", "url": "http://127.0.0.1:1/"]], "/source/path"),
+        (["source": ["type": "download", "path": "a"]], "/source/url"),
+        (["source": ["type": "download", "url": "http://127.0.0.1:1/", "path": "a", "exists": "x"]], "/source/exists"),
+        (
+            ["source": ["type": "download", "url": "http://127.0.0.1:1/", "path": "a", "checksum": "md5:1"]],
+            "/source/checksum"
+        ),
+        (["source": ["type": "download", "url": "http://127.0.0.1:1/", "path": "a", "rate": 0]], "/source/rate"),
+        (["source": ["type": "timer"]], "/source/seconds"),
+        (["source": ["type": "timer", "seconds": -1]], "/source/seconds"),
+        (["source": ["type": "timer", "seconds": "1"]], "/source/seconds"),
+        (["source": ["type": "error", "kind": "Not A Kind", "message": "m"]], "/source/kind"),
+        (["source": ["type": "list"]], "/source/jobs"), (["source": ["type": "list", "jobs": [1]]], "/source/jobs/0"),
+        (["source": ["type": "list", "jobs": [["source": value, "delay": "x"]]]], "/source/jobs/0/delay"),
+        (["source": ["type": "list", "jobs": [], "mode": "any"]], "/source/mode"),
+        (["source": ["type": "list", "jobs": [], "concurrency": 0]], "/source/concurrency"),
+        (["source": ["type": "each", "job": ["source": value]]], "/source/in"),
+        (["source": ["type": "each", "in": []]], "/source/job"),
+        (["source": value, "then": [:]], "/then"), (["source": value, "then": [1]], "/then/0"),
+        (link([:]), "/then/0"), (link(["then": 1]), "/then/0/then"), (link(["then": [:]]), "/then/0/then"),
+        (link(["then": ["return": 1, "throw": ["message": "m"]]]), "/then/0/then"),
+        (link(["then": ["return": 1], "both": ["return": 1]]), "/then/0"),
+        (link(["finally": ["return": 1], "both": ["return": 1]]), "/then/0"),
+        (link(["then": ["return": 1], "on": ["http"]]), "/then/0/on"),
+        (link(["fail": ["return": 1], "on": "http"]), "/then/0/on"),
+        (link(["then": ["throw": [:]]]), "/then/0/then/throw/message"),
+        (link(["then": ["throw": ["message": "m", "kind": "A"]]]), "/then/0/then/throw/kind"),
+        (link(["then": ["source": ["type": "url"]]]), "/then/0/then/source/url"),
+        (link(["then": ["source": value, "timeout": 0]]), "/then/0/then/timeout"),
+        (link(["then": ["return": "{{error}}"]]), "/then/0/then/return"),
+        (link(["fail": ["return": "{{input}}"]]), "/then/0/fail/return"),
+        (link(["then": ["return": "{{item}}"]]), "/then/0/then/return"),
+        (link(["then": ["return": "{{nonsense}}"]]), "/then/0/then/return"),
+        (link(["then": ["return": "{{input"]]), "/then/0/then/return"),
+        (link(["then": ["return": ["a": ["{{wat}}"]]]]), "/then/0/then/return/a/0"),
+        (["source": value, "queue": ""], "/queue"), (["source": value, "queue": "none"], "/queue"),
+        (["source": value, "priority": 1001], "/priority"), (["source": value, "priority": 1.5], "/priority"),
+        (["source": value, "delay": -1], "/delay"), (["source": value, "delay": "1"], "/delay"),
+        (["source": value, "delay": 1, "notBefore": "2030-01-01T00:00:00Z"], "/notBefore"),
+        (["source": value, "notBefore": "soon"], "/notBefore"), (["source": value, "timeout": 0], "/timeout"),
+        (["source": value, "deadline": -1], "/deadline"), (["source": value, "retry": 3], "/retry"),
+        (["source": value, "retry": ["max": -1]], "/retry/max"),
+        (["source": value, "retry": ["wat": 1]], "/retry/wat"),
+        (["source": value, "retry": ["factor": 0]], "/retry/factor"),
+        (["source": value, "retry": ["jitter": 1]], "/retry/jitter"), (["source": value, "key": ""], "/key"),
+        (["source": value, "key": 1], "/key"), (["source": value, "tags": "a"], "/tags"),
+        (["source": value, "tags": ["a", 1]], "/tags/1"), (["source": value, "label": 1], "/label"),
+        (["source": value, "watch": 1], "/watch"),
+    ]
+
+    @Test func submit_isRefusedWithPointer_whenSpecIsWrong() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for (spec, pointer) in Self.wrongSpecs {
+                let refusal = try await wire.refusal("job.submit", spec)
+                #expect(refusal.code == -32602, "\(spec): \(refusal)")
+                #expect(refusal.pointer == pointer, "\(spec): \(refusal)")
+                #expect(refusal.reason?.isEmpty == false, "\(spec): \(refusal)")
+                #expect(!refusal.message.isEmpty)
+            }
+            #expect(try await wire.call("job.list")["jobs"] == [], "nothing was accepted")
+        }
+    }
+
+    @Test func method_isRefusedWithPointer_whenParamsAreWrong() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let wrong: [(String, JSON, String)] = [
+                ("server.info", ["a": 1], "/a"), ("server.stats", ["a": 1], "/a"), ("queue.list", ["a": 1], "/a"),
+                ("job.get", [:], "/job"), ("job.get", ["job": "1"], "/job"), ("job.get", ["job": 1.5], "/job"),
+                ("job.get", ["job": 0], "/job"), ("job.get", ["job": 1, "a": 1], "/a"),
+                ("job.wait", [:], "/job"), ("job.wait", ["jobs": 1], "/jobs"),
+                ("job.wait", ["jobs": [1, 0]], "/jobs/1"), ("job.wait", ["job": 1, "jobs": [1]], "/jobs"),
+                ("job.wait", ["job": 1, "timeout": -1], "/timeout"), ("job.wait", ["job": 1, "a": 1], "/a"),
+                ("job.unwatch", [:], "/watch"), ("job.unwatch", ["watch": 1], "/watch"),
+                ("job.cancel", [:], "/job"), ("job.cancel", ["job": 1, "why": "x"], "/why"),
+                ("job.retry", ["job": 1, "from": "end"], "/from"), ("job.retry", ["from": "start"], "/job"),
+                ("job.remove", [:], "/job"), ("job.result", [:], "/job"),
+                ("job.result", ["job": 1, "offset": -1], "/offset"),
+                ("job.result", ["job": 1, "length": -1], "/length"),
+                ("job.explain", [:], "/source"), ("job.explain", ["source": Self.value, "watch": true], "/watch"),
+                ("queue.set", [:], "/queue"), ("queue.set", ["queue": "a", "concurrency": 0], "/concurrency"),
+                ("queue.set", ["queue": "a", "suspended": 1], "/suspended"), ("queue.set", ["queue": ""], "/queue"),
+                ("queue.set", ["queue": "a", "more": 1], "/more"),
+            ]
+            for (method, params, pointer) in wrong {
+                let refusal = try await wire.refusal(method, params)
+                #expect(refusal.code == -32602, "\(method) \(params): \(refusal)")
+                #expect(refusal.pointer == pointer, "\(method) \(params): \(refusal)")
+                #expect(refusal.reason?.isEmpty == false, "\(method) \(params): \(refusal)")
+            }
+        }
+    }
+
+    @Test func job_isNotFound_byAnyMethod() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for method in ["get", "wait", "watch", "cancel", "retry", "remove", "result"] {
+                let refusal = try await wire.refusal("job.\(method)", ["job": 12345])
+                #expect(refusal.code == -32001, "\(method)")
+                #expect(refusal.kind == "not-found", "\(method)")
+            }
+            let job = try await wire.submit(.value(1))
+            for method in ["wait", "watch"] {
+                let refusal = try await wire.refusal("job.\(method)", ["jobs": [JSON(job), 12345]])
+                #expect(refusal.code == -32001, "\(method)")
+            }
+        }
+    }
+
+    @Test func state_isWrong_forWhatItDoesNotAllow() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let done = try await wire.submit(.value(1))
+            let failed = try await wire.submit(.failure())
+            let running = try await wire.submit(.timer(1000))
+            _ = try await wire.call("job.wait", ["jobs": [JSON(done), JSON(failed)]])
+            let wrong: [(String, Int, [JSON])] = [
+                ("cancel", done, ["succeeded"]), ("cancel", failed, ["failed"]), ("retry", done, ["succeeded"]),
+                ("retry", running, ["queued", "running"]), ("remove", running, ["queued", "running"]),
+                ("result", running, ["queued", "running"]), ("result", failed, ["failed"]),
+            ]
+            for (method, job, states) in wrong {
+                let refusal = try await wire.refusal("job.\(method)", .job(job))
+                #expect(refusal.code == -32004, "\(method)")
+                #expect(refusal.kind == "wrong-state", "\(method)")
+                #expect(states.contains(refusal.data["state"] ?? .null), "\(method): \(refusal)")
+            }
+        }
+    }
+
+    @Test func spec_isRefused_whenItIsTooLarge() async throws {
+        let configuration = "limits:\n  links: 2\n  children: 3\n  depth: 2\n"
+        try await Daemon.run(configuration: configuration) { daemon in
+            let wire = try daemon.connect()
+            let step: JSON = ["then": ["return": 1]]
+            func list(_ count: Int) -> JSON {
+                ["source": ["type": "list", "jobs": .array(Array(repeating: .value(1), count: count))]]
+            }
+            func nested(_ levels: Int) -> JSON {
+                levels == 0 ? .value(1) : ["source": ["type": "list", "jobs": [nested(levels - 1)]]]
+            }
+            for good in [["source": Self.value, "then": [step, step]], list(3), nested(2)] as [JSON] {
+                _ = try await wire.succeed(good)
+            }
+            let bad: [(JSON, String)] = [
+                (["source": Self.value, "then": [step, step, step]], "/then"), (list(4), "/source/jobs"),
+                (nested(3), "/source/jobs/0/source/jobs/0/source"),
+                (["source": ["type": "each", "in": [1, 2, 3, 4], "job": .value(1)]], "/source/in"),
+            ]
+            for (spec, pointer) in bad {
+                let refusal = try await wire.refusal("job.submit", spec)
+                #expect(refusal.code == -32602, "\(refusal)")
+                #expect(refusal.pointer?.hasPrefix(pointer) == true, "\(refusal)")
+            }
+            // What grows only while it runs fails the job.
+            let error = try await wire.fail([
+                "source": ["type": "value", "value": [1, 2, 3, 4]],
+                "then": [["then": ["source": ["type": "each", "in": "{{input}}", "job": .value(1)]]]],
+            ])
+            #expect(error["kind"] == "too-large")
+            #expect(error["link"] == 1)
+        }
+    }
+
+    @Test func queueSet_isForbidden_onlyForOthers() async throws {
+        // Whoever runs the daemon may; OwnershipTests show who may not.
+        try await Daemon.run { daemon in
+            let queue = try await daemon.connect().call("queue.set", ["queue": "q", "concurrency": 1])
+            #expect(queue["concurrency"] == 1)
+        }
+    }
+}

@@ -1,0 +1,233 @@
+import JobModel
+import Synchronization
+import Testing
+
+/// Retries: what is tried again, when, and how often; and `job.retry`.
+@Suite struct RetryTests {
+    private static let quick: JSON = ["max": 3, "initial": 0.01, "jitter": false]
+
+    @Test(arguments: ["408", "425", "429", "500", "502", "503", "504"])
+    func source_isTriedAgain_afterPassingStatus(_ status: String) async throws {
+        try await GuidedOrigin.run({ _, count in count < 2 ? .status("\(status) Passing") : .text("ok") }) { origin in
+            try await Daemon.run { daemon in
+                let job = try await daemon.connect().run(.fetch(origin.url("/"), ["retry": Self.quick]))
+                #expect(job["state"] == "succeeded", "\(job)")
+                #expect(job["attempt"] == 3)
+                #expect(job["outcomes"]?[0]?["attempts"] == 3)
+                #expect(origin.requests.count == 3)
+            }
+        }
+    }
+
+    @Test(arguments: ["400", "401", "403", "404", "410", "501"])
+    func source_isNotTriedAgain_afterLastingStatus(_ status: String) async throws {
+        try await GuidedOrigin.run({ _, _ in .status("\(status) Lasting") }) { origin in
+            try await Daemon.run { daemon in
+                let error = try await daemon.connect().fail(.fetch(origin.url("/"), ["retry": Self.quick]))
+                #expect(error["kind"] == "http")
+                #expect(error["http"]?["status"]?.int == Int(status))
+                #expect(error["retryable"] == false)
+                #expect(origin.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func source_fails_whenRetriesAreUsedUp() async throws {
+        try await GuidedOrigin.run({ _, _ in .status("500 Broken") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let error = try await wire.fail(.fetch(origin.url("/"), ["retry": Self.quick]))
+                #expect(error["attempts"] == 4)
+                #expect(error["retryable"] == true)
+                #expect(origin.requests.count == 4)
+                #expect(try await wire.fail(.fetch(origin.url("/once"), ["retry": ["max": 0]]))["attempts"] == 1)
+                #expect(origin.count("/once") == 1)
+            }
+        }
+    }
+
+    @Test func post_isTriedAgain_onlyWhereSpecSaysSo() async throws {
+        try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let source: JSON = ["type": "url", "url": origin.url("/plain"), "method": "POST"]
+                _ = try await wire.fail(["source": source])
+                #expect(origin.count("/plain") == 1)
+                let link: JSON = ["then": ["source": source.with(["url": origin.url("/link")]), "retry": Self.quick]]
+                _ = try await wire.fail(.value(1, ["then": [link]]))
+                #expect(origin.count("/link") == 4)
+                _ = try await wire.fail(["source": source.with(["url": origin.url("/job")]), "retry": Self.quick])
+                #expect(origin.count("/job") == 4)
+            }
+        }
+    }
+
+    @Test func pauses_grow_asThePolicySays() async throws {
+        try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let retry: JSON = ["max": 3, "initial": 0.2, "factor": 2, "maxDelay": 0.5, "jitter": false]
+                let id = try #require(
+                    try await wire.call("job.submit", .fetch(origin.url("/"), ["retry": retry, "watch": true]))["job"]?
+                        .int)
+                var pauses: [Double] = []
+                for _ in 0..<3 {
+                    let snapshot = try await wire.state("scheduled", of: id).json["params"]?["snapshot"]
+                    let time = try #require(Timestamp(rfc3339: snapshot?["notBefore"]?.string ?? ""))
+                    #expect(snapshot?["error"]?["http"]?["status"] == 503)
+                    let running = try await wire.state("running", of: id).json["params"]?["snapshot"]
+                    #expect(running?["notBefore"] == nil)
+                    pauses.append(Double(time.milliseconds))
+                }
+                try await wire.state("failed", of: id)
+                // Between two times lie one pause and one attempt.
+                #expect(pauses[1] - pauses[0] >= 400)
+                #expect(pauses[2] - pauses[1] >= 500)
+                #expect(pauses[2] - pauses[1] < 5000)
+            }
+        }
+    }
+
+    @Test func retryAfter_holdsBackEveryJobToThatHost() async throws {
+        let isBusy = Atomic(true)
+        try await GuidedOrigin.run({ _, _ in
+            isBusy.load(ordering: .acquiring) ? .status("429 Slow", [("Retry-After", "2")]) : .text("ok")
+        }) { origin in
+            try await GuidedOrigin.run({ _, _ in .text("other") }) { other in
+                try await Daemon.run { daemon in
+                    let wire = try daemon.connect()
+                    let spec = JSON.fetch(
+                        origin.url("/a"), ["retry": Self.quick.with(["maxDelay": 60]), "watch": true])
+                    let first = try #require(try await wire.call("job.submit", spec)["job"]?.int)
+                    let start = ContinuousClock.now
+                    try await wire.state("scheduled", of: first)
+                    isBusy.store(false, ordering: .releasing)
+                    let second = try await wire.submit(.fetch(origin.url("/b")))
+                    #expect(try await wire.succeed(.fetch(other.url("/")))["body"] == "other")
+                    #expect(origin.requests.count == 1)
+                    for job in [first, second] { #expect(try await wire.wait(job)["state"] == "succeeded") }
+                    #expect(ContinuousClock.now - start >= .seconds(1.8))
+                }
+            }
+        }
+    }
+
+    @Test func retryAfter_isCut_atMaxDelay() async throws {
+        try await GuidedOrigin.run({ _, count in
+            count == 0 ? .status("503 Busy", [("Retry-After", "3600")]) : .text("ok")
+        }) { origin in
+            try await Daemon.run { daemon in
+                let retry: JSON = ["max": 1, "initial": 0.01, "maxDelay": 0.2]
+                let job = try await daemon.connect().run(.fetch(origin.url("/"), ["retry": retry]))
+                #expect(job["state"] == "succeeded")
+            }
+        }
+    }
+
+    @Test func linksRetry_isItsOwn() async throws {
+        try await GuidedOrigin.run({ request, count in
+            request.path == "/link" && count < 2 ? .status("500 Broken") : .text("ok")
+        }) { origin in
+            try await Daemon.run { daemon in
+                let job = try await daemon.connect().run(
+                    .fetch(
+                        origin.url("/source"),
+                        [
+                            "then": [
+                                ["then": ["source": ["type": "url", "url": origin.url("/link")], "retry": Self.quick]]
+                            ]
+                        ]))
+                #expect(job["state"] == "succeeded")
+                #expect(origin.count("/source") == 1)
+                #expect(origin.count("/link") == 3)
+                #expect(job["outcomes"]?.array?.map { $0["attempts"] } == [1, 3])
+            }
+        }
+    }
+
+    // MARK: - job.retry
+
+    @Test func retry_goesOnFromFailedLink_orFromStart() async throws {
+        let isBroken = Atomic(true)
+        try await GuidedOrigin.run({ request, _ in
+            request.path == "/2" && isBroken.load(ordering: .acquiring) ? .status("404 Gone") : .text(request.path)
+        }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let links = (1...3).map { JSON.fetching(origin.url("/\($0)")) }
+                let spec: JSON = JSON.fetch(origin.url("/0"), ["then": .array(links + [["finally": ["return": 1]]])])
+                let id = try await wire.submit(spec)
+                let failed = try await wire.wait(id)
+                #expect(failed["error"]?["link"] == 2)
+                #expect(failed["outcomes"]?.array?.map { $0["link"] } == [0, 1, 2, 4])
+                isBroken.store(false, ordering: .releasing)
+                let retried = try await wire.call("job.retry", .job(id))
+                #expect(retried["job"]?.int == id)
+                #expect(["queued", "running"].contains(retried["state"]))
+                let done = try await wire.wait(id)
+                #expect(done["result"]?["body"] == "/3")
+                #expect(done["error"] == nil)
+                #expect(done["outcomes"]?.array?.map { $0["link"] } == [0, 1, 2, 3, 4])
+                #expect(["/0", "/1", "/2", "/3"].map(origin.count) == [1, 1, 2, 1])
+                #expect(try await wire.refusal("job.retry", .job(id)).code == -32004)
+            }
+        }
+    }
+
+    @Test func retry_startsOver_whenToldTo() async throws {
+        try await GuidedOrigin.run({ request, count in
+            request.path == "/1" && count == 0 ? .status("404 Gone") : .text(request.path)
+        }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let id = try await wire.submit(
+                    .fetch(
+                        origin.url("/0"), ["then": [["then": ["source": ["type": "url", "url": origin.url("/1")]]]]]))
+                _ = try await wire.wait(id)
+                _ = try await wire.call("job.retry", ["job": JSON(id), "from": "start"])
+                #expect(try await wire.wait(id)["state"] == "succeeded")
+                #expect(["/0", "/1"].map(origin.count) == [2, 2])
+            }
+        }
+    }
+
+    @Test func retry_runsCancelledJobAgain() async throws {
+        try await GuidedOrigin.run({ _, count in count == 0 ? nil : .text("ok") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let id = try await wire.submit(.fetch(origin.url("/"), ["deadline": 1000]))
+                _ = try await origin.exchange("/")
+                _ = try await wire.call("job.cancel", .job(id))
+                #expect(try await wire.wait(id)["state"] == "cancelled")
+                _ = try await wire.call("job.retry", .job(id))
+                #expect(try await wire.wait(id)["result"]?["body"] == "ok")
+            }
+        }
+    }
+
+    @Test func retry_makesChildrenAnew_whenListFailed() async throws {
+        let isBroken = Atomic(true)
+        try await GuidedOrigin.run({ request, _ in
+            request.path == "/bad" && isBroken.load(ordering: .acquiring) ? .status("404 Gone") : .text(request.path)
+        }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let id = try await wire.submit([
+                    "source": [
+                        "type": "list", "mode": "all",
+                        "jobs": [.fetch(origin.url("/good")), .fetch(origin.url("/bad"))],
+                    ]
+                ])
+                #expect(try await wire.wait(id)["state"] == "failed")
+                let child = try await wire.call("job.list", ["parent": JSON(id)])["jobs"]?[0]?["job"]?.int ?? 0
+                #expect(try await wire.refusal("job.retry", .job(child)).code == -32004)
+                isBroken.store(false, ordering: .releasing)
+                _ = try await wire.call("job.retry", .job(id))
+                let done = try await wire.wait(id)
+                #expect(done["result"]?.array?.map { $0["body"] ?? .null } == ["/good", "/bad"])
+                #expect(try await wire.call("job.list", ["parent": JSON(id)])["jobs"]?.array?.count == 2)
+                #expect(done["children"] == 2)
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Glibc
+import JobModel
+import Testing
+
+/// An orderly stop: what was read is answered, nothing is lost, and the daemon ends with 0.
+@Suite struct ShutdownTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func stop_answersOpenWaits_whenSignalled(_ signal: Int32) async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.timer(1000))
+            let waits = [
+                wire.send("job.wait", .job(job)), wire.send("job.wait", ["jobs": [JSON(job)], "timeout": 900]),
+            ]
+            _ = try await wire.call("job.watch", .job(job))
+            daemon.process.send(signal: signal)
+            for wait in waits {
+                let error = try await wire.answer(JSON(wait))["error"]
+                #expect(error?["code"] == -32005)
+                #expect(error?["data"]?["kind"] == "shutting-down")
+            }
+            _ = try await wire.rest()
+            #expect(try await daemon.process.end() == .code(0))
+            #expect(!Files.exists(daemon.socket), "the socket file is left behind")
+        }
+    }
+
+    @Test func stop_answersWhatWasRead_whenBurstIsUnderWay() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            let wire = try daemon.connect()
+            let count = 2000
+            var lines = ""
+            for number in 1...count {
+                lines += Wire.request(number, "job.submit", .value(JSON(number), ["delay": 1000])) + "\n"
+            }
+            wire.send(raw: lines)
+            let first = try await wire.result(1)
+            daemon.process.send(signal: SIGTERM)
+            var answered: [Int: Int] = [1: try #require(first["job"]?.int)]
+            for line in try await wire.rest() {
+                let id = try #require(line.id?.int, "\(line)")
+                if let job = line.json["result"]?["job"]?.int {
+                    answered[id] = job
+                } else {
+                    #expect(line.json["error"]?["code"] == -32005, "\(line)")
+                }
+            }
+            #expect(try await daemon.process.end() == .code(0))
+            // Answers come in the order of the requests, without gaps.
+            #expect(answered.keys.sorted() == Array(1...answered.count))
+
+            daemon = try await household.start()
+            let after = try daemon.connect()
+            for (number, job) in answered {
+                let stored = try await after.call("job.get", .job(job))
+                #expect(stored["source"]?["value"]?.int == number)
+            }
+            let stats = try await after.call("server.stats")
+            #expect(stats["jobs"]?["scheduled"]?.int == answered.count, "nothing is stored that was not answered")
+            try await daemon.stop()
+        }
+    }
+
+    @Test func stop_checkpointsDownload_whenItRuns() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
+                let first = try await origin.exchange("/file")
+                first.sendHead(
+                    "200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
+                first.send(Array(Sample.large[..<3_000_000]))
+                _ = try await wire.next("3,000,000 bytes") {
+                    $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
+                }
+                try await daemon.stop()
+                #expect(Files.names(in: daemon.downloads) == ["file.part"])
+
+                daemon = try await household.start()
+                let second = try await origin.exchange("/file")
+                #expect(second.request.rangeStart == 3_000_000, "all that came was kept")
+                second.answer(.partial(Sample.large, from: second.request.rangeStart ?? 0, etag: "\"v1\""))
+                let ended = try await daemon.connect().wait(job)
+                #expect(ended["attempt"] == 1)
+                #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256)
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func stop_keepsJobsGoing_whenTheyAreQueuedOrRun() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Household.with { household in
+                var daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+                let wire = try daemon.connect()
+                let running = try await wire.submit(.fetch(origin.url("/a")))
+                let queued = try await wire.submit(.value(2))
+                _ = try await origin.exchange("/a")
+                try await daemon.stop()
+                try await origin.departure(from: "/a")
+
+                daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+                try await origin.exchange("/a").answer(.text("a"))
+                let after = try daemon.connect()
+                #expect(try await after.wait(running)["result"]?["body"] == "a")
+                #expect(try await after.wait(queued)["result"] == 2)
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func stop_isNotHeldUp_byIdleOrSilentClients() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let idle = try daemon.connect()
+            // Halfway in a request.
+            let halfway = try daemon.connect()
+            halfway.send(raw: "{\"jsonrpc\": \"2.0\", \"id\"")
+            // Its answers fill every buffer on the way, and it does not read them.
+            let silent = try daemon.connect(reads: false)
+            let value = JSON.string(String(repeating: "x", count: 100_000))
+            let job = try await idle.submit(.value(value))
+            _ = try await idle.wait(job)
+            for _ in 0..<30 { silent.send("job.get", .job(job)) }
+            _ = try await idle.call("server.info")
+            // Within the patience that every stop is given.
+            try await daemon.stop()
+            #expect(try await idle.rest().isEmpty)
+        }
+    }
+
+    @Test func connection_isRefused_afterStopBegan() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            try await daemon.stop()
+            #expect(throws: (any Error).self) { try daemon.connect() }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+import Foundation
+import JobModel
+import Testing
+import TestOrigin
+
+/// The sources `url`, `json`, `value`, `error` and `timer`, against an origin that does as HTTP says.
+@Suite struct SourceTests {
+    /// Runs `body` with an origin and a daemon.
+    private func serve(
+        configuration: String = "", _ body: @escaping @Sendable (TestOrigin, Wire) async throws -> Void
+    ) async throws {
+        try await TestOrigin.run { origin in
+            try await Daemon.run(configuration: configuration) { daemon in
+                try await body(origin, daemon.connect())
+            }
+        }
+    }
+
+    private func url(_ origin: TestOrigin, _ path: String, _ more: [(String, JSON)] = []) -> JSON {
+        let members: [(String, JSON)] = [("type", "url"), ("url", .string(origin.url(path)))] + more
+        return ["source": .object(JSONObject(members.map { JSONObject.Member(name: $0.0, value: $0.1) }))]
+    }
+
+    // MARK: - url
+
+    @Test func url_givesWholeAnswer_whenOriginHasIt() async throws {
+        try await serve { origin, wire in
+            var resource = OriginResource(text: "Grüße", type: "text/plain; charset=utf-8", etag: "\"v1\"")
+            resource.headers = [("X-Of-Test", "yes")]
+            origin["/a"] = resource
+            let result = try await wire.succeed(url(origin, "/a"))
+            #expect(result["status"] == 200)
+            #expect(result["body"] == "Grüße")
+            #expect(result["size"] == 7)
+            #expect(result["mediaType"] == "text/plain")
+            #expect(result["notModified"] == false)
+            #expect(result["headers"]?["x-of-test"] == "yes")
+            #expect(result["headers"]?["etag"] == "\"v1\"")
+            #expect(result["encoding"] == nil)
+            #expect(result["spilled"] == nil)
+        }
+    }
+
+    @Test func url_sendsMethodHeadersAndBody_whenSpecHasThem() async throws {
+        try await serve { origin, wire in
+            origin["/put"] = OriginResource(text: "")
+            _ = try await wire.succeed(
+                url(origin, "/put?x=%20y", [("method", "PUT"), ("headers", ["X-Test": "1"]), ("body", "Grüße")]))
+            let request = try #require(origin.log.last("/put"))
+            #expect(request.method == "PUT")
+            #expect(request.target == "/put?x=%20y")
+            #expect(request.headers["x-test"] == "1")
+            #expect(String(decoding: request.body, as: UTF8.self) == "Grüße")
+
+            _ = try await wire.succeed(
+                url(
+                    origin, "/put",
+                    [("method", "POST"), ("bodyBase64", .string(Data([0, 255, 10]).base64EncodedString()))]))
+            #expect(origin.log.last("/put")?.body == [0, 255, 10])
+        }
+    }
+
+    @Test func url_givesBase64_whenBodyIsNoText() async throws {
+        try await serve { origin, wire in
+            origin["/binary"] = OriginResource([0xff, 0, 0x80])
+            let job = try await wire.run(url(origin, "/binary"))
+            #expect(job["result"]?["encoding"] == "base64")
+            #expect(job["result"]?["body"] == "/wCA")
+            let piece = try await wire.call("job.result", ["job": job["job"] ?? .null])
+            #expect(piece == ["data": "/wCA", "offset": 0, "size": 3, "eof": true])
+        }
+    }
+
+    @Test func url_failsWithHTTP_whenStatusIsNoSuccess() async throws {
+        try await serve { origin, wire in
+            var missing = OriginResource(text: "gone")
+            missing.status = 410
+            origin["/gone"] = missing
+            let error = try await wire.fail(url(origin, "/gone"))
+            #expect(error["kind"] == "http")
+            #expect(error["http"]?["status"] == 410)
+            #expect(error["http"]?["reason"]?.string?.isEmpty == false)
+            #expect(error["retryable"] == false)
+            #expect(error["link"] == 0)
+            #expect(error["attempts"] == 1)
+            let any = try await wire.succeed(url(origin, "/gone", [("accept", "any")]))
+            #expect(any["status"] == 410)
+            #expect(any["body"] == "gone")
+        }
+    }
+
+    @Test func url_isNotModified_whenConditionHolds() async throws {
+        try await serve { origin, wire in
+            var resource = OriginResource(text: "body", etag: "\"v1\"")
+            resource.lastModified = "Tue, 03 Feb 2026 10:00:00 GMT"
+            origin["/a"] = resource
+            for condition in [("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2026-02-03T10:00:00Z")]
+                as [(String, JSON)]
+            {
+                let result = try await wire.succeed(url(origin, "/a", [condition]))
+                #expect(result["status"] == 304)
+                #expect(result["notModified"] == true)
+                #expect(result["size"] == 0)
+            }
+            #expect(origin.log.last("/a")?.headers["if-modified-since"] == "Tue, 03 Feb 2026 10:00:00 GMT")
+            let changed = try await wire.succeed(url(origin, "/a", [("ifNoneMatch", "\"v0\"")]))
+            #expect(changed["notModified"] == false)
+            #expect(changed["body"] == "body")
+        }
+    }
+
+    @Test func url_spillsBody_whenItIsLargerThanInlineResult() async throws {
+        try await serve { origin, wire in
+            let body = (0..<700_001).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) }
+            origin["/large"] = OriginResource(body)
+            let job = try await wire.run(url(origin, "/large"))
+            #expect(job["result"]?["spilled"] == true)
+            #expect(job["result"]?["body"] == nil)
+            #expect(job["result"]?["size"] == 700_001)
+            let id = try #require(job["job"])
+            var collected: [UInt8] = []
+            while true {
+                let piece = try await wire.call("job.result", ["job": id, "offset": JSON(collected.count)])
+                let bytes = Array(try #require(Data(base64Encoded: piece["data"]?.string ?? "")))
+                #expect(piece["offset"]?.int == collected.count)
+                #expect(piece["size"] == 700_001)
+                #expect(bytes.count <= 256 << 10)
+                #expect(!bytes.isEmpty)
+                collected += bytes
+                #expect(piece["eof"] == .bool(collected.count == body.count))
+                if piece["eof"] != false || bytes.isEmpty { break }
+            }
+            #expect(collected == body)
+            let middle = try await wire.call("job.result", ["job": id, "offset": 300_000, "length": 5])
+            #expect(Data(base64Encoded: middle["data"]?.string ?? "").map(Array.init) == Array(body[300_000..<300_005]))
+            #expect(middle["eof"] == false)
+            let beyond = try await wire.call("job.result", ["job": id, "offset": 9_000_000])
+            #expect(beyond["data"] == "")
+            #expect(beyond["eof"] == true)
+        }
+    }
+
+    @Test func url_failsTooLarge_whenBodyIsBeyondLimit() async throws {
+        try await serve(configuration: "limits:\n  body: 10000\n") { origin, wire in
+            origin["/large"] = OriginResource([UInt8](repeating: 65, count: 10_001))
+            var chunked = OriginResource([UInt8](repeating: 65, count: 100_000))
+            chunked.hidesLength = true
+            origin["/chunked"] = chunked
+            origin["/fits"] = OriginResource([UInt8](repeating: 65, count: 10_000))
+            for path in ["/large", "/chunked"] {
+                let error = try await wire.fail(url(origin, path))
+                #expect(error["kind"] == "too-large", "\(path)")
+            }
+            let fitting = try await wire.succeed(url(origin, "/fits"))
+            #expect(fitting["size"] == 10_000)
+        }
+    }
+
+    @Test func url_decodesGzip_whenOriginSendsIt() async throws {
+        try await serve(configuration: "limits:\n  body: 10000\n") { origin, wire in
+            origin["/gzip"] = .gzip(Self.gzip(of: "compressed"))
+            let result = try await wire.succeed(url(origin, "/gzip"))
+            #expect(result["body"] == "compressed")
+            origin["/bomb"] = .gzip(Self.gzip(of: String(repeating: "0", count: 60_000)))
+            #expect(try await wire.fail(url(origin, "/bomb"))["kind"] == "too-large")
+        }
+    }
+
+    /// gzip without compression: one stored block for every 60,000 bytes at most.
+    private static func gzip(of text: String) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        precondition(bytes.count < 65_536)
+        var crc: UInt32 = ~0
+        for byte in bytes {
+            crc ^= UInt32(byte)
+            for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xEDB8_8320 : crc >> 1 }
+        }
+        func little(_ value: UInt32, _ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * UInt32($0))) }
+        }
+        let count = UInt32(bytes.count)
+        return [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1] + little(count, 2) + little(~count, 2) + bytes + little(~crc, 4)
+            + little(count, 4)
+    }
+
+    @Test func url_followsRedirects_whenThereAreAtMostTen() async throws {
+        try await serve { origin, wire in
+            for number in 0..<11 { origin["/r\(number)"] = .redirect(302, to: "/r\(number + 1)") }
+            origin["/r11"] = OriginResource(text: "arrived")
+            #expect(try await wire.succeed(url(origin, "/r1"))["body"] == "arrived")
+            let error = try await wire.fail(url(origin, "/r0"))
+            #expect(error["kind"] == "http")
+        }
+    }
+
+    @Test func url_keepsCredentialsToItself_whenRedirectedElsewhere() async throws {
+        try await serve { origin, wire in
+            try await GuidedOrigin.run({ _, _ in .text("elsewhere") }) { other in
+                origin["/away"] = .redirect(302, to: other.url("/there").string ?? "")
+                let headers: JSON = ["Authorization": "Bearer secret", "Cookie": "a=b", "X-Plain": "kept"]
+                let result = try await wire.succeed(url(origin, "/away", [("headers", headers)]))
+                #expect(result["body"] == "elsewhere")
+                let request = try #require(other.requests.first)
+                #expect(request.headers["authorization"] == nil)
+                #expect(request.headers["cookie"] == nil)
+                #expect(origin.log.last("/away")?.headers["authorization"] == "Bearer secret")
+            }
+        }
+    }
+
+    @Test func url_logsIn_whenURLHasUserAndPassword() async throws {
+        try await serve { origin, wire in
+            var resource = OriginResource(text: "in")
+            resource.credentials = "user:pass word"
+            origin["/private"] = resource
+            let text = origin.url("/private", host: "user:pass%20word@127.0.0.1")
+            let spec: JSON = ["source": ["type": "url", "url": .string(text)], "label": "masked"]
+            let submitted = try await wire.call("job.submit", spec)
+            let job = try await wire.wait(submitted["job"]?.int ?? 0)
+            #expect(job["state"] == "succeeded", "\(job)")
+            #expect(!"\(job)".contains("pass"))
+            let listed = try await wire.call("job.list")
+            #expect(!"\(listed)".contains("pass%20word"))
+        }
+    }
+
+    @Test func url_failsWithPolicy_whenAddressIsDeniedInAnySpelling() async throws {
+        let configuration = "policy:\n  denyAddresses: [127.0.0.0/8, \"::1\"]\n"
+        try await serve(configuration: configuration) { origin, wire in
+            for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "[::1]"] {
+                let spec: JSON = ["source": ["type": "url", "url": .string(origin.url("/", host: host))]]
+                // Policy may refuse what the spec says at once, or the job when it runs.
+                let answer = try await wire.answer(JSON(wire.send("job.submit", spec)))
+                if let error = answer["error"] {
+                    #expect(error["code"] == -32002, "\(host): \(error)")
+                    #expect(error["data"]?["pointer"] == "/source/url", "\(host): \(error)")
+                } else {
+                    let job = try await wire.wait(answer["result"]?["job"]?.int ?? 0)
+                    #expect(job["error"]?["kind"] == "policy", "\(host): \(job)")
+                }
+            }
+            let named = try await wire.run([
+                "source": ["type": "url", "url": .string(origin.url("/", host: "localhost"))]
+            ])
+            #expect(named["error"]?["kind"] == "policy", "\(named)")
+            #expect(origin.log.count() == 0)
+        }
+    }
+
+    @Test func url_failsWithPolicy_whenExpressionMakesDeniedURL() async throws {
+        try await serve(configuration: "policy:\n  denyHosts: [forbidden.example]\n") { _, wire in
+            let refusal = try await wire.refusal(
+                "job.submit", ["source": ["type": "url", "url": "http://forbidden.example/"]])
+            #expect(refusal.code == -32002)
+            #expect(refusal.kind == "forbidden")
+            let error = try await wire.fail([
+                "source": ["type": "value", "value": "forbidden.example"],
+                "then": [["then": ["source": ["type": "url", "url": "http://{{input}}/"]]]],
+            ])
+            #expect(error["kind"] == "policy")
+            #expect(error["link"] == 1)
+        }
+    }
+
+    @Test func url_failsWithConnect_whenNobodyListens() async throws {
+        try await serve { _, wire in
+            let port = try SilentPort()
+            let error = try await wire.fail([
+                "source": ["type": "url", "url": port.url("/")], "retry": ["max": 0],
+            ])
+            #expect(error["kind"] == "connect")
+            #expect(error["retryable"] == true)
+        }
+    }
+
+    @Test func url_failsWithDNS_whenHostHasNoAddress() async throws {
+        try await serve { _, wire in
+            let error = try await wire.fail([
+                "source": ["type": "url", "url": "http://no-such-host.invalid/"], "retry": ["max": 0],
+            ])
+            #expect(error["kind"] == "dns")
+        }
+    }
+
+    @Test func url_failsWithTimeout_whenOriginIsSilent() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let error = try await wire.fail([
+                    "source": ["type": "url", "url": origin.url("/silent")], "timeout": 0.2, "retry": ["max": 0],
+                ])
+                #expect(error["kind"] == "timeout")
+                try await origin.departure(from: "/silent")
+            }
+        }
+    }
+
+    @Test func url_failsWithNetwork_whenConnectionBreaksInBody() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit([
+                    "source": ["type": "url", "url": origin.url("/broken")], "retry": ["max": 0],
+                ])
+                let exchange = try await origin.exchange("/broken")
+                exchange.sendHead("200 OK", [("Content-Length", "100")])
+                exchange.send([1, 2, 3])
+                exchange.close()
+                let error = try await wire.wait(job)["error"]
+                #expect(error?["kind"] == "network")
+                #expect(error?["retryable"] == true)
+            }
+        }
+    }
+
+    // MARK: - json
+
+    @Test func json_givesSelectedValue_whenPointerFindsIt() async throws {
+        try await serve { origin, wire in
+            origin["/doc"] = .json(#"{"a/b": [1.50, {"c": null}], "n": 12345678901234567890}"#)
+            func select(_ pointer: String?) -> JSON {
+                let url = JSON.string(origin.url("/doc"))
+                guard let pointer else { return ["source": ["type": "json", "url": url]] }
+                return ["source": ["type": "json", "url": url, "select": .string(pointer)]]
+            }
+            let job = try await wire.submit(select("/a~1b/0"))
+            let id = wire.send("job.wait", ["job": JSON(job)])
+            let line = try await wire.next("answer") { $0.id == JSON(id) }
+            #expect(line.text.contains(#""result":1.50"#), "numbers keep their digits")
+            let null = try await wire.run(select("/a~1b/1/c"))
+            #expect(null["state"] == "succeeded")
+            #expect(null.object?.names.contains("result") == true)
+            #expect(null["result"] == .null)
+            let whole = try await wire.succeed(select(nil))
+            #expect(whole["n"] == (try JSON(parsing: Array("12345678901234567890".utf8))))
+            #expect(try await wire.fail(select("/nothing"))["kind"] == "select")
+            origin["/doc"] = OriginResource(text: "{not json")
+            #expect(try await wire.fail(select("/a"))["kind"] == "parse")
+        }
+    }
+
+    @Test func result_givesJSONInPieces_whenThereIsNoBody() async throws {
+        try await serve { _, wire in
+            let job = try await wire.run(["source": ["type": "value", "value": ["a": [1, "zwei"]]]])
+            let piece = try await wire.call("job.result", ["job": job["job"] ?? .null])
+            let bytes = try #require(Data(base64Encoded: piece["data"]?.string ?? ""))
+            #expect(try JSON(parsing: Array(bytes)) == ["a": [1, "zwei"]])
+            #expect(piece["size"]?.int == bytes.count)
+        }
+    }
+
+    // MARK: - value, error, timer
+
+    @Test func value_givesItself_whateverItIs() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for value in [nil, true, 0, -1.5, "text {{input}}", [1, [], [:]], ["a": nil]] as [JSON] {
+                let job = try await wire.run(["source": ["type": "value", "value": value]])
+                #expect(job["state"] == "succeeded")
+                #expect(job["result"] == value, "\(value)")
+                #expect(job.object?.names.contains("result") == true)
+            }
+        }
+    }
+
+    @Test func error_failsSo_whenItRuns() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let error = try await wire.fail([
+                "source": ["type": "error", "kind": "out-of-tea", "message": "No tea is left; buy some."]
+            ])
+            #expect(error["kind"] == "out-of-tea")
+            #expect(error["message"] == "No tea is left; buy some.")
+            #expect(error["retryable"] == false)
+        }
+    }
+
+    @Test func timer_succeedsWithNull_afterItsTime() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let start = ContinuousClock.now
+            let job = try await wire.run(["source": ["type": "timer", "seconds": 0.3]])
+            #expect(ContinuousClock.now - start >= .seconds(0.3))
+            #expect(job["state"] == "succeeded")
+            #expect(job["result"] == .null)
+        }
+    }
+}

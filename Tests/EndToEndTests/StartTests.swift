@@ -1,0 +1,201 @@
+import Foundation
+import Glibc
+import JobModel
+import Testing
+
+/// Starting: what is refused and how it is said, and that nobody else is harmed.
+@Suite struct StartTests {
+    /// Runs a daemon that must not start, and gives its exit code and the one line it says.
+    private func refusal(
+        in folder: TemporaryFolder, configuration: String = "", flags: [String] = [],
+        environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> (code: ChildProcess.End, line: String) {
+        let command = try Daemon.command(in: folder, configuration: configuration, flags: flags)
+        let (end, _, errors) = try await ChildProcess.run(command, environment: environment)
+        let lines = errors.split(separator: "\n").filter { $0.hasPrefix("deferd:") }
+        #expect(lines.count == 1, "\(errors)", sourceLocation: sourceLocation)
+        return (end, lines.last.map(String.init) ?? "")
+    }
+
+    // MARK: - Sockets
+
+    @Test func socketPath_isRefused_whenItCannotBeOne() async throws {
+        try await Stage.with {
+            try await TemporaryFolder.with { folder in
+                let file = try folder.write("precious", to: "file")
+                mkdir(folder.path + "/folder", 0o700)
+                let long = folder.path + "/" + String(repeating: "x", count: 120)
+                for path in [file, folder.path + "/folder", long, file + "/below", "/proc/deferd-e2e/socket"] {
+                    let (code, line) = try await refusal(in: folder, flags: ["--socket", path])
+                    #expect(code == .code(78), "\(path)")
+                    #expect(line.contains(path), "\(line)")
+                }
+                #expect(try Files.bytes(file) == Array("precious".utf8))
+            }
+        }
+    }
+
+    @Test func socketFile_isReplaced_whenNobodyListens() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            try await daemon.crash()
+            #expect(Files.exists(daemon.socket), "a killed daemon leaves its file")
+            daemon = try await household.start()
+            let info = try await daemon.connect().call("server.info")
+            #expect(info["pid"]?.int == Int(daemon.pid))
+            try await daemon.stop()
+        }
+    }
+
+    @Test func liveSocket_isRefused_andKeepsWorking() async throws {
+        try await Daemon.run { daemon in
+            try await TemporaryFolder.with { other in
+                let wire = try daemon.connect()
+                let (code, line) = try await refusal(in: other, flags: ["--socket", daemon.socket])
+                #expect(code == .code(69))
+                #expect(line.contains(daemon.socket))
+                #expect(try await wire.succeed(.value(1)) == 1)
+                #expect(try await daemon.connect().call("server.info")["pid"]?.int == Int(daemon.pid))
+            }
+        }
+    }
+
+    @Test(arguments: [("\"0600\"", 0o600), ("\"0666\"", 0o666), ("0660", 0o660)])
+    func socket_hasMode_thatIsConfigured(_ mode: String, _ bits: Int) async throws {
+        try await Daemon.run(configuration: "socket:\n  mode: \(mode)\n") { daemon in
+            let mode = try Files.mode(of: daemon.socket)
+            #expect(mode == bits)
+        }
+    }
+
+    // MARK: - State
+
+    @Test func secondDaemon_isRefused_onSameState() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.value(1, ["delay": 1000]))
+            try await TemporaryFolder.with { other in
+                let (code, line) = try await refusal(in: other, flags: ["--state-directory", daemon.state])
+                #expect(code == .code(69))
+                #expect(line.contains(daemon.state))
+            }
+            #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
+            #expect(try await wire.succeed(.value(2)) == 2)
+        }
+    }
+
+    @Test func state_isForItsOwnerOnly() async throws {
+        try await Daemon.run { daemon in
+            _ = try await daemon.connect().succeed(.value("secret"))
+            for name in [""] + Files.names(in: daemon.state).map({ "/" + $0 }) {
+                let mode = try Files.mode(of: daemon.state + name)
+                #expect(mode & 0o077 == 0, "\(name) has mode \(String(mode, radix: 8))")
+            }
+        }
+    }
+
+    @Test func stateFolder_isRefused_whenItCannotBe() async throws {
+        try await Stage.with {
+            try await TemporaryFolder.with { folder in
+                let file = try folder.write("precious", to: "file")
+                for path in [file, file + "/below", "/proc/deferd-e2e"] {
+                    let (code, line) = try await refusal(in: folder, flags: ["--state-directory", path])
+                    #expect(code == .code(78), "\(path)")
+                    #expect(line.contains(path), "\(line)")
+                }
+                #expect(try Files.bytes(file) == Array("precious".utf8))
+            }
+        }
+    }
+
+    @Test func damagedDatabase_isRefused_andLeftAsItIs() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let wire = try daemon.connect()
+            for number in 0..<50 { _ = try await wire.submit(.value(JSON(number), ["delay": 1000])) }
+            try await daemon.stop()
+            let database = try #require(Files.names(in: daemon.state).first { $0.hasSuffix(".db") })
+            let path = daemon.state + "/" + database
+            let good = try Files.bytes(path)
+            var header = good
+            for index in 0..<100 { header[index] = 0x5a }
+            var middle = good
+            for index in 5000..<(good.count - 100) where index % 4096 > 8 { middle[index] = 0xa5 }
+            let damages = [
+                header, middle, Array("This is no database at all, but text.\n".utf8), Array(good[..<(good.count / 2)]),
+            ]
+            for bytes in damages {
+                try Data(bytes).write(to: URL(fileURLWithPath: path))
+                for _ in 0..<2 {
+                    let (code, line) = try await refusal(in: household.folder)
+                    #expect(code == .code(65))
+                    #expect(line.contains(daemon.state), "\(line)")
+                    #expect(try Files.bytes(path) == bytes, "it was changed")
+                }
+            }
+            // The state as it was still works.
+            try Data(good).write(to: URL(fileURLWithPath: path))
+            let again = try await household.start()
+            #expect(try await again.connect().call("server.stats")["jobs"]?["scheduled"] == 50)
+            try await again.stop()
+        }
+    }
+
+    @Test func folders_areMade_whenThereAreNone() async throws {
+        try await Household.with { household in
+            let deep = household.folder.path + "/a/b"
+            let daemon = try await household.start(flags: [
+                "--state-directory", deep + "/state", "--downloads-directory", deep + "/downloads",
+            ])
+            try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+                let result = try await daemon.connect().succeed(.download(origin.url("/f"), to: "f"))
+                #expect(result["path"]?.string?.hasPrefix(deep + "/downloads/") == true)
+            }
+            try await daemon.stop()
+        }
+    }
+
+    @Test(.enabled(if: geteuid() != 0)) func stateFolder_isRefused_whenItCannotBeWritten() async throws {
+        try await TemporaryFolder.with { folder in
+            mkdir(folder.path + "/locked", 0o500)
+            let (code, _) = try await refusal(in: folder, flags: ["--state-directory", folder.path + "/locked"])
+            #expect(code == .code(78))
+        }
+    }
+
+    // MARK: - Command line
+
+    @Test func commandLine_tellsUsage_whenItIsWrong() async throws {
+        for arguments in [["--wat"], ["extra"], ["--config"]] {
+            let (end, output, errors) = try await ChildProcess.run([BuiltProgram.deferd] + arguments)
+            #expect(end == .code(64), "\(arguments)")
+            #expect(output.isEmpty)
+            #expect(errors.contains("Usage: deferd"))
+        }
+        let (help, text, _) = try await ChildProcess.run([BuiltProgram.deferd, "--help"])
+        #expect(help == .code(0))
+        for flag in ["--config", "--socket", "--state-directory", "--downloads-directory", "--log-level", "--check"] {
+            #expect(text.contains(flag))
+        }
+        let (version, number, _) = try await ChildProcess.run([BuiltProgram.deferd, "--version"])
+        #expect(version == .code(0))
+        #expect(number.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+    }
+
+    @Test func hangUp_takesOverQueuesAndLogLevel() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(configuration: "queues:\n  default: 2\n")
+            let wire = try daemon.connect()
+            try household.folder.write("queues:\n  default: 9\n  more: 1\nlog:\n  level: debug\n", to: "deferd.yaml")
+            daemon.process.send(signal: SIGHUP)
+            try await daemon.process.line(containing: "read again")
+            let queues = try await wire.call("queue.list")["queues"]?.array ?? []
+            #expect(queues.map { [$0["queue"], $0["concurrency"]] } == [["default", 9], ["more", 1]])
+            try household.folder.write("queues:\n  default: none\n", to: "deferd.yaml")
+            daemon.process.send(signal: SIGHUP)
+            try await daemon.process.line(containing: "deferd.yaml:2")
+            #expect(try await wire.succeed(.value(1)) == 1)
+            try await daemon.stop()
+        }
+    }
+}

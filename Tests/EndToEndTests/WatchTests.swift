@@ -1,0 +1,304 @@
+import JobModel
+import Testing
+
+/// Watching: what is told, in which order, to whom.
+@Suite struct WatchTests {
+    /// The lines about `job` up to its terminal state.
+    private func story(_ wire: Wire, of job: Int, watch: String) async throws -> [Wire.Line] {
+        var lines: [Wire.Line] = []
+        while true {
+            let line = try await wire.next("news of job \(job)") { $0.job == job && $0.watch == watch }
+            lines.append(line)
+            if let state = line.state, ["succeeded", "failed", "cancelled"].contains(state) { return lines }
+        }
+    }
+
+    @Test func submit_answersFirst_whenItIsWatched() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for _ in 0..<20 {
+                let id = wire.send("job.submit", .value(1, ["watch": true]))
+                let first = try #require(try await wire.next())
+                #expect(first.id == JSON(id))
+                let job = try #require(first.json["result"]?["job"]?.int)
+                let watch = try #require(first.json["result"]?["watch"]?.string)
+                let lines = try await story(wire, of: job, watch: watch)
+                #expect(lines.map(\.state) == ["running", "succeeded"])
+                #expect(lines.map { $0.json["params"]?["seq"] } == [1, 2])
+                #expect(lines.last?.json["params"]?["snapshot"]?["result"] == 1)
+            }
+            // Nothing about any of them follows its terminal state.
+            _ = try await wire.call("server.info")
+            #expect(wire.waiting.isEmpty)
+        }
+    }
+
+    @Test func states_areAllTold_whenChainRuns() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let answer = try await wire.call(
+                "job.submit",
+                [
+                    "source": ["type": "timer", "seconds": 0.01],
+                    "then": [
+                        ["then": ["source": ["type": "timer", "seconds": 0.01]]],
+                        ["fail": ["return": "skipped"]],
+                        ["then": ["throw": ["kind": "mine", "message": "Thrown."]]],
+                        ["both": ["return": "{{error/kind}}"]],
+                    ],
+                    "watch": true,
+                ])
+            let job = try #require(answer["job"]?.int)
+            let lines = try await story(wire, of: job, watch: answer["watch"]?.string ?? "")
+            let states = lines.filter { $0.method == "job.state" }
+            #expect(states.map(\.state) == ["running", "running", "running", "running", "succeeded"])
+            #expect(states.map { $0.json["params"]?["snapshot"]?["link"] } == [0, 1, 3, 4, 4])
+            let seqs = lines.compactMap { $0.json["params"]?["seq"]?.int }
+            #expect(seqs == Array(1...lines.count))
+            #expect(states.last?.json["params"]?["snapshot"]?["result"] == "mine")
+        }
+    }
+
+    @Test func watch_givesSnapshots_whenItBegins() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let done = try await wire.submit(.value(1, ["tags": ["t"]]))
+            _ = try await wire.wait(done)
+            let running = try await wire.submit(.timer(1000, ["tags": ["t"]]))
+            let delayed = try await wire.submit(.value(1, ["tags": ["t"], "delay": 1000]))
+            func jobs(_ params: JSON) async throws -> [Int?] {
+                let answer = try await wire.call("job.watch", params)
+                #expect(answer["truncated"] == nil)
+                return answer["jobs"]?.array?.map { $0["job"]?.int } ?? []
+            }
+            #expect(try await jobs(["job": JSON(done)]) == [done])
+            #expect(try await jobs(["jobs": [JSON(delayed), JSON(done), JSON(running)]]) == [delayed, done, running])
+            #expect(Set(try await jobs(["tag": "t"])) == [running, delayed])
+            #expect(Set(try await jobs(["all": true])) == [running, delayed])
+            #expect(try await jobs(["tag": "other"]) == [])
+        }
+    }
+
+    @Test func watch_isTruncated_whenThereAreMoreThanThousand() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for number in 0..<1001 { wire.send("job.submit", .value(JSON(number), ["delay": 1000])) }
+            for number in 1...1001 { _ = try await wire.result(number) }
+            let answer = try await wire.call("job.watch", ["all": true])
+            #expect(answer["jobs"]?.array?.count == 1000)
+            #expect(answer["truncated"] == true)
+        }
+    }
+
+    @Test func watch_coversLaterJobs_byTagAndAll() async throws {
+        try await Daemon.run { daemon in
+            let (wire, other) = (try daemon.connect(), try daemon.connect())
+            let tag = try #require(try await wire.call("job.watch", ["tag": "t"])["watch"]?.string)
+            let all = try #require(try await wire.call("job.watch", ["all": true])["watch"]?.string)
+            #expect(tag != all)
+            let plain = try await other.submit(.value(1))
+            let tagged = try await other.submit(.value(2, ["tags": ["x", "t"]]))
+            for (job, watch) in [(plain, all), (tagged, all), (tagged, tag)] {
+                let lines = try await story(wire, of: job, watch: watch)
+                #expect(lines.compactMap(\.state).suffix(2) == ["running", "succeeded"])
+                let seqs = lines.compactMap { $0.json["params"]?["seq"]?.int }
+                #expect(seqs == Array(1...lines.count))
+            }
+            _ = try await wire.call("server.info")
+            #expect(wire.waiting.isEmpty, "a job without the tag is not told to the tag's watch")
+        }
+    }
+
+    @Test func watch_tellsOfChildren_onlyWhenAsked() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let spec: JSON = ["source": ["type": "list", "jobs": [.value(1), .value(2)]]]
+            let without = try #require(try await wire.call("job.submit", spec.with(["watch": true]))["job"]?.int)
+            while true {
+                let line = try await wire.next("news") { $0.method == "job.state" }
+                #expect(line.job == without)
+                if line.state == "succeeded" { break }
+            }
+            let tag = try #require(
+                try await wire.call("job.watch", ["tag": "family", "children": true])["watch"]?.string)
+            let parent = try await wire.submit(spec.with(["tags": ["family"]]))
+            var states: [Int: [String]] = [:]
+            while states[parent]?.last != "succeeded" {
+                let line = try await wire.next("news of the family") { $0.state != nil && $0.watch == tag }
+                states[line.job ?? 0, default: []].append(line.state ?? "")
+            }
+            #expect(states.count == 3)
+            for (job, states) in states where job != parent {
+                #expect(states.suffix(2) == ["running", "succeeded"], "\(job)")
+            }
+        }
+    }
+
+    @Test func watchByJob_tellsOfChildren_whenAsked() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let parent = try await wire.submit([
+                "source": ["type": "timer", "seconds": 0.3],
+                "then": [["then": ["source": ["type": "each", "in": [1, 2, 3], "job": .value("{{item}}")]]]],
+            ])
+            _ = try await wire.call("job.watch", ["job": JSON(parent), "children": true])
+            var ended: Set<Int> = []
+            while true {
+                let line = try await wire.next("news") { $0.state == "succeeded" }
+                let job = try #require(line.job)
+                ended.insert(job)
+                if job == parent { break }
+                #expect(line.json["params"]?["snapshot"]?["parent"]?.int == parent)
+            }
+            #expect(ended.count == 4)
+        }
+    }
+
+    @Test func progress_isMergedByInterval_andTellsHowFar() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+                let exchange = try await origin.exchange("/file")
+                let quick = try #require(
+                    try await wire.call("job.watch", ["job": JSON(job), "interval": 0.02])["watch"]?.string)
+                let slow = try #require(
+                    try await wire.call("job.watch", ["job": JSON(job), "interval": 3600])["watch"]?.string)
+                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+                var last = 0
+                for part in 0..<5 {
+                    exchange.send(Array(Sample.content[(part * 20_000)..<(part * 20_000 + 10_000)]))
+                    let target = part * 20_000 + 10_000
+                    while last < target {
+                        let line = try await wire.next("progress") { $0.method == "job.progress" }
+                        #expect(line.watch == quick, "the interval of the other has not passed")
+                        let params = try #require(line.json["params"])
+                        #expect(params["link"] == 0)
+                        #expect(params["links"] == 0)
+                        #expect(params["coalesced"]?.int ?? -1 >= 0)
+                        let progress = try #require(params["progress"])
+                        #expect(
+                            Set(progress.object?.names ?? [])
+                                == ["completed", "total", "unit", "fraction", "rate", "eta"])
+                        #expect(progress["unit"] == "bytes")
+                        #expect(progress["total"] == 100_000)
+                        let completed = try #require(progress["completed"]?.int)
+                        #expect(completed >= last)
+                        #expect(abs((progress["fraction"]?.double ?? -1) - Double(completed) / 100_000) < 0.001)
+                        last = completed
+                    }
+                    exchange.send(Array(Sample.content[target..<(target + 10_000)]))
+                }
+                exchange.finish()
+                for watch in [quick, slow] {
+                    let line = try await wire.next("end") { $0.state == "succeeded" && $0.watch == watch }
+                    #expect(line.json["params"]?["snapshot"]?["result"]?["size"] == 100_000)
+                }
+            }
+        }
+    }
+
+    @Test func progress_isNull_whereItIsUnknown() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let answer = try await wire.call("job.submit", .fetch(origin.url("/chunked"), ["watch": true]))
+                let job = try #require(answer["job"]?.int)
+                let exchange = try await origin.exchange("/chunked")
+                exchange.sendHead("200 OK", [("Transfer-Encoding", "chunked")])
+                exchange.send(Array("5\r\nhello\r\n".utf8))
+                let line = try await wire.next("progress") { $0.method == "job.progress" }
+                let progress = try #require(line.json["params"]?["progress"])
+                #expect(progress["completed"] == 5)
+                for name in ["total", "fraction", "eta"] { #expect(progress[name] == .null, "\(name)") }
+                exchange.send(Array("0\r\n\r\n".utf8))
+                exchange.finish()
+                try await wire.state("succeeded", of: job)
+            }
+        }
+    }
+
+    @Test func progress_countsChildren_whenListRuns() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let jobs = (0..<4).map { JSON.fetch(origin.url("/\($0)")) }
+                let answer = try await wire.call(
+                    "job.submit", ["source": ["type": "list", "jobs": .array(jobs)], "watch": true])
+                let job = try #require(answer["job"]?.int)
+                var exchanges: [GuidedOrigin.Exchange] = []
+                for number in 0..<4 { exchanges.append(try await origin.exchange("/\(number)")) }
+                // Bodies without bytes: what counts is finished children.
+                exchanges[0].answer(.status("204 No Content"))
+                let one = try await wire.next("progress") { $0.method == "job.progress" && $0.job == job }
+                #expect(one.json["params"]?["progress"]?["unit"] == "jobs", "\(one)")
+                #expect(one.json["params"]?["progress"]?["completed"] == 1)
+                #expect(one.json["params"]?["progress"]?["total"] == 4)
+                #expect(one.json["params"]?["progress"]?["fraction"] == 0.25)
+                // As soon as one reports bytes, bytes are what counts.
+                exchanges[1].answer(.text("12345"))
+                exchanges[2].answer(.text("12345"))
+                let bytes = try await wire.next("progress in bytes") {
+                    $0.method == "job.progress" && $0.json["params"]?["progress"]?["unit"] == "bytes"
+                }
+                #expect([5, 10].contains(bytes.json["params"]?["progress"]?["completed"]?.int))
+                exchanges[3].answer(.text("12345"))
+                try await wire.state("succeeded", of: job)
+            }
+        }
+    }
+
+    @Test func unwatch_endsNotifications_andFreesName() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let all = try #require(try await wire.call("job.watch", ["all": true])["watch"])
+            #expect(try await wire.call("job.unwatch", ["watch": all]) == [:])
+            _ = try await wire.succeed(.value(1))
+            #expect(wire.waiting.isEmpty)
+            #expect(try await wire.call("server.stats")["watches"] == 0)
+            let refusal = try await wire.refusal("job.unwatch", ["watch": all])
+            #expect(refusal.code == -32001)
+            #expect(refusal.kind == "not-found")
+            // A watch belongs to its connection.
+            let other = try await wire.call("job.watch", ["all": true])["watch"] ?? .null
+            #expect(try await daemon.connect().refusal("job.unwatch", ["watch": other]).code == -32001)
+        }
+    }
+
+    @Test func watch_isGone_whenItsJobsAreOver() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let answer = try await wire.call("job.submit", .value(1, ["watch": true]))
+            try await wire.state("succeeded", of: answer["job"]?.int ?? 0)
+            // Whether it is still there or not, ending it does no harm to the connection.
+            _ = try await wire.answer(JSON(wire.send("job.unwatch", ["watch": answer["watch"] ?? .null])))
+            #expect(try await wire.succeed(.value(2)) == 2)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([:], "/job"), (["job": 1, "all": true], nil), (["all": false], "/all"), (["all": 1], "/all"),
+            (["jobs": [1, "2"]], "/jobs/1"), (["job": "1"], "/job"), (["tag": "a", "interval": -1], "/interval"),
+            (["tag": "a", "children": "yes"], "/children"), (["tag": "a", "more": 1], "/more"),
+        ] as [(JSON, String?)])
+    func watch_isRefused_whenParamsAreWrong(_ params: JSON, _ pointer: String?) async throws {
+        try await Daemon.run { daemon in
+            let refusal = try await daemon.connect().refusal("job.watch", params)
+            #expect(refusal.code == -32602)
+            if let pointer { #expect(refusal.pointer == pointer) } else { #expect(refusal.pointer != nil) }
+        }
+    }
+
+    @Test func retriedJob_isToldAgain_toWatchByTag() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let watch = try #require(try await wire.call("job.watch", ["tag": "t"])["watch"]?.string)
+            let job = try await wire.submit(.failure("mine", ["tags": ["t"]]))
+            _ = try await story(wire, of: job, watch: watch)
+            _ = try await wire.call("job.retry", .job(job))
+            let lines = try await story(wire, of: job, watch: watch)
+            #expect(lines.compactMap(\.state) == ["queued", "running", "failed"])
+        }
+    }
+}

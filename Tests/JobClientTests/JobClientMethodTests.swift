@@ -1,0 +1,155 @@
+import FakeDaemon
+import JobModel
+import Synchronization
+import Testing
+
+@testable import JobClient
+
+/// The calls that `body` makes, as method and params; each is answered with `answer`.
+private func calls(answer: JSON, _ body: (JobClient) async throws -> Void) async throws -> [JSON] {
+    let seen = Mutex<[JSON]>([])
+    try await FakeDaemon.with { daemon in
+        while let call = daemon.call() {
+            seen.withLock { $0.append(["method": call["method"] ?? .null, "params": call["params"] ?? .null]) }
+            daemon.answer(call, answer)
+        }
+    } _: { path in
+        try await JobClient.withConnection(path: path) { try await body($0) }
+    }
+    return seen.withLock { $0 }
+}
+
+private let job: JSON = ["job": 7, "state": "queued"]
+
+@Suite struct JobClientMethodTests {
+    @Test func submit_sendsTheSpecAsParams_withWatchBesideIt() async throws {
+        let spec: JSON = ["source": ["type": "value", "value": 1], "label": "one"]
+        let sent = try await calls(answer: ["job": 7, "state": "queued", "created": false, "watch": "w1"]) { client in
+            let submission = try await client.submit(spec, watch: true)
+            #expect(submission.id == 7)
+            #expect(submission.watch == "w1")
+            #expect(!submission.isCreated)
+        }
+        let params: JSON = ["source": ["type": "value", "value": 1], "label": "one", "watch": true]
+        #expect(sent == [["method": "job.submit", "params": params]])
+    }
+
+    @Test func methodsOnOneJob_sendItsNumber() async throws {
+        let sent = try await calls(answer: job) { client in
+            #expect(try await client.get(7).state == "queued")
+            _ = try await client.wait(7, timeout: 1.5)
+            _ = try await client.cancel(7)
+            _ = try await client.retry(7, from: .start)
+            try await client.remove(7)
+        }
+        #expect(
+            sent == [
+                ["method": "job.get", "params": ["job": 7]],
+                ["method": "job.wait", "params": ["job": 7, "timeout": 1.5]],
+                ["method": "job.cancel", "params": ["job": 7]],
+                ["method": "job.retry", "params": ["job": 7, "from": "start"]],
+                ["method": "job.remove", "params": ["job": 7]],
+            ])
+    }
+
+    @Test func list_sendsWhatTheFilterNames() async throws {
+        let sent = try await calls(answer: ["jobs": [job], "next": 3]) { client in
+            var filter = JobClient.Filter()
+            filter.states = ["running"]
+            filter.queue = "q"
+            filter.tag = "t"
+            filter.source = "url"
+            filter.parent = 2
+            filter.isOldestFirst = true
+            let page = try await client.list(filter, after: 9, limit: 5)
+            #expect(page.jobs.map(\.id) == [7])
+            #expect(page.next == 3)
+            _ = try await client.list()
+        }
+        let params: JSON = [
+            "state": ["running"], "queue": "q", "tag": "t", "source": "url", "parent": 2, "after": 9, "limit": 5,
+            "order": "oldest",
+        ]
+        #expect(
+            sent == [["method": "job.list", "params": params], ["method": "job.list", "params": [:]]])
+    }
+
+    @Test func watch_sendsItsSelection() async throws {
+        let sent = try await calls(answer: ["watch": "w1", "jobs": [job], "truncated": true]) { client in
+            let watch = try await client.watch(.jobs([1, 2]), interval: 0.5, children: true)
+            #expect(watch.id == "w1")
+            #expect(watch.jobs.map(\.id) == [7])
+            #expect(watch.isTruncated)
+            _ = try await client.watch(.tag("t"))
+            _ = try await client.watch(.all)
+            try await client.unwatch("w1")
+        }
+        #expect(
+            sent == [
+                ["method": "job.watch", "params": ["jobs": [1, 2], "interval": 0.5, "children": true]],
+                ["method": "job.watch", "params": ["tag": "t"]],
+                ["method": "job.watch", "params": ["all": true]],
+                ["method": "job.unwatch", "params": ["watch": "w1"]],
+            ])
+    }
+
+    @Test func setQueue_sendsOnlyWhatChanges() async throws {
+        let sent = try await calls(answer: ["queue": "q"]) { client in
+            _ = try await client.setQueue("q", isSuspended: true)
+            _ = try await client.setQueue("q", concurrency: 3)
+        }
+        #expect(
+            sent == [
+                ["method": "queue.set", "params": ["queue": "q", "suspended": true]],
+                ["method": "queue.set", "params": ["queue": "q", "concurrency": 3]],
+            ])
+    }
+
+    @Test func answers_throwProtocolViolation_whenAMemberIsMissing() async throws {
+        _ = try await calls(answer: [:]) { client in
+            let calls: [@Sendable () async throws -> Void] = [
+                { _ = try await client.submit([:]) }, { _ = try await client.get(1) },
+                { _ = try await client.wait([1]) }, { _ = try await client.list() },
+                { _ = try await client.watch(.all) }, { _ = try await client.queues() },
+                { _ = try await client.resultPiece(of: 1) },
+            ]
+            for call in calls {
+                let error = await #expect(throws: JobClientError.self) { try await call() }
+                #expect(error?.code == .protocolViolation)
+            }
+        }
+    }
+
+    @Test func result_asksForPieceAfterPiece_untilTheLast() async throws {
+        let whole = Array("0123456789".utf8)
+        let pieces = Mutex<[Int]>([])
+        let bytes = try await FakeDaemon.with { daemon in
+            while let call = daemon.call() {
+                let offset = call["params"]?["offset"]?.int ?? 0
+                pieces.withLock { $0.append(offset) }
+                let piece = whole[offset...].prefix(4)
+                daemon.answer(
+                    call,
+                    [
+                        "data": .string(Base64.encode(piece)), "offset": JSON(offset), "size": 10,
+                        "eof": .bool(offset + piece.count == whole.count),
+                    ])
+            }
+        } _: { path in
+            try await JobClient.withConnection(path: path) { client in
+                try await client.result(of: 1).reduce(into: [UInt8]()) { $0 += $1.bytes }
+            }
+        }
+        #expect(bytes == whole)
+        #expect(pieces.withLock { $0 } == [0, 4, 8])
+    }
+
+    @Test func result_throwsProtocolViolation_whenPiecesAreEmptyForEver() async throws {
+        _ = try await calls(answer: ["data": "", "offset": 0, "size": 10, "eof": false]) { client in
+            let error = await #expect(throws: JobClientError.self) {
+                for try await _ in client.result(of: 1) {}
+            }
+            #expect(error?.code == .protocolViolation)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import JobModel
+import Testing
+
+@testable import JobEngine
+
+@Suite struct JobWatchesTests {
+    private final class Watcher: JobWatcher {
+        let name: String
+        init(_ name: String) { self.name = name }
+        func receive(_ event: JobEvent) {}
+    }
+
+    private let root = Caller(uid: 0, isAdmin: true)
+    private let own = Caller(uid: 1, isAdmin: false)
+    private let other = Caller(uid: 2, isAdmin: false)
+
+    private func job(_ id: JobID, owner: UInt32 = 1, tags: [JSON] = [], parent: JobID? = nil) throws -> Job {
+        let spec = try JobSpecReader.spec(["source": ["type": "error"], "tags": .array(tags)], limits: JobLimits())
+        let place = parent.map { Job.Parent(job: $0, link: 0, index: 0, depth: 1) }
+        var job = Job(submitting: spec, owner: owner, parent: place, at: Timestamp(milliseconds: 0))
+        job.id = id
+        return job
+    }
+
+    private func names(_ watchers: [any JobWatcher]) -> [String] {
+        watchers.compactMap { ($0 as? Watcher)?.name }
+    }
+
+    @Test func watch_byNumber_hearsOfItsJobs() throws {
+        var watches = JobWatches()
+        let first = watches.add(WatchScope(.jobs([7, 8, 7])), own, Watcher("a"))
+        _ = watches.add(WatchScope(.jobs([8])), own, Watcher("b"))
+        #expect(watches.count == 2)
+        #expect(names(watches.watchers(of: try job(7), parents: [])) == ["a"])
+        #expect(names(watches.watchers(of: try job(8), parents: [])) == ["a", "b"])
+        #expect(watches.watchers(of: try job(9), parents: []).isEmpty)
+        watches.remove(first)
+        watches.remove(first)
+        #expect(names(watches.watchers(of: try job(8), parents: [])) == ["b"] && watches.count == 1)
+        #expect(watches.watchers(of: try job(7), parents: []).isEmpty)
+    }
+
+    @Test func watch_byNumber_hearsNothing_afterTheEnd() throws {
+        var watches = JobWatches()
+        let number = watches.add(WatchScope(.jobs([7, 8])), own, Watcher("a"))
+        watches.finished(7)
+        #expect(watches.watchers(of: try job(7), parents: []).isEmpty)
+        #expect(names(watches.watchers(of: try job(8), parents: [])) == ["a"])
+        watches.remove(number)
+        #expect(watches.count == 0)
+    }
+
+    @Test func watch_ofATagOrAll_hearsOfJobsThatTheCallerSees() throws {
+        var watches = JobWatches()
+        _ = watches.add(WatchScope(.tag("t")), own, Watcher("own t"))
+        _ = watches.add(WatchScope(.tag("t")), other, Watcher("other t"))
+        _ = watches.add(WatchScope(.tag("t")), root, Watcher("root t"))
+        _ = watches.add(WatchScope(.all), own, Watcher("own all"))
+        _ = watches.add(WatchScope(.all), root, Watcher("root all"))
+        #expect(
+            names(watches.watchers(of: try job(1, tags: ["s", "t"]), parents: [])) == [
+                "own t", "root t", "own all", "root all",
+            ])
+        #expect(names(watches.watchers(of: try job(1), parents: [])) == ["own all", "root all"])
+        #expect(
+            names(watches.watchers(of: try job(1, owner: 2, tags: ["t"]), parents: [])) == [
+                "other t", "root t", "root all",
+            ])
+        watches.finished(1)
+        #expect(names(watches.watchers(of: try job(1), parents: [])) == ["own all", "root all"], "it may be retried")
+    }
+
+    @Test func watcher_hearsOnce_howeverOftenItApplies() throws {
+        var watches = JobWatches()
+        _ = watches.add(WatchScope(.tag("t"), includesChildren: true), own, Watcher("tag"))
+        _ = watches.add(WatchScope(.jobs([1, 2]), includesChildren: true), own, Watcher("jobs"))
+        let parent = try job(1, tags: ["t", "t"])
+        #expect(names(watches.watchers(of: parent, parents: [])) == ["tag", "jobs"])
+        #expect(names(watches.watchers(of: try job(2, tags: ["t"], parent: 1), parents: [parent])) == ["tag", "jobs"])
+    }
+
+    @Test func children_areHeardOf_onlyWhereAskedFor() throws {
+        var watches = JobWatches()
+        for children in [false, true] {
+            let name = children ? "with" : "without"
+            _ = watches.add(WatchScope(.jobs([1]), includesChildren: children), own, Watcher("job \(name)"))
+            _ = watches.add(WatchScope(.tag("t"), includesChildren: children), own, Watcher("tag \(name)"))
+            _ = watches.add(WatchScope(.all, includesChildren: children), own, Watcher("all \(name)"))
+        }
+        let parent = try job(1, tags: ["t"])
+        let child = try job(2, parent: 1)
+        let grandchild = try job(3, parent: 2)
+        #expect(names(watches.watchers(of: parent, parents: [])).count == 6)
+        // The tag is that of the job at the top.
+        #expect(names(watches.watchers(of: child, parents: [parent])) == ["job with", "tag with", "all with"])
+        #expect(
+            names(watches.watchers(of: grandchild, parents: [child, parent])) == ["job with", "tag with", "all with"])
+        // A child that is watched by its own number.
+        _ = watches.add(WatchScope(.jobs([2])), own, Watcher("child"))
+        #expect(names(watches.watchers(of: child, parents: [parent])).contains("child"))
+        #expect(!names(watches.watchers(of: grandchild, parents: [child, parent])).contains("child"))
+    }
+
+    @Test func intervals_areThoseOfWhoeverHears() throws {
+        var watches = JobWatches()
+        #expect(watches.intervals(for: try job(1), parents: []).isEmpty)
+        _ = watches.add(WatchScope(.jobs([1]), interval: 0.25), own, Watcher("a"))
+        _ = watches.add(WatchScope(.all, interval: 1), own, Watcher("b"))
+        _ = watches.add(WatchScope(.all, interval: 0.0001), own, Watcher("c"))
+        _ = watches.add(WatchScope(.jobs([2]), interval: 5), own, Watcher("d"))
+        #expect(watches.intervals(for: try job(1), parents: []) == [250, 1000, 1])
+        #expect(names(watches.watchers(of: try job(1), parents: [], interval: 1000)) == ["b"])
+        #expect(names(watches.watchers(of: try job(1), parents: [], interval: 250)) == ["a"])
+        #expect(watches.watchers(of: try job(1), parents: [], interval: 5000).isEmpty)
+    }
+}

@@ -1,0 +1,72 @@
+import JobModel
+import Testing
+
+/// What was once accepted, stored or shown is read for ever.
+@Suite struct FixtureTests {
+    @Test func fixtures_areThere() throws {
+        #expect(try Fixture.all(in: "specs").count >= 23)
+        #expect(try Fixture.all(in: "jobs").count >= 10)
+        #expect(try Fixture.all(in: "errors").count >= 6)
+    }
+
+    @Test(arguments: try Fixture.all(in: "specs"))
+    func spec_isAccepted_andReadAgainFromTheStore(_ fixture: Fixture) throws {
+        let spec = try JobSpecReader.spec(fixture.json, limits: JobLimits())
+        #expect(spec.json.utf8 == fixture.json.utf8, "it is kept as it was written")
+        let stored = try JobSpecReader.stored(JSON(parsing: spec.description))
+        #expect(stored == spec)
+        #expect(stored.source == spec.source && stored.links == spec.links && stored.queue == spec.queue)
+        #expect(stored.priority == spec.priority && stored.delay == spec.delay && stored.notBefore == spec.notBefore)
+        #expect(stored.timeout == spec.timeout && stored.deadline == spec.deadline && stored.retry == spec.retry)
+        #expect(stored.key == spec.key && stored.tags == spec.tags && stored.label == spec.label)
+        guard case .source(let source) = spec.source.action else {
+            Issue.record("no source")
+            return
+        }
+        #expect(throws: Never.self) { try SourceParameters(source, mode: .literal, limits: JobLimits()) }
+    }
+
+    @Test(arguments: try Fixture.all(in: "errors"))
+    func error_isRead_andWrittenAsItWas(_ fixture: Fixture) {
+        #expect(JobError(json: fixture.json).json.utf8 == fixture.json.utf8)
+    }
+
+    @Test(arguments: try Fixture.all(in: "jobs"))
+    func job_isShown_asItWas(_ fixture: Fixture) throws {
+        let (job, progress) = try Self.job(shown: fixture.json)
+        #expect(job.json(progress: progress).description == fixture.json.description)
+    }
+
+    /// The job that is shown so.
+    private static func job(shown json: JSON) throws -> (Job, Progress?) {
+        func time(_ name: String) throws -> Timestamp? {
+            try json[name].map { try #require($0.string.flatMap(Timestamp.init(rfc3339:))) }
+        }
+        var spec = JSONObject()
+        for name in ["source", "then", "queue", "priority", "key", "tags", "label"] { spec[name] = json[name] }
+        let parent = json["parent"]?.int.map { Job.Parent(job: JobID($0), link: 0, index: 0, depth: 1) }
+        var job = Job(
+            id: JobID(try #require(json["job"]?.int)), spec: try JobSpecReader.stored(.object(spec)),
+            owner: UInt32(try #require(json["owner"]?.int)), parent: parent,
+            state: try #require(json["state"]?.string.flatMap(JobState.init(rawValue:))),
+            createdAt: try #require(try time("createdAt")), notBefore: try time("notBefore"))
+        job.startedAt = try time("startedAt")
+        job.finishedAt = try time("finishedAt")
+        job.link = try #require(json["link"]?.int)
+        job.attempt = try #require(json["attempt"]?.int)
+        job.children = json["children"]?.int ?? 0
+        job.outcomes = try #require(json["outcomes"]?.array).map { try #require(LinkOutcome(json: $0)) }
+        if let result = json["result"] { job.carried = .success(result) }
+        if let error = json["error"].map(JobError.init(json:)) {
+            if job.state.isTerminal { job.carried = .failure(error) } else { job.lastFailure = error }
+        }
+        let progress = try json["progress"].map { progress in
+            Progress(
+                completed: Int64(try #require(progress["completed"]?.int)),
+                total: progress["total"]?.int.map(Int64.init),
+                unit: try #require(progress["unit"]?.string.flatMap(Progress.Unit.init(rawValue:))),
+                rate: progress["rate"]?.double)
+        }
+        return (job, progress)
+    }
+}

@@ -1,0 +1,50 @@
+import JobModel
+import Testing
+
+@Suite struct JSONWriterTests {
+    @Test func write_parsesAgain_toTheSameValueAndText() throws {
+        var generator = SeededGenerator(seed: 2)
+        for _ in 0..<3000 {
+            let value = JSON.random(depth: 6, using: &generator)
+            let text = value.utf8
+            let again = try JSON(parsing: text)
+            #expect(again == value)
+            #expect(again.utf8 == text)
+            #expect(!text.contains { $0 < 0x20 || $0 == 0x7F }, "one line, whatever is in the strings")
+        }
+    }
+
+    @Test(arguments: [
+        ("", #""""#), ("a/b", #""a/b""#), ("\"\\", #""\"\\""#), ("\n\r\t", #""\n\r\t""#),
+        ("\u{0}\u{8}\u{C}\u{1F}\u{7F}", #""\u0000\u0008\u000c\u001f\u007f""#),
+        ("\u{E4}\u{1F600}", "\"\u{E4}\u{1F600}\""),
+    ])
+    func write_escapes_onlyWhatItMust(_ text: String, _ written: String) {
+        #expect(JSON.string(text).description == written)
+    }
+
+    @Test func write_putsNoSpace_betweenValues() {
+        let value: JSON = ["a": [1, nil, true, false, "x"], "b": [:], "c": []]
+        #expect(value.description == #"{"a":[1,null,true,false,"x"],"b":{},"c":[]}"#)
+    }
+
+    @Test func raw_isTakenAsItIs() {
+        var writer = JSONWriter()
+        writer.raw("{\"a\":")
+        writer.write(-5)
+        writer.raw(",\"b\":")
+        writer.write("x\"")
+        writer.raw(Array(",\"c\":[]}".utf8))
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == #"{"a":-5,"b":"x\"","c":[]}"#)
+    }
+
+    @Test func size_isAbout_theLengthOfTheText() {
+        var generator = SeededGenerator(seed: 3)
+        for _ in 0..<500 {
+            let value = JSON.random(depth: 5, using: &generator)
+            let length = value.utf8.count
+            // Escapes take up to six bytes for one, which the estimate does not see.
+            #expect(value.size * 6 + 6 >= length && value.size <= length * 3 + 8)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import JobModel
+import Testing
+
+/// The job object of the protocol.
+@Suite struct JobJSONTests {
+    private static let everyMember = [
+        "job", "state", "source", "then", "queue", "priority", "key", "tags", "label", "owner", "parent", "children",
+        "createdAt", "notBefore", "startedAt", "finishedAt", "attempt", "link", "links", "progress", "result", "error",
+        "outcomes",
+    ]
+
+    @Test func object_hasOnlyWhatHasAValue() throws {
+        var job = try Job.chain()
+        job.id = 7
+        #expect(
+            job.json().object?.names == [
+                "job", "state", "source", "then", "queue", "priority", "owner", "createdAt", "attempt", "link", "links",
+                "outcomes",
+            ])
+        #expect(
+            job.json().description
+                == #"{"job":7,"state":"queued","source":{"type":"value","value":1},"then":[],"queue":"default","#
+                + #""priority":0,"owner":1000,"createdAt":"\#(Timestamp.after(0))","attempt":0,"link":0,"links":0,"#
+                + #""outcomes":[]}"#)
+        for text in [
+            #"{"source":{"type":"error"}}"#, #"{"source":{"type":"error"},"then":null,"tags":null,"key":null}"#,
+        ] {
+            let bare = Job(submitting: try .parsing(text), owner: 0, at: .after(0)).json()
+            #expect(bare.object?.names.contains { ["then", "tags", "key"].contains($0) } == false)
+        }
+    }
+
+    @Test func object_hasEveryMember_inTheOrderOfTheProtocol() throws {
+        let spec = try JobSpec.chain(
+            #"{"then":{"return":1}}"#, #""delay":60,"key":"k","tags":["a"],"label":"l","priority":-5,"queue":"q""#)
+        var job = Job(
+            submitting: spec, owner: 1000, parent: .init(job: 3, link: 0, index: 1, depth: 1), at: .after(0))
+        job.id = 1 << 53
+        job.children = 2
+        job.startedAt = .after(1)
+        job.finishedAt = .after(2)
+        let json = job.json(progress: Progress(completed: 1, total: nil))
+        #expect(json.object?.names == Self.everyMember.filter { !["result", "error"].contains($0) })
+        #expect(json["job"]?.description == "9007199254740992")
+        #expect(json["parent"] == 3 && json["children"] == 2 && json["owner"] == 1000 && json["links"] == 1)
+        #expect(json["notBefore"] == .string(Timestamp.after(60).description))
+        #expect(json["startedAt"] == .string(Timestamp.after(1).description))
+        #expect(
+            json["progress"]
+                == ["completed": 1, "total": nil, "unit": "bytes", "fraction": nil, "rate": nil, "eta": nil])
+    }
+
+    @Test(arguments: ["null", "1.0", "[]", #"{"error":1}"#])
+    func result_isThere_onEverySucceededJob(_ result: String) throws {
+        var job = try Job.chain()
+        try job.end(.success(try JSON(parsing: result)))
+        let json = job.json()
+        #expect(json["state"] == "succeeded" && json["error"] == nil)
+        #expect(json["result"]?.description == result)
+        #expect(json.object?.names.suffix(2) == ["result", "outcomes"])
+    }
+
+    @Test func result_isNotThere_beforeTheEnd() throws {
+        var job = try Job.chain(#"{"then":{"return":1}}"#)
+        try job.start()
+        try job.finish(.success("between"))
+        #expect(job.json()["result"] == nil && job.json()["error"] == nil)
+        #expect(job.json()["state"] == "running" && job.json()["link"] == 1)
+    }
+
+    @Test func error_isThere_onFailedAndCancelledJobs() throws {
+        #expect(try Job.standing(.failed).json()["error"]?["kind"] == "checksum")
+        #expect(try Job.standing(.cancelled).json()["error"]?["kind"] == "cancelled")
+        for state in JobState.allCases where state != .failed && state != .cancelled {
+            #expect(try Job.standing(state).json()["error"] == nil)
+        }
+    }
+
+    @Test func error_isThatOfTheLastAttempt_whileItWaitsForTheNext() throws {
+        var job = try Job.chain()
+        try job.start()
+        try job.finish(.passing)
+        let json = job.json()
+        #expect(json["state"] == "scheduled" && json["error"]?["kind"] == "timeout" && json["attempt"] == 1)
+        #expect(json["notBefore"] != nil)
+    }
+
+    @Test func outcomes_areThoseOfTheLinksThatRan() throws {
+        var job = try Job.chain(#"{"fail":{"return":1}},{"finally":{"return":1}}"#)
+        try job.run([2: .lasting])
+        let times = #""startedAt":"\#(Timestamp.after(1))","finishedAt":"\#(Timestamp.after(2))","attempts":1"#
+        #expect(
+            job.json()["outcomes"]?[0] == (try JSON(parsing: #"{"link":0,"ok":true,\#(times)}"#)))
+        #expect(
+            job.json()["outcomes"]?[1]?.object?.names == ["link", "ok", "error", "startedAt", "finishedAt", "attempts"])
+        #expect(job.json()["outcomes"]?[1]?["link"] == 2 && job.json()["outcomes"]?[2] == nil)
+        for outcome in job.outcomes { #expect(LinkOutcome(json: outcome.json) == outcome) }
+        #expect(LinkOutcome(json: [:]) == nil && LinkOutcome(json: nil) == nil)
+    }
+
+    @Test func credentials_areMasked_whereverTheyStand() throws {
+        let url = "https://user:secret@example.org/"
+        let text =
+            #"{"source":{"type":"url","url":"\#(url)","headers":{"Authorization":"secret","cookie":"secret"}},"#
+            + #""then":[{"finally":{"source":{"type":"download","url":"https://{{job/label}}:secret@h/","path":"p","#
+            + #""mirrors":["\#(url)"],"headers":{"Proxy-Authorization":"secret"}}}},{"fail":{"throw":{"message":"\#(url)"}}}],"#
+            + #""key":"\#(url)","label":"\#(url)","tags":["\#(url)"]}"#
+        var job = Job(submitting: try .parsing(text), owner: 1000, at: .after(0))
+        try job.start()
+        try job.finish(.failure(JobError(.http, "Cannot load \(url).", retryable: true)))
+        #expect(!job.json().description.contains("secret"))
+        _ = try job.handle(.due, at: .after(3))
+        try job.run([0: .failure(JobError(.http, "Cannot load \(url).")), 2: .failure(JobError(.invalid, url))])
+        #expect(job.state == .failed && !job.json().description.contains("secret"))
+        #expect(job.json()["source"]?["url"] == "https://***@example.org/")
+        #expect(job.spec.description.contains("secret"), "what runs is not masked")
+    }
+
+    @Test(arguments: [
+        (
+            Progress(completed: 5, total: 10),
+            #"{"completed":5,"total":10,"unit":"bytes","fraction":0.5,"rate":null,"eta":null}"#
+        ),
+        (
+            Progress(completed: 1, total: 3, unit: .jobs, rate: 0.4),
+            #"{"completed":1,"total":3,"unit":"jobs","fraction":0.3333,"rate":0,"eta":5}"#
+        ),
+        (
+            Progress(completed: 5, total: nil, rate: 1234.5),
+            #"{"completed":5,"total":null,"unit":"bytes","fraction":null,"rate":1235,"eta":null}"#
+        ),
+        (
+            Progress(completed: 0, total: 0),
+            #"{"completed":0,"total":0,"unit":"bytes","fraction":1,"rate":null,"eta":null}"#
+        ),
+        (
+            Progress(completed: 11, total: 10, rate: 1),
+            #"{"completed":11,"total":10,"unit":"bytes","fraction":1,"rate":1,"eta":0}"#
+        ),
+        (
+            Progress(completed: 0, total: 10, rate: 0),
+            #"{"completed":0,"total":10,"unit":"bytes","fraction":0,"rate":0,"eta":null}"#
+        ),
+        (
+            Progress(completed: 0, total: .max, rate: 1e-300),
+            #"{"completed":0,"total":9223372036854775807,"unit":"bytes","fraction":0,"rate":0,"eta":null}"#
+        ),
+    ])
+    func progress_isNull_whereItIsUnknown(_ progress: Progress, _ text: String) {
+        #expect(progress.json.description == text)
+    }
+}

@@ -1,0 +1,78 @@
+import JobModel
+import Testing
+
+@Suite struct MaskingTests {
+    @Test(arguments: [
+        ("https://example.org/", "https://example.org/"),
+        ("https://user:pass@example.org/a", "https://***@example.org/a"),
+        ("https://user@example.org", "https://***@example.org"),
+        ("https://a:b@c@example.org/", "https://***@example.org/"),
+        ("https://:secret@example.org?x=1", "https://***@example.org?x=1"), ("HTTPS://u:p@h", "HTTPS://***@h"),
+        ("ftp://u:p@[::1]:21/x", "ftp://***@[::1]:21/x"), ("https://example.org/@user", "https://example.org/@user"),
+        ("https://example.org?mail=a@b", "https://example.org?mail=a@b"), ("https://h#u@v", "https://h#u@v"),
+        ("user:pass@example.org", "user:pass@example.org"), ("", ""), ("://", "://"), ("://@", "://***@"),
+        ("no url", "no url"), ("a://b://u:p@h", "a://b://***@h"),
+        ("see https://u:p@a/ and http://v:q@b/.", "see https://***@a/ and http://***@b/."),
+        ("\"https://u:p@h/\"", "\"https://***@h/\""), ("https://h\nmail a@b", "https://h\nmail a@b"),
+        ("https://u:p@h/?next=https://v:q@i/", "https://***@h/?next=https://***@i/"),
+        ("https://u:\u{E4}\u{1F600}@h", "https://***@h"), ("https://u:p@\u{301}h/", "https://***@\u{301}h/"),
+    ])
+    func url_losesItsUserInformation(_ text: String, _ masked: String) {
+        #expect(Masking.masked(url: text) == masked)
+    }
+
+    @Test(arguments: [
+        ("https://{{input/user}}:secret@h/", "https://***@h/"), ("https://u:{{input/a}}secret@h/x", "https://***@h/x"),
+        ("https://{{input/host}}/a@b", "https://{{input/host}}/a@b"),
+        ("https://{{input/host/a@b", "https://{{input/host/a@b"),
+        ("{{input/scheme}}://u:p@h/", "{{input/scheme}}://***@h/"),
+    ])
+    func url_losesItsUserInformation_whereExpressionsStandInIt(_ text: String, _ masked: String) {
+        #expect(Masking.masked(url: text) == masked)
+    }
+
+    @Test func secretHeaders_areMasked_howeverTheyAreSpelt() {
+        let source: JSON = [
+            "type": "url", "url": "https://u:p@h/",
+            "headers": [
+                "Authorization": "Bearer x", "proxy-AUTHORIZATION": "Basic x", "cookie": "a=b", "Accept": "text/html",
+                "Referer": "https://u:p@h/",
+            ],
+        ]
+        #expect(
+            Masking.masked(source) == [
+                "type": "url", "url": "https://***@h/",
+                "headers": [
+                    "Authorization": "***", "proxy-AUTHORIZATION": "***", "cookie": "***", "Accept": "text/html",
+                    "Referer": "https://***@h/",
+                ],
+            ])
+    }
+
+    @Test func secrets_areMasked_atEveryDepth() throws {
+        let source: JSON = [
+            "type": "each", "in": ["https://u:p@a/"],
+            "job": [
+                "source": ["type": "url", "url": "{{item}}", "headers": ["Cookie": "secret"]],
+                "then": [["then": ["source": ["type": "download", "mirrors": ["http://u:secret@m/"]]]]],
+                "label": "from https://u:secret@h",
+            ],
+        ]
+        let masked = Masking.masked(source).description
+        #expect(!masked.contains("secret") && !masked.contains("u:p"))
+    }
+
+    @Test func otherMembers_areLeftAsTheyAre() {
+        let value: JSON = [
+            "Authorization": "not a header", "headers": [1, "x"], "n": [1.5, nil, true], "deep": [[:]],
+        ]
+        #expect(Masking.masked(value) == value)
+    }
+
+    @Test func masking_takesEveryString_howeverManyURLsAreInIt() {
+        let text = String(repeating: "://", count: 350_000)
+        #expect(Masking.masked(url: text) == text)
+        let many = String(repeating: "a://u:p@h ", count: 100_000)
+        #expect(Masking.masked(url: many) == String(repeating: "a://***@h ", count: 100_000))
+    }
+}

@@ -1,0 +1,177 @@
+import JobModel
+import Testing
+
+/// What each type of source takes, and what it refuses.
+@Suite struct SourceRulesTests {
+    private static let digest =
+        String(repeating: "0123456789abcdefABCDEF", count: 2) + String(repeating: "0", count: 20)
+
+    @Test(arguments: [
+        #""type":"url","url":"https://h/""#,
+        #""type":"url","url":"https://h/","method":"PUT","headers":{"A":"b","a":"c"},"body":"","ifNoneMatch":"\"e\"","#
+            + #""ifModifiedSince":"2026-01-31T12:00:00Z","accept":"any""#,
+        #""type":"url","url":"https://h/","bodyBase64":"AA==","accept":"success""#,
+        #""type":"url","url":"https://h/","body":null,"bodyBase64":null,"headers":null,"method":null"#,
+        #""type":"json","url":"https://h/","select":"/a/0/b~1c""#, #""type":"json","url":"https://h/","select":"""#,
+        #""type":"download","url":"https://h/","path":"a/b""#,
+        #""type":"download","url":"https://h/","path":"p","headers":{},"exists":"validate","checksum":"sha256:\#(digest)","#
+            + #""mirrors":["https://m/"],"rate":1"#,
+        #""type":"list","jobs":[]"#, #""type":"list","jobs":[],"mode":"first","concurrency":1"#,
+        #""type":"list","jobs":[{"source":{"type":"timer","seconds":0}}],"mode":"all""#,
+        #""type":"each","in":[1,"x",null],"job":{"source":{"type":"value","value":"{{item}}"}},"mode":"settled""#,
+        #""type":"value","value":null"#, #""type":"value","value":{"a":["{{anything"]}"#, #""type":"error""#,
+        #""type":"error","kind":"my-kind","message":"x""#, #""type":"timer","seconds":0.5"#,
+        #""type":"timer","seconds":31622400"#,
+    ])
+    func source_isAccepted(_ members: String) throws {
+        #expect(try fault(in: #"{"source":{\#(members)}}"#) == nil)
+    }
+
+    @Test(arguments: [
+        // The type.
+        (#""url":"https://h/""#, "/type"), (#""type":null"#, "/type"), (#""type":5"#, "/type"),
+        (#""type":"ftp""#, "/type"), (#""type":"URL""#, "/type"), (#""type":"{{item}}""#, "/type"),
+        // A member too many.
+        (#""type":"url","url":"https://h/","path":"x""#, "/path"), (#""type":"url","url":"u","select":"""#, "/select"),
+        (#""type":"download","url":"u","path":"p","method":"GET""#, "/method"),
+        (#""type":"json","url":"u","checksum":"x""#, "/checksum"), (#""type":"list","jobs":[],"in":[]"#, "/in"),
+        (#""type":"each","in":[],"job":{"source":{"type":"error"}},"jobs":[]"#, "/jobs"),
+        (#""type":"value","value":1,"x":null"#, "/x"), (#""type":"error","code":1"#, "/code"),
+        (#""type":"timer","seconds":1,"a/b~c":1"#, "/a~1b~0c"),
+        // A member too few.
+        (#""type":"url""#, "/url"), (#""type":"url","url":null"#, "/url"), (#""type":"json""#, "/url"),
+        (#""type":"download","path":"p""#, "/url"), (#""type":"download","url":"u""#, "/path"),
+        (#""type":"list""#, "/jobs"), (#""type":"each","job":{"source":{"type":"error"}}"#, "/in"),
+        (#""type":"each","in":[]"#, "/job"), (#""type":"value""#, "/value"), (#""type":"timer""#, "/seconds"),
+        // Requests.
+        (#""type":"url","url":"""#, "/url"), (#""type":"url","url":5"#, "/url"), (#""type":"url","url":["u"]"#, "/url"),
+        (#""type":"url","url":"u","method":"""#, "/method"), (#""type":"url","url":"u","method":"GE T""#, "/method"),
+        (#""type":"url","url":"u","method":1"#, "/method"), (#""type":"url","url":"u","body":{}"#, "/body"),
+        (#""type":"url","url":"u","body":1"#, "/body"), (#""type":"url","url":"u","bodyBase64":"a""#, "/bodyBase64"),
+        (#""type":"url","url":"u","body":"","bodyBase64":"""#, "/bodyBase64"),
+        (#""type":"url","url":"u","ifNoneMatch":"a\u0000""#, "/ifNoneMatch"),
+        (#""type":"url","url":"u","ifModifiedSince":"Sat, 31 Jan 2026 12:00:00 GMT""#, "/ifModifiedSince"),
+        (#""type":"url","url":"u","ifModifiedSince":1"#, "/ifModifiedSince"),
+        (#""type":"url","url":"u","accept":"all""#, "/accept"), (#""type":"url","url":"u","accept":true"#, "/accept"),
+        (#""type":"json","url":"u","select":"a""#, "/select"), (#""type":"json","url":"u","select":"/~""#, "/select"),
+        (#""type":"json","url":"u","select":1"#, "/select"),
+        // Headers.
+        (#""type":"url","url":"u","headers":[]"#, "/headers"),
+        (#""type":"url","url":"u","headers":"A: b""#, "/headers"),
+        (#""type":"url","url":"u","headers":{"A":1}"#, "/headers/A"),
+        (#""type":"url","url":"u","headers":{"A":null}"#, "/headers/A"),
+        (#""type":"url","url":"u","headers":{"":"x"}"#, "/headers/"),
+        (#""type":"url","url":"u","headers":{"A b":"x"}"#, "/headers/A b"),
+        (#""type":"url","url":"u","headers":{"A:":"x"}"#, "/headers/A:"),
+        (#""type":"url","url":"u","headers":{"A":"x\r\nB: y"}"#, "/headers/A"),
+        (#""type":"url","url":"u","headers":{"A":"\u007f"}"#, "/headers/A"),
+        (#""type":"url","url":"u","headers":{"host":"x"}"#, "/headers/host"),
+        (#""type":"url","url":"u","headers":{"Content-Length":"1"}"#, "/headers/Content-Length"),
+        (#""type":"download","url":"u","path":"p","headers":{"Transfer-Encoding":"x"}"#, "/headers/Transfer-Encoding"),
+        // Downloads.
+        (#""type":"download","url":"u","path":"""#, "/path"),
+        (#""type":"download","url":"u","path":"a\u0000b""#, "/path"),
+        (#""type":"download","url":"u","path":1"#, "/path"),
+        (#""type":"download","url":"u","path":"p","exists":"keep""#, "/exists"),
+        (#""type":"download","url":"u","path":"p","checksum":"md5:00""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p","checksum":"sha256:00""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p","checksum":"sha256\#(digest)""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p","checksum":"sha256:\#(digest.dropLast())g""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p","checksum":"sha256:\#(digest.dropLast(3))\uff11""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p","mirrors":"m""#, "/mirrors"),
+        (#""type":"download","url":"u","path":"p","mirrors":["m",1]"#, "/mirrors/1"),
+        (#""type":"download","url":"u","path":"p","mirrors":[null]"#, "/mirrors/0"),
+        (#""type":"download","url":"u","path":"p","rate":0"#, "/rate"),
+        (#""type":"download","url":"u","path":"p","rate":1.5"#, "/rate"),
+        (#""type":"download","url":"u","path":"p","rate":"1""#, "/rate"),
+        (#""type":"download","url":"u","path":"p","rate":1e300"#, "/rate"),
+        // Lists.
+        (#""type":"list","jobs":{}"#, "/jobs"), (#""type":"list","jobs":"{{input}}""#, "/jobs"),
+        (#""type":"list","jobs":[1]"#, "/jobs/0"), (#""type":"list","jobs":[{}]"#, "/jobs/0/source"),
+        (#""type":"list","jobs":[{"source":{"type":"error"}},{"source":{"type":"url"}}]"#, "/jobs/1/source/url"),
+        (#""type":"list","jobs":[{"source":{"type":"error"},"watch":true}]"#, "/jobs/0/watch"),
+        (#""type":"list","jobs":[{"source":{"type":"error"},"priority":"1"}]"#, "/jobs/0/priority"),
+        (
+            #""type":"list","jobs":[{"source":{"type":"error"},"then":[{"then":{"return":"{{error}}"}}]}]"#,
+            "/jobs/0/then/0/then/return"
+        ),
+        (#""type":"list","jobs":[],"mode":"any""#, "/mode"),
+        (#""type":"list","jobs":[],"concurrency":0"#, "/concurrency"),
+        (#""type":"list","jobs":[],"concurrency":1.5"#, "/concurrency"),
+        (#""type":"each","in":{},"job":{"source":{"type":"error"}}"#, "/in"),
+        (#""type":"each","in":"{{input}}","job":{"source":{"type":"error"}}"#, "/in"),
+        (#""type":"each","in":[],"job":[]"#, "/job"), (#""type":"each","in":[],"job":{}"#, "/job/source"),
+        (#""type":"each","in":[],"job":{"source":{"type":"url"}}"#, "/job/source/url"),
+        // The rest.
+        (#""type":"error","kind":"Bad Kind""#, "/kind"), (#""type":"error","kind":5"#, "/kind"),
+        (#""type":"error","message":5"#, "/message"), (#""type":"timer","seconds":-1"#, "/seconds"),
+        (#""type":"timer","seconds":"1""#, "/seconds"), (#""type":"timer","seconds":31622401"#, "/seconds"),
+        (#""type":"timer","seconds":1e999"#, "/seconds"), (#""type":"timer","seconds":null"#, "/seconds"),
+    ])
+    func source_isRefused_withThePointerOfTheMember(_ members: String, _ place: String) throws {
+        let fault = try #require(try fault(in: #"{"source":{\#(members)}}"#))
+        #expect(fault.place.description == "/source" + place)
+        #expect(fault.reason.hasSuffix(".") && fault.reason.count > 10)
+    }
+
+    @Test(arguments: [("null", "/source"), ("[]", "/source"), (#""https://h/""#, "/source"), ("1", "/source")])
+    func source_isRefused_whereItIsNoObject(_ source: String, _ place: String) throws {
+        #expect(try fault(in: #"{"source":\#(source)}"#)?.place.description == place)
+    }
+
+    @Test func mirrors_areAtMost32() throws {
+        func spec(_ count: Int) -> String {
+            let mirrors = Array(repeating: #""https://m/""#, count: count).joined(separator: ",")
+            return #"{"source":{"type":"download","url":"u","path":"p","mirrors":[\#(mirrors)]}}"#
+        }
+        #expect(try fault(in: spec(32)) == nil)
+        #expect(try fault(in: spec(33))?.place.description == "/source/mirrors")
+    }
+
+    @Test func headers_areAtMost64KiB() throws {
+        func spec(_ size: Int) -> String {
+            #"{"source":{"type":"url","url":"u","headers":{"A":"\#(String(repeating: "x", count: size))"}}}"#
+        }
+        #expect(try fault(in: spec((64 << 10) - 1)) == nil)
+        #expect(try fault(in: spec(64 << 10))?.place.description == "/source/headers")
+    }
+
+    @Test func headers_areRefusedQuickly_whereTheyAreMany() throws {
+        let fields = (0..<90_000).map { "\"x\($0)\":\"\"" }.joined(separator: ",")
+        let start = ContinuousClock.now
+        #expect(
+            try fault(in: #"{"source":{"type":"url","url":"u","headers":{\#(fields)}}}"#)?.place.description
+                == "/source/headers")
+        #expect(ContinuousClock.now - start < .seconds(5), "looking each up by its name would take minutes")
+    }
+
+    @Test func header_isTheLater_ofADoubledName() throws {
+        let json = try JSON(parsing: #"{"type":"url","url":"u","headers":{"A":"1","B":"2","A":"3"}}"#)
+        guard case .url(let request) = try SourceParameters(json, mode: .literal, limits: JobLimits()) else {
+            Issue.record("no request")
+            return
+        }
+        #expect(Set(request.headers.map { "\($0.name)=\($0.value)" }) == ["A=3", "B=2"])
+        #expect(request.headers.count == 2)
+    }
+
+    @Test func parameters_haveTheirDefaults() throws {
+        func read(_ text: String) throws -> SourceParameters {
+            try SourceParameters(JSON(parsing: text), mode: .literal, limits: JobLimits())
+        }
+        guard case .url(let request) = try read(#"{"type":"url","url":"u"}"#),
+            case .download(let download) = try read(
+                #"{"type":"download","url":"u","path":"p","checksum":"SHA256:\#(Self.digest)"}"#),
+            case .list(let list) = try read(#"{"type":"list","jobs":[]}"#)
+        else {
+            Issue.record("another type")
+            return
+        }
+        #expect(request.method == "GET" && request.accept == .success && request.body == nil)
+        #expect(download.exists == .fail && download.mirrors.isEmpty && download.rate == nil)
+        #expect(download.sha256 == Self.digest.lowercased())
+        #expect(list.mode == .settled && list.concurrency == nil)
+        #expect(try read(#"{"type":"error"}"#) == .error(.invalid, "The job was written to fail."))
+        #expect(try read(#"{"type":"json","url":"u"}"#) == .json(request, select: JSONPointer()))
+    }
+}

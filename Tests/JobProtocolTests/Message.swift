@@ -1,0 +1,45 @@
+import JobModel
+import JobProtocol
+
+/// The bytes of a text.
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+/// The members of an object.
+func members(_ json: JSON) -> JSONObject { json.object ?? JSONObject() }
+
+extension LineFramer {
+    /// The frames that `bytes` complete.
+    mutating func feed(_ bytes: [UInt8]) -> [Frame] {
+        var frames: [Frame] = []
+        bytes.withUnsafeBytes { feed($0, into: &frames) }
+        return frames
+    }
+}
+
+extension IncomingLine {
+    /// What the line answers before any method is looked at: the errors of what is no call, in order.
+    var rejections: [(id: JSON?, code: Int)] {
+        let calls =
+            switch self {
+            case .single(let call): [call]
+            case .batch(let calls): calls
+            }
+        return calls.compactMap { call in
+            guard case .rejected(let id, let error) = call else { return nil }
+            return (id, error.code)
+        }
+    }
+
+    /// The calls in it that can be carried out.
+    var requests: [Request] {
+        let calls =
+            switch self {
+            case .single(let call): [call]
+            case .batch(let calls): calls
+            }
+        return calls.compactMap { call in
+            guard case .request(let request) = call else { return nil }
+            return request
+        }
+    }
+}

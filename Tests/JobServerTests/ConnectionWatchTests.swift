@@ -1,0 +1,108 @@
+import JobModel
+import Synchronization
+import Testing
+
+@testable import JobEngine
+@testable import JobServer
+
+@Suite struct ConnectionWatchTests {
+    private final class Count: Sendable {
+        let value = Mutex(0)
+        var now: Int { value.withLock(\.self) }
+    }
+
+    private func watch() -> (ConnectionWatch, Outbox, settled: Count) {
+        let outbox = Outbox(limit: 1 << 30) {}
+        let count = Count()
+        return (ConnectionWatch(name: "w1", outbox: outbox) { count.value.withLock { $0 += 1 } }, outbox, count)
+    }
+
+    private func labels(of outbox: Outbox) async -> [String?] {
+        outbox.finish()
+        return await outbox.allLines().map { Notice($0)?.label ?? $0 }
+    }
+
+    @Test func events_areHeld_untilTheAnswerIsOnItsWay() async {
+        let (watch, outbox, _) = watch()
+        watch.receive(.state(7, label: "a"))
+        watch.receive(.state(8, label: "b"))
+        outbox.send(answer: Array("answer".utf8))
+        watch.open(unfinished: [7])
+        watch.receive(.state(7, label: "c"))
+        #expect(await labels(of: outbox) == ["answer", "a", "b", "c"])
+    }
+
+    @Test func progress_isHeldToo_andMergedThen() async {
+        let (watch, outbox, _) = watch()
+        for bytes in 1...3 { watch.receive(.progress(7, Int64(bytes))) }
+        watch.open(unfinished: [7])
+        outbox.finish()
+        let notices = await outbox.allLines().compactMap(Notice.init)
+        #expect(notices.map(\.value) == ["3"] && notices.map(\.coalesced) == [2] && notices.map(\.watch) == ["w1"])
+    }
+
+    @Test func events_areNeitherLostNorReordered_whereItOpensMeanwhile() async {
+        for round in 0..<200 {
+            let (watch, outbox, settled) = watch()
+            await withTaskGroup { group in
+                // The engine tells of events one after the other.
+                group.addTask {
+                    for number in 0..<300 { watch.receive(.state(7, label: "\(number)")) }
+                    watch.receive(.state(7, .succeeded, label: "end"))
+                }
+                group.addTask {
+                    for _ in 0..<round { await Task.yield() }
+                    watch.open(unfinished: [7])
+                }
+            }
+            #expect(watch.isSettled && settled.now >= 1)
+            outbox.finish()
+            let notices = await outbox.allLines().compactMap(Notice.init)
+            #expect(notices.map(\.label) == (0..<300).map { "\($0)" } + ["end"])
+            #expect(notices.map(\.seq) == Array(1...301))
+        }
+    }
+
+    // MARK: - When nothing is left to tell
+
+    @Test func watch_isSettled_onceItsJobsAreOver() {
+        let (watch, _, settled) = watch()
+        #expect(!watch.isSettled, "its answer is still to come")
+        watch.open(unfinished: [7, 8])
+        #expect(!watch.isSettled && settled.now == 0)
+        watch.receive(.state(7, .running))
+        watch.receive(.state(7, .succeeded))
+        watch.receive(.progress(8, 1))
+        #expect(!watch.isSettled && settled.now == 0)
+        watch.receive(.state(8, .cancelled))
+        #expect(watch.isSettled && settled.now == 1)
+    }
+
+    @Test func watch_isSettled_atOnce_whereNothingIsUnfinished() {
+        let (watch, _, settled) = watch()
+        watch.open(unfinished: [])
+        #expect(watch.isSettled && settled.now == 1)
+    }
+
+    @Test func watch_isSettled_byAnEndThatWasHeld() {
+        for states in [[JobState.failed], [.running, .failed], [.queued, .running, .succeeded]] {
+            let (watch, _, settled) = watch()
+            for state in states { watch.receive(.state(7, state)) }
+            #expect(settled.now == 0)
+            watch.open(unfinished: [7])
+            #expect(watch.isSettled && settled.now == 1)
+        }
+    }
+
+    @Test func watch_isNotSettled_byJobsThatCameSinceAndRun() {
+        let (watch, _, settled) = watch()
+        watch.open(unfinished: [])
+        watch.receive(.state(9, .queued))
+        #expect(!watch.isSettled)
+        watch.receive(.state(9, .failed))
+        #expect(watch.isSettled && settled.now == 2)
+        // A job that is retried goes on.
+        watch.receive(.state(9, .queued))
+        #expect(!watch.isSettled)
+    }
+}

@@ -1,0 +1,59 @@
+import JobModel
+import JobProtocol
+
+@testable import JobEngine
+@testable import JobServer
+
+extension Outbox {
+    /// The lines of the next piece, without their ends; nil at the end.
+    func nextLines() async -> [String]? {
+        await next().map { bytes in
+            String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        }
+    }
+
+    /// All lines up to the end.
+    func allLines() async -> [String] {
+        var lines: [String] = []
+        while let more = await nextLines() { lines += more }
+        return lines
+    }
+}
+
+extension JobEvent {
+    /// A change to `state` of a job whose label says which change it is.
+    static func state(_ job: JobID, _ state: JobState = .running, label: String = "") -> JobEvent {
+        JobEvent(job: job, .state(state, snapshot: ["job": JSON(Int(job)), "label": .string(label)]))
+    }
+
+    /// So many bytes of a job.
+    static func progress(_ job: JobID, _ completed: Int64, coalesced: Int = 0) -> JobEvent {
+        JobEvent(
+            job: job, .progress(link: 0, links: 2, Progress(completed: completed, total: nil), coalesced: coalesced))
+    }
+}
+
+/// A notification as a client reads it.
+struct Notice: Equatable {
+    let method: String
+    let watch: String
+    let job: Int
+    let seq: Int
+    /// The state or the bytes.
+    let value: String
+    let coalesced: Int?
+    let label: String?
+
+    init?(_ line: String) {
+        guard case .notification(let method, let params)? = try? ServerMessage(Array(line.utf8)),
+            let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int
+        else { return nil }
+        self.method = method
+        self.watch = watch
+        self.job = job
+        self.seq = seq
+        value = params["state"]?.string ?? params["progress"]?["completed"]?.description ?? ""
+        coalesced = params["coalesced"]?.int
+        label = params["snapshot"]?["label"]?.string
+    }
+}

@@ -1,0 +1,70 @@
+import JobModel
+import JobProtocol
+import Synchronization
+import Testing
+
+@testable import JobServer
+
+@Suite struct RepliesTests {
+    private final class Log: Sendable {
+        let entries = Mutex<[String]>([])
+        func add(_ entry: String) { entries.withLock { $0.append(entry) } }
+        var all: [String] { entries.withLock(\.self) }
+    }
+
+    private func lines(_ outbox: Outbox) async -> [String] {
+        outbox.finish()
+        return await outbox.allLines()
+    }
+
+    @Test func answer_isSent_andThenWhatFollowsIt() async {
+        let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
+        let replies = Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }
+        replies.succeed(1, "x") {
+            outbox.send(answer: Array("afterwards".utf8))
+            log.add("afterwards")
+        }
+        #expect(await lines(outbox) == [#"{"jsonrpc":"2.0","id":1,"result":"x"}"#, "afterwards"])
+        #expect(log.all == ["afterwards", "sent"])
+    }
+
+    @Test func notification_isNotAnswered_butCounted() async {
+        let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
+        Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }.succeed(nil, 1)
+        Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }.fail(nil, ProtocolError(.internal, "x"))
+        let batch = Replies(calls: 2, isBatch: true, outbox: outbox) { log.add("sent") }
+        batch.succeed(nil, 1)
+        batch.fail(nil, ProtocolError(.internal, "x"))
+        #expect(await lines(outbox).isEmpty)
+        #expect(log.all == ["sent", "sent", "sent"])
+    }
+
+    @Test func batch_isAnsweredAsOneArray_onceAllOfItIs() async throws {
+        let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
+        let replies = Replies(calls: 4, isBatch: true, outbox: outbox) { log.add("sent") }
+        outbox.send(answer: Array("before".utf8))
+        replies.succeed(2, "two") { log.add("afterwards") }
+        replies.succeed(nil, "notification")
+        replies.fail(.null, ProtocolError(.invalidRequest, "x"))
+        #expect(log.all.isEmpty)
+        replies.succeed(1, "one")
+        #expect(log.all == ["afterwards", "sent"])
+        let lines = await lines(outbox)
+        #expect(lines.count == 2 && lines[0] == "before")
+        guard case .batch(let answers) = try ServerMessage(Array(lines[1].utf8)) else {
+            Issue.record("no batch")
+            return
+        }
+        #expect(
+            answers == [
+                .answer(id: 2, .success("two")), .answer(id: nil, .failure(ProtocolError(.invalidRequest, "x"))),
+                .answer(id: 1, .success("one")),
+            ])
+    }
+
+    @Test func batchOfOneCall_isAnArray() async {
+        let outbox = Outbox(limit: 1 << 20) {}
+        Replies(calls: 1, isBatch: true, outbox: outbox) {}.succeed(1, nil)
+        #expect(await lines(outbox) == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import JobModel
+import Synchronization
+import Testing
+
+@testable import JobStore
+
+@Suite struct DecodingTests {
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// A store of five jobs, changed behind its back.
+    private func store(_ sql: String, _ report: @escaping @Sendable (StoreError) -> Void = { _ in }) async throws
+        -> SQLiteStore
+    {
+        let first = try SQLiteStore(path: folder.path)
+        _ = try await first.submit((0..<5).map { _ in try .example(#""tags": ["t"], "delay": 5"#) })
+        _ = try await first.submit((0..<5).map { _ in try .example(#""tags": ["t"], "deadline": 5"#) })
+        try await first.save(note: 1, of: 1, link: 0)
+        await first.close()
+        try DatabaseFile(folder.database).execute(sql)
+        return try SQLiteStore(path: folder.path, report: report)
+    }
+
+    @Test(arguments: [
+        "spec = 'x'", "spec = NULL", "spec = '{}'", "state = 9", "carried = '{}'", "checkpoint = '[]'",
+        "outcomes = '[1]'", "stop = 'x'", "link = 3", "owner = -1", "spec = '{\"source\": {\"type\": \"x\"}}'",
+        "last_failure = '{'",
+    ])
+    func job_saysWhichItIs_whenItsRowMakesNoSense(_ change: String) async throws {
+        let store = try await store("UPDATE jobs SET \(change) WHERE id = 3")
+        let error = await #expect(throws: StoreError.self) { try await store.job(3) }
+        #expect(error?.code == .read)
+        #expect(error?.message.contains("Job 3 ") == true)
+        #expect(try await store.job(2) != nil)
+        await store.close()
+    }
+
+    @Test func lists_leaveOutJobsThatMakeNoSense_andFillThePage() async throws {
+        let reports = Mutex<[String]>([])
+        let store = try await store("UPDATE jobs SET spec = 'x' WHERE id IN (2, 3, 7, 9)") { error in
+            reports.withLock { $0.append(error.message) }
+        }
+        var filter = JobFilter()
+        filter.limit = 3
+        #expect(try await store.jobs(filter).map(\.id) == [10, 8, 6])
+        filter.tag = "t"
+        filter.order = .oldest
+        #expect(try await store.jobs(filter).map(\.id) == [1, 4, 5])
+        #expect(try await store.due(at: .after(5), limit: 2).map(\.id) == [1, 4])
+        #expect(try await store.overdue(at: .after(5), limit: 3).map(\.id) == [6, 8, 10])
+        #expect(try await store.ready(queue: "default", after: nil, excluding: [], limit: 2).map(\.id) == [6, 8])
+        #expect(try await store.counts().map(\.count).reduce(0, +) == 10)
+        let told = reports.withLock(\.self)
+        #expect(told.count == 4)
+        #expect(told.contains { $0.contains("Job 9 ") })
+        await store.close()
+    }
+
+    @Test func jobs_ofALaterVersion_areReadWithoutWhatIsNotKnown() async throws {
+        let store = try await store(
+            """
+            UPDATE jobs SET state = 4, finished_at = 9, outcomes = '[{"link": 0, "ok": false, "new": 1, "startedAt":
+            "2026-11-20T17:35:35.123Z", "finishedAt": "2026-11-20T17:35:36Z", "attempts": 2}]',
+            carried = '{"error": {"kind": "new-kind", "message": "m", "new": [1]}, "new": 2}' WHERE id = 1
+            """)
+        let job = try await store.existing(1)
+        #expect(job.carried == .failure(JobError(.init(rawValue: "new-kind"), "m")))
+        #expect(job.outcomes.map(\.attempts) == [2])
+        await store.close()
+    }
+
+    @Test func note_saysWhichItIs_whenItMakesNoSense() async throws {
+        let store = try await store("UPDATE notes SET note = 'x'")
+        let error = await #expect(throws: StoreError.self) { try await store.note(of: 1, link: 0) }
+        #expect(error?.code == .read)
+        #expect(error?.message.contains("job 1") == true)
+        await store.close()
+    }
+
+    @Test func calls_sayThatTheDatabaseIsDamaged_whenTheyComeToAWrongPage() async throws {
+        let store = try await store("PRAGMA user_version")
+        // The store has no page in memory yet but those it opened the database with.
+        let file = try #require(FileHandle(forUpdatingAtPath: folder.database))
+        for page in 2..<(try file.seekToEnd() / 4096) {
+            try file.seek(toOffset: page * 4096)
+            try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+        }
+        let read = await #expect(throws: StoreError.self) { try await store.download(to: "x") }
+        #expect(read?.code == .damaged)
+        #expect(read?.message.contains(folder.database) == true)
+        let write = await #expect(throws: StoreError.self) { try await store.save(download: 1, to: "x") }
+        #expect(write?.code == .damaged)
+        await store.close()
+    }
+
+    @Test(arguments: [Outcome.success(nil), .success(["ok": 1]), .failure(JobError(.http, "m"))])
+    func outcome_isTheSame_afterItWasWrittenDown(_ outcome: Outcome) {
+        #expect(Outcome(json: outcome.json) == outcome)
+        for incoming in [nil, outcome] {
+            let checkpoint = Job.Checkpoint(link: 3, incoming: incoming)
+            #expect(Job.Checkpoint(json: checkpoint.json) == checkpoint)
+        }
+    }
+
+    @Test func outcome_isNil_whenTheTextIsNone() {
+        #expect(Outcome(json: 1) == nil)
+        #expect(Outcome(json: [:]) == nil)
+        #expect(Job.Checkpoint(json: [:]) == nil)
+    }
+}

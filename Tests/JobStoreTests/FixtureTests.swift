@@ -1,0 +1,121 @@
+import Foundation
+import JobModel
+import Testing
+
+@testable import JobStore
+
+/// Databases as each version of deferd wrote them, which must open and be read forever.
+///
+/// `DEFERD_FIXTURES=folder swift test --filter fixture_isWritten` writes the one of the present version there.
+@Suite struct FixtureTests {
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test func fixture_isReadWhole_whenItIsOfVersion1() async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
+        let store = try SQLiteStore(path: folder.path)
+        for job in try VersionOne.jobs { #expect(try await store.existing(job.id) == job) }
+        var filter = JobFilter()
+        filter.tag = "tools"
+        #expect(try await store.jobs(filter).map(\.id) == [6, 1])
+        #expect(try await store.submit([VersionOne.jobs[0]]) == [.joined(1, .scheduled)])
+        #expect(try await store.note(of: 3, link: 1) == ["part": "tool.part", "etag": "\"1\""])
+        #expect(try await store.download(to: "/srv/tool.tar.gz") == ["etag": "\"1\"", "size": 100])
+        #expect(try await store.queues() == [QueueSettings(name: "slow", concurrency: 2, isSuspended: true)])
+        #expect(try await store.childStates(of: 3, link: 0).map(\.state) == [.cancelled, .queued])
+        #expect(try await store.counts().map(\.count).reduce(0, +) == VersionOne.jobs.count)
+        #expect(try await store.interrupted().map(\.id) == [3])
+        // Number 9 was given to a job that was removed.
+        #expect(try await store.create(.example()) == [10])
+        await store.close()
+    }
+
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["DEFERD_FIXTURES"] != nil))
+    func fixture_isWritten() async throws {
+        let store = try SQLiteStore(path: folder.path)
+        let jobs = try VersionOne.jobs
+        let ids = try await store.submit(jobs).compactMap { if case .created(let id) = $0 { id } else { nil } }
+        #expect(ids == jobs.map(\.id))
+        #expect(try await store.remove(store.create(.example())[0]) == [9])
+        try await store.save(note: ["part": "tool.part", "etag": "\"1\""], of: 3, link: 1)
+        try await store.save(download: ["etag": "\"1\"", "size": 100], to: "/srv/tool.tar.gz")
+        try await store.save(QueueSettings(name: "slow", concurrency: 2, isSuspended: true))
+        await store.close()
+        let target = try #require(ProcessInfo.processInfo.environment["DEFERD_FIXTURES"])
+        try FileManager.default.copyItem(
+            atPath: folder.database, toPath: "\(target)/version-\(Schema.version).db")
+    }
+}
+
+/// What the database of version 1 holds.
+private enum VersionOne {
+    static var jobs: [Job] {
+        get throws {
+            let failure = failure
+            var jobs = try [
+                job(#""key": "tool", "tags": ["tools", "ä"], "label": "the tool", "priority": 7"#, .scheduled),
+                job(#""queue": "slow", "deadline": 600"#, .queued, owner: 0),
+                job(
+                    #""then": [{"then": {"source": {"type": "download", "url": "http://localhost/a", "path": "a"}}}]"#,
+                    source: #"{"type": "list", "jobs": []}"#, .running),
+                job("", .succeeded),
+                job(#""then": [{"fail": {"throw": {"message": "m"}}, "on": ["http"]}]"#, .failed),
+                job(#""tags": ["tools"]"#, .cancelled),
+                job("", .cancelled, parent: .init(job: 3, link: 0, index: 0, depth: 1)),
+                job(
+                    "", source: #"{"type": "value", "value": "\#(String(repeating: "large ", count: 300))"}"#,
+                    .queued, parent: .init(job: 3, link: 0, index: 1, depth: 1)),
+            ]
+            for index in jobs.indices { jobs[index].id = JobID(index) + 1 }
+            jobs[0].notBefore = .after(60)
+            jobs[0].attempt = 1
+            jobs[0].lastFailure = failure
+            jobs[1].deadlineAt = .after(600)
+            jobs[1].host = "localhost:80"
+            jobs[2].link = 1
+            jobs[2].attempt = 2
+            jobs[2].startedAt = .after(1)
+            jobs[2].linkStartedAt = .after(2)
+            jobs[2].children = 2
+            jobs[2].carried = .success([["ok": true, "value": nil], ["ok": false, "value": 1.50]])
+            jobs[2].outcomes = [outcome(0, nil)]
+            jobs[3].carried = .success(nil)
+            jobs[4].link = 1
+            jobs[4].carried = .failure(failure)
+            jobs[4].checkpoint = .init(link: 1, incoming: .failure(failure))
+            jobs[4].outcomes = [outcome(0, failure), outcome(1, failure)]
+            jobs[5].stop = .cancelled
+            jobs[5].checkpoint = .init(link: 0, incoming: nil)
+            jobs[5].carried = .failure(Job.Stop.cancelled.error)
+            for index in [3, 4, 5, 6] { jobs[index].finishedAt = .after(9) }
+            return jobs
+        }
+    }
+
+    private static func job(
+        _ members: String, source: String = #"{"type": "value", "value": 1}"#, _ state: JobState, owner: UInt32 = 1000,
+        parent: Job.Parent? = nil
+    ) throws -> Job {
+        let spec = try JobSpec.parsing(#"{"source": \#(source)\#(members.isEmpty ? "" : ", ")\#(members)}"#)
+        return Job(spec: spec, owner: owner, parent: parent, state: state, createdAt: .after(0))
+    }
+
+    private static var failure: JobError {
+        var error = JobError(.http, "No.", retryable: true, http: .init(status: 503, reason: "Busy"))
+        error.link = 1
+        error.attempts = 3
+        error.cause = JobError(.init(rawValue: "own-kind"), "None.")
+        error.failures = [JobError(.dns, "None.")]
+        error.cause?.job = 7
+        error.cause?.index = 2
+        return error
+    }
+
+    private static func outcome(_ link: Int, _ error: JobError?) -> LinkOutcome {
+        LinkOutcome(link: link, error: error, startedAt: .after(3), finishedAt: .after(4), attempts: 2)
+    }
+}

@@ -1,0 +1,257 @@
+import Foundation
+import JobModel
+import Testing
+
+@testable import JobStore
+
+@Suite struct OpeningTests {
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// Leaves a closed database with a few jobs in the folder.
+    private func fill(_ count: Int = 200) async throws {
+        let store = try SQLiteStore(path: folder.path)
+        _ = try await store.submit((0..<count).map { try .example(#""label": "\#($0)""#) })
+        await store.close()
+    }
+
+    /// Leaves what a daemon that was killed does: a database whose jobs are all in the log, each in a transaction.
+    private func fillLog(_ count: Int = 10) async throws {
+        let source = try TemporaryFolder()
+        let store = try SQLiteStore(path: source.path)
+        for index in 0..<count { _ = try await store.create(.example(#""label": "\#(index)""#)) }
+        try FileManager.default.copyItem(atPath: source.database, toPath: folder.database)
+        try FileManager.default.copyItem(atPath: source.log, toPath: folder.log)
+        await store.close()
+    }
+
+    private func change(_ path: String, _ body: (inout Data) -> Void) throws {
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        body(&bytes)
+        try bytes.write(to: URL(fileURLWithPath: path))
+    }
+
+    private func expectDamaged(_ sourceLocation: SourceLocation = #_sourceLocation) throws {
+        for start in ["first", "second"] {
+            let before = try folder.contents()
+            let error = #expect(throws: StoreError.self, "\(start)", sourceLocation: sourceLocation) {
+                try SQLiteStore(path: folder.path)
+            }
+            #expect(error?.code == .damaged, "\(String(describing: error))", sourceLocation: sourceLocation)
+            #expect(error?.message.contains(folder.database) == true, sourceLocation: sourceLocation)
+            #expect(try folder.contents() == before, sourceLocation: sourceLocation)
+        }
+    }
+
+    // MARK: A new one
+
+    @Test func open_makesFolderAndFilesForTheOwnerOnly() async throws {
+        let path = folder.path + "/a/b"
+        let store = try SQLiteStore(path: path)
+        _ = try await store.create(.example())
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode(folder.path + "/a") == 0o700)
+        #expect(try mode(path) == 0o700)
+        for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+            #expect(try mode(path + "/" + name) == 0o600, "\(name)")
+        }
+        await store.close()
+        #expect(
+            try Set(FileManager.default.contentsOfDirectory(atPath: path)).isSuperset(of: ["deferd.db", "deferd.lock"]))
+    }
+
+    @Test func open_beginsAgain_whenMakingTheDatabaseWasCutShort() async throws {
+        try Data("half".utf8).write(to: URL(fileURLWithPath: folder.database + ".new"))
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.create(.example()) == [1])
+        #expect(!FileManager.default.fileExists(atPath: folder.database + ".new"))
+        await store.close()
+    }
+
+    @Test(arguments: ["/proc/deferd", "/dev/null", "/dev/null/deferd"])
+    func open_saysWhatIsWrong_whenThePathCannotBeUsed(_ path: String) throws {
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: path) }
+        #expect(error?.code == .write)
+        #expect(error?.message.contains(path) == true, "\(String(describing: error))")
+    }
+
+    @Test func open_saysWhatIsWrong_whenAFolderStandsInPlaceOfTheDatabase() throws {
+        try FileManager.default.createDirectory(atPath: folder.database, withIntermediateDirectories: false)
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+        #expect(error?.code == .read)
+        #expect(error?.message.contains(folder.database) == true, "\(String(describing: error))")
+    }
+
+    // MARK: The lock
+
+    @Test func open_isRefused_whenAnotherHasTheFolder() async throws {
+        let store = try SQLiteStore(path: folder.path)
+        let id = try await store.create(.example())[0]
+        for _ in 0..<2 {
+            let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+            #expect(error?.code == .locked)
+            #expect(error?.message.contains(folder.path) == true)
+        }
+        #expect(try await store.create(.example()) == [id + 1])
+        #expect(try await store.job(id) != nil)
+        await store.close()
+        let again = try SQLiteStore(path: folder.path)
+        #expect(try await again.job(id + 1) != nil)
+        await again.close()
+    }
+
+    // MARK: Damage
+
+    @Test func open_isRefused_whenTheDatabaseIsEmpty() async throws {
+        try await fill()
+        try change(folder.database) { $0 = Data() }
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenTheDatabaseIsGarbage() async throws {
+        try Data((0..<20_000).map { _ in UInt8.random(in: 0...255) }).write(to: URL(fileURLWithPath: folder.database))
+        try expectDamaged()
+    }
+
+    @Test(arguments: [50, 100, 4096, 5000, 40_960])
+    func open_isRefused_whenTheDatabaseIsCutShort(_ length: Int) async throws {
+        try await fill()
+        try change(folder.database) { $0 = $0.prefix(length) }
+        try expectDamaged()
+    }
+
+    @Test(arguments: [5000, 40_960])
+    func inspection_findsThatTheDatabaseIsCutShort_withoutReadingEachPage(_ length: Int) async throws {
+        try await fill()
+        #expect(try DatabaseInspection.finds(folder.database, checkingUpTo: 0))
+        try change(folder.database) { $0 = $0.prefix(length) }
+        let error = #expect(throws: StoreError.self) {
+            try DatabaseInspection.finds(folder.database, checkingUpTo: 0)
+        }
+        #expect(error?.code == .damaged)
+    }
+
+    @Test(arguments: [0, 16, 68, 100, 4096, 8192, 40_960])
+    func open_isRefused_whenAPageIsOverwritten(_ offset: Int) async throws {
+        try await fill()
+        try change(folder.database) { bytes in
+            for place in offset..<offset + 64 { bytes[place] = 0xA5 }
+        }
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenOnlyTheLogIsLeft() async throws {
+        try await fillLog()
+        try FileManager.default.removeItem(atPath: folder.database)
+        try expectDamaged()
+    }
+
+    @Test(arguments: [0, 20])
+    func open_isRefused_whenTheHeaderOfTheLogIsWrong(_ offset: Int) async throws {
+        try await fillLog()
+        try change(folder.log) { $0[offset] ^= 1 }
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenTheLogIsWrongInTheMiddle() async throws {
+        try await fillLog()
+        try change(folder.log) { $0[$0.count / 3] ^= 1 }
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenTheDatabaseIsCutShortBesideItsLog() async throws {
+        try await fill(2000)
+        let store = try SQLiteStore(path: folder.path)
+        _ = try await store.create(.example())
+        let log = try Data(contentsOf: URL(fileURLWithPath: folder.log))
+        await store.close()
+        try log.write(to: URL(fileURLWithPath: folder.log))
+        #expect(try DatabaseInspection.finds(folder.database, checkingUpTo: 0))
+        try change(folder.database) { $0 = $0.prefix($0.count / 2) }
+        #expect(throws: StoreError.self) { try DatabaseInspection.finds(folder.database, checkingUpTo: 0) }
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenTheDatabaseIsOfAnotherProgram() async throws {
+        let queue = try DatabaseFile(folder.database)
+        try queue.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenATableIsMissing() async throws {
+        try await fill()
+        try DatabaseFile(folder.database).execute("DROP TABLE notes")
+        try expectDamaged()
+    }
+
+    @Test func open_isRefused_whenTheDatabaseIsNewer() async throws {
+        try await fill()
+        try DatabaseFile(folder.database).execute("PRAGMA user_version = \(Schema.version + 1)")
+        let before = try folder.contents()
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+        #expect(error?.code == .newer)
+        #expect(error?.message.contains(folder.database) == true)
+        #expect(try folder.contents() == before)
+    }
+
+    // MARK: Unclean ends
+
+    @Test func open_takesUpTheLog_whenTheLastDaemonWasKilled() async throws {
+        try await fillLog(10)
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.counts().map(\.count) == [10])
+        #expect(try await store.create(.example()) == [11])
+        await store.close()
+    }
+
+    @Test(arguments: [1, 3000, 4120])
+    func open_leavesOutTheLastTransaction_whenItsEndIsMissing(_ missing: Int) async throws {
+        try await fillLog(10)
+        try change(folder.log) { $0.removeLast(missing) }
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.counts().map(\.count) == [9])
+        await store.close()
+    }
+
+    @Test func open_leavesOutTheLastTransaction_whenItIsWrong() async throws {
+        try await fillLog(10)
+        try change(folder.log) { $0[$0.count - 10] ^= 1 }
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.counts().map(\.count) == [9])
+        await store.close()
+    }
+
+    @Test func open_leavesOutWhatWasNeverSynced_whenSeveralTransactionsFailedBefore() async throws {
+        try await fillLog(10)
+        try change(folder.log) { log in
+            let frames = stride(from: 32, to: log.count, by: 24 + 4096).map { log[$0..<$0 + 24 + 4096] }
+            // Where each transaction begins; its last frame has the length of the database.
+            let starts =
+                [0]
+                + frames.indices.filter { frames[$0].dropFirst(4).prefix(4).contains { $0 != 0 } }
+                .map { $0 + 1 }
+            let count = starts.count - 1
+            // The last three but their first frames, each left over by a longer one that failed before.
+            let rests = (count - 3..<count).map { frames[starts[$0] + 1..<starts[$0 + 1]] }
+            let kept = frames[..<starts[count - 3]] + rests[2] + rests[0]
+            log = log.prefix(32) + kept.joined()
+        }
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.counts().map(\.count) == [7])
+        await store.close()
+    }
+
+    @Test(arguments: [0, 31, 32])
+    func open_holdsTheDatabaseAlone_whenTheLogWasJustBegun(_ length: Int) async throws {
+        try await fill(5)
+        try Data(count: length).write(to: URL(fileURLWithPath: folder.log))
+        let store = try SQLiteStore(path: folder.path)
+        #expect(try await store.counts().map(\.count) == [5])
+        await store.close()
+    }
+}

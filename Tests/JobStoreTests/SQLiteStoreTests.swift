@@ -1,0 +1,245 @@
+import JobModel
+import Testing
+
+@testable import JobStore
+
+@Suite struct SQLiteStoreTests {
+    let folder: TemporaryFolder
+    let store: SQLiteStore
+
+    init() throws {
+        folder = try TemporaryFolder()
+        store = try SQLiteStore(path: folder.path)
+    }
+
+    // MARK: Submitting
+
+    @Test func submit_numbersJobsInOrder_whenTheyAreNew() async throws {
+        let first = try await store.create(.example(), .example())
+        let second = try await store.create(.example())
+        #expect(first + second == [1, 2, 3])
+    }
+
+    @Test func job_isAsItWasSubmitted() async throws {
+        let job = try Job.example(
+            #""tags": ["a", "b"], "label": "ä\u0000\"", "delay": 60, "deadline": 600, "priority": -7, "key": "k""#)
+        let id = try await store.create(job)[0]
+        #expect(try await store.job(id) == job.numbered(id))
+    }
+
+    @Test func job_isAsItWasSubmitted_whenItsSpecIsLarge() async throws {
+        let text = String(repeating: "long ", count: 20_000)
+        let job = try Job.example(source: #"{"type": "value", "value": "\#(text)"}"#)
+        let id = try await store.create(job)[0]
+        #expect(try await store.job(id) == job.numbered(id))
+    }
+
+    @Test func jobs_areInTheOrderOfTheirNumbersAsAsked() async throws {
+        let ids = try await store.create(.example(), .example(), .example())
+        #expect(try await store.jobs(numbered: [ids[2], 99, ids[0]]).map(\.id) == [ids[2], ids[0]])
+    }
+
+    @Test func job_isNil_whenThereIsNone() async throws {
+        #expect(try await store.job(7) == nil)
+    }
+
+    @Test func submit_joins_whenKeyAndSpecAreThoseOfAnEarlierJob() async throws {
+        let first = try Job.example(#""key": "k", "label": "l""#)
+        let same = try Job.example(#""label": "l", "key": "k""#, at: .after(9))
+        let id = try await store.create(first)[0]
+        #expect(try await store.submit([same]) == [.joined(id, .queued)])
+        try await store.save(first.numbered(id).finished(at: .after(1)))
+        #expect(try await store.submit([same]) == [.joined(id, .succeeded)])
+    }
+
+    @Test func submit_conflicts_whenTheKeyBelongsToAnotherSpec() async throws {
+        let id = try await store.create(.example(#""key": "k""#))[0]
+        #expect(try await store.submit([.example(#""key": "k", "label": "l""#)]) == [.conflict(id)])
+        #expect(try await store.job(id + 1) == nil)
+    }
+
+    @Test func submit_createsAnother_whenTheKeyIsOfAnotherOwner() async throws {
+        let submissions = try await store.submit([
+            .example(#""key": "k""#, owner: 1), .example(#""key": "k""#, owner: 2),
+        ])
+        #expect(submissions == [.created(1), .created(2)])
+    }
+
+    @Test func submit_seesKeysOfItsOwnCallAndGroup() async throws {
+        let keyed = try Job.example(#""key": "k""#)
+        let other = try Job.example(#""key": "k", "label": "l""#)
+        async let one = store.submit([keyed, keyed, other])
+        async let two = store.submit([keyed])
+        let all = try await (one, two)
+        let id = try await store.existing(1).id
+        #expect(all.0.contains(.conflict(id)))
+        #expect(all.0.contains(.joined(id, .queued)))
+        #expect((all.0 + all.1).count { $0 == .created(id) } == 1)
+    }
+
+    @Test func submit_freesTheKey_whenItsJobWasRemoved() async throws {
+        let job = try Job.example(#""key": "k""#)
+        let id = try await store.create(job)[0]
+        _ = try await store.remove(id)
+        #expect(try await store.submit([job]) == [.created(id + 1)])
+    }
+
+    // MARK: Saving
+
+    @Test func save_keepsWhatHappenedToAJob() async throws {
+        var job = try Job.example(
+            #""retry": {"max": 1}, "deadline": 60, "then": [{"fail": {"source": {"type": "timer", "seconds": 1}}}]"#,
+            source: #"{"type": "url", "url": "http://localhost/"}"#)
+        job.id = try await store.create(job)[0]
+        var failure = JobError(.http, "No.", retryable: true, http: .init(status: 503, reason: "Busy"))
+        failure.cause = JobError(.dns, "None.")
+        for event in [
+            Job.Event.start, .finished(.failure(failure), random: 0.5), .due, .start,
+            .finished(.failure(failure), random: 0), .cancel,
+        ] {
+            _ = try job.handle(event, at: .after(3))
+            job.host = job.host == nil ? "localhost:80" : nil
+            job.children += 1
+            try await store.save(job)
+            #expect(try await store.job(job.id) == job)
+        }
+    }
+
+    @Test func save_leavesARemovedJobRemoved() async throws {
+        let job = try Job.example()
+        let id = try await store.create(job)[0]
+        _ = try await store.remove(id)
+        try await store.save(job.numbered(id).finished(at: .after(1)))
+        #expect(try await store.job(id) == nil)
+    }
+
+    @Test func save_dropsTheNotes_whenTheJobCannotGoOn() async throws {
+        let job = try Job.example()
+        let ids = try await store.create(job, job, job, job)
+        for id in ids { try await store.save(note: "here", of: id, link: 0) }
+        try await store.save(job.numbered(ids[0]).finished(at: .after(1)))
+        var cancelled = job.numbered(ids[1])
+        _ = try cancelled.handle(.cancel, at: .after(1))
+        try await store.save(cancelled)
+        // A failed one can be retried, and goes on with what it has.
+        try await store.save(job.numbered(ids[2]).finished(.failure(JobError(.dns, "No.")), at: .after(1)))
+        let notes = [nil, nil, "here", "here"] as [JSON?]
+        for (id, note) in zip(ids, notes) { #expect(try await store.note(of: id, link: 0) == note) }
+    }
+
+    // MARK: Notes, downloads, queues
+
+    @Test func note_isTheLatest_untilItIsDropped() async throws {
+        let id = try await store.create(.example())[0]
+        try await store.save(note: ["a": 1], of: id, link: 2)
+        try await store.save(note: ["a": 2], of: id, link: 2)
+        #expect(try await store.note(of: id, link: 2) == ["a": 2])
+        #expect(try await store.note(of: id, link: 1) == nil)
+        try await store.save(note: nil, of: id, link: 2)
+        #expect(try await store.note(of: id, link: 2) == nil)
+    }
+
+    @Test func note_isNotKept_whenTheJobSucceededOrWasRemoved() async throws {
+        let job = try Job.example()
+        let ids = try await store.create(job, job)
+        try await store.save(job.numbered(ids[0]).finished(at: .after(1)))
+        _ = try await store.remove(ids[1])
+        for id in ids {
+            try await store.save(note: "late", of: id, link: 0)
+            #expect(try await store.note(of: id, link: 0) == nil)
+        }
+    }
+
+    @Test func download_isTheLatestToItsPath() async throws {
+        try await store.save(download: ["etag": "1"], to: "/a")
+        try await store.save(download: ["etag": "2"], to: "/b")
+        try await store.save(download: ["etag": "3"], to: "/a")
+        #expect(try await store.download(to: "/a") == ["etag": "3"])
+        #expect(try await store.download(to: "/b") == ["etag": "2"])
+        #expect(try await store.download(to: "/c") == nil)
+    }
+
+    @Test func downloads_areTheLatest100000() async throws {
+        await store.close()
+        try DatabaseFile(folder.database).execute(
+            """
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
+            INSERT INTO downloads (path, record) SELECT '/' || n, n FROM numbers
+            """)
+        let store = try SQLiteStore(path: folder.path)
+        try await store.save(download: "again", to: "/1")
+        #expect(try await store.download(to: "/2") == 2)
+        try await store.save(download: "new", to: "/new")
+        #expect(try await store.download(to: "/2") == nil)
+        #expect(try await store.download(to: "/1") == "again")
+        #expect(try await store.download(to: "/3") == 3)
+        await store.close()
+    }
+
+    @Test func queues_areAsTheyWereSet() async throws {
+        try await store.save(QueueSettings(name: "b", concurrency: 3))
+        try await store.save(QueueSettings(name: "a", concurrency: 1, isSuspended: true))
+        try await store.save(QueueSettings(name: "b", concurrency: 4))
+        #expect(
+            try await store.queues() == [
+                QueueSettings(name: "a", concurrency: 1, isSuspended: true), QueueSettings(name: "b", concurrency: 4),
+            ])
+    }
+
+    // MARK: Closing
+
+    @Test func store_holdsAllThatWasAnswered_whenItIsOpenedAgain() async throws {
+        let job = try Job.example(#""key": "k""#)
+        let ids = try await store.create(job, .example())
+        let finished = try job.numbered(ids[0]).finished(at: .after(1))
+        try await store.save(finished)
+        await store.close()
+        let again = try SQLiteStore(path: folder.path)
+        #expect(try await again.job(ids[0]) == finished)
+        #expect(try await again.submit([job]) == [.joined(ids[0], .succeeded)])
+        #expect(try await again.create(.example()) == [ids[1] + 1])
+        await again.close()
+    }
+
+    @Test func store_givesNoNumberTwice_whenTheLastJobWasRemoved() async throws {
+        let last = try await store.create(.example(), .example(), .example())[2]
+        _ = try await store.remove(last)
+        await store.close()
+        let again = try SQLiteStore(path: folder.path)
+        #expect(try await again.create(.example()) == [last + 1])
+        await again.close()
+    }
+
+    @Test func store_refuses_whenItIsClosed() async throws {
+        await store.close()
+        await #expect(throws: StoreError.self) { try await store.create(.example()) }
+        await #expect { _ = try await store.job(1) } throws: { ($0 as? StoreError)?.code == .closed }
+        await #expect { try await store.probe() } throws: { ($0 as? StoreError)?.code == .closed }
+    }
+
+    @Test func close_letsReadsFinish() async throws {
+        _ = try await store.submit((0..<100).map { _ in try .example() })
+        let store = store
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask {
+                    if number == 100 { return await store.close() }
+                    do {
+                        let count = try await store.jobs(JobFilter()).count
+                        #expect(count == 100)
+                    } catch { #expect((error as? StoreError)?.code == .closed) }
+                }
+            }
+        }
+    }
+
+    @Test func read_answers_whenItsTaskWasCancelled() async throws {
+        let id = try await store.create(.example())[0]
+        let store = store
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await store.job(id)
+        }
+        #expect(try await task.value != nil)
+    }
+}

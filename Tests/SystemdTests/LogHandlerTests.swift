@@ -1,0 +1,105 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import Systemd
+
+@Suite struct LogHandlerTests {
+    private struct Failure: Error, CustomStringConvertible {
+        var description: String { "the disk is full" }
+    }
+
+    private func event(
+        _ level: Logger.Level = .info,
+        _ message: Logger.Message = "stored",
+        error: (any Error)? = nil,
+        metadata: Logger.Metadata? = nil
+    ) -> LogEvent {
+        LogEvent(
+            level: level,
+            message: message,
+            error: error,
+            metadata: metadata,
+            source: nil,
+            file: "JobStore/Store.swift",
+            function: "commit()",
+            line: 42
+        )
+    }
+
+    private func entry(_ event: LogEvent, base: Logger.Metadata = [:]) -> [String] {
+        JournalEntry(event: event, metadata: event.metadata(over: base, provider: nil), identifier: "deferd")
+            .fields.map { "\($0.name)=\($0.value)" }
+    }
+
+    @Test func entry_namesMessagePriorityAndPlace_whenAnEventIsLogged() {
+        #expect(
+            entry(event(.warning, "two\nlines"), base: ["job": "7"]) == [
+                "MESSAGE=two\nlines", "PRIORITY=4", "SYSLOG_IDENTIFIER=deferd", "CODE_FILE=JobStore/Store.swift",
+                "CODE_LINE=42", "CODE_FUNC=commit()", "DEFERD_JOB=7",
+            ]
+        )
+    }
+
+    @Test(arguments: zip(Logger.Level.allCases, ["7", "7", "6", "5", "4", "3", "2"]))
+    func priority_isTheSyslogOne_whenALevelIsSent(level: Logger.Level, priority: String) {
+        #expect(JournalEntry.priority(of: level) == priority)
+    }
+
+    @Test(
+        arguments: [
+            ("job", "DEFERD_JOB"), ("http.status", "DEFERD_HTTP_STATUS"), ("a=b\nMESSAGE", "DEFERD_A_B_MESSAGE"),
+            ("größe", "DEFERD_GR__E"), ("9", "DEFERD_9"),
+            (String(repeating: "k", count: 80), "DEFERD_" + String(repeating: "K", count: 57)),
+        ])
+    func name_hasOnlyWhatTheJournalAccepts_whenAKeyBecomesAField(key: String, name: String) {
+        #expect(JournalEntry.name(forKey: key) == name)
+    }
+
+    @Test func metadata_ofTheEventWins_whenTheLoggerHasTheSameKey() {
+        let provider = Logger.MetadataProvider { ["job": "provided", "queue": "default"] }
+        let event = event(error: Failure(), metadata: ["job": "own", "list": ["a", "b"]])
+        let fields = event.metadata(over: ["job": "base", "pid": "1"], provider: provider).map {
+            "\($0.key)=\($0.value)"
+        }
+        #expect(fields == ["error=the disk is full", "job=own", #"list=["a", "b"]"#, "pid=1", "queue=default"])
+    }
+
+    @Test func entry_staysBounded_whenMetadataIsHuge() throws {
+        var metadata = Logger.Metadata()
+        for key in 0..<1000 { metadata["key\(key)"] = "\(String(repeating: "ä", count: 20_000))" }
+        let fields = entry(event(metadata: metadata))
+        #expect(fields.count == 6 + JournalEntry.metadataLimit)
+        #expect(try #require(fields.last).utf8.count <= JournalEntry.valueLimit + JournalEntry.nameLimit + 8)
+    }
+
+    @Test func isJournal_comparesDeviceAndInode_whenTheVariableIsSet() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "deferd-stream-\(UUID().uuidString)")
+        try Data().write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let handle = try FileHandle(forReadingFrom: file)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        let device = try #require(attributes[.systemNumber] as? NSNumber)
+        let inode = try #require(attributes[.systemFileNumber] as? NSNumber)
+        let descriptor = handle.fileDescriptor
+        #expect(JournalLogHandler.isJournal(descriptor, stream: "\(device):\(inode)"))
+        #expect(!JournalLogHandler.isJournal(descriptor, stream: "\(device):\(inode.uint64Value + 1)"))
+        #expect(!JournalLogHandler.isJournal(descriptor, stream: nil))
+        #expect(!JournalLogHandler.isJournal(descriptor, stream: "\(device)"))
+        #expect(!JournalLogHandler.isJournal(-1, stream: "\(device):\(inode)"))
+    }
+
+    @Test func line_isOne_whenMessageAndMetadataHoldLineEnds() {
+        let line = StandardErrorLogHandler.line(
+            at: .seconds(1_767_323_045) + .microseconds(6_999),
+            level: .error,
+            message: "first\nsecond \u{1B}[31mred",
+            metadata: [("job", "7"), ("path", #"a "b" c"#), ("empty", ""), ("text", "x\ny")]
+        )
+        #expect(
+            line
+                == #"2026-01-02T03:04:05.006Z error first\nsecond \u{1B}[31mred job=7 path="a \"b\" c" empty="" text=x\ny"#
+                + "\n"
+        )
+    }
+}

@@ -1,0 +1,112 @@
+import Glibc
+import Testing
+
+@testable import Systemd
+
+/// Each test is a process of its own, because libsystemd finds the socket in the environment.
+@Suite struct ServiceNotifierTests {
+    @Test func notifier_saysNothing_whenNobodyListens() async {
+        await #expect(processExitsWith: .success) {
+            unsetenv("NOTIFY_SOCKET")
+            let notifier = ServiceNotifier()
+            #expect(!notifier.isActive)
+            try notifier.ready(status: "serving")
+            try notifier.storeDescriptor(0, name: "deferd")
+        }
+    }
+
+    @Test func notifier_sendsOneAssignmentALine_whenTheManagerListens() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            let notifier = ServiceNotifier()
+            #expect(notifier.isActive)
+
+            try notifier.ready(status: "serving 3 jobs")
+            #expect(try socket.receive().assignments == ["READY=1", "STATUS=serving 3 jobs"])
+            try notifier.ready()
+            #expect(try socket.receive().assignments == ["READY=1"])
+            try notifier.status("idle")
+            #expect(try socket.receive().assignments == ["STATUS=idle"])
+            try notifier.stopping(status: "draining")
+            #expect(try socket.receive().assignments == ["STOPPING=1", "STATUS=draining"])
+            try notifier.watchdog()
+            #expect(try socket.receive().assignments == ["WATCHDOG=1"])
+            try notifier.extendTimeout(.milliseconds(1500))
+            #expect(try socket.receive().assignments == ["EXTEND_TIMEOUT_USEC=1500000"])
+            try notifier.mainPID(4711)
+            #expect(try socket.receive().assignments == ["MAINPID=4711"])
+        }
+    }
+
+    @Test func reloading_carriesTheMonotonicTime_whenSent() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            try ServiceNotifier().reloading()
+            try ServiceNotifier().reloading()
+            let times = try (0..<2).map { _ in
+                let assignments = try socket.receive().assignments
+                #expect(assignments.count == 2 && assignments[0] == "RELOADING=1")
+                let time = try #require(assignments.last?.split(separator: "=").last.flatMap { Int($0) })
+                #expect(assignments.last == "MONOTONIC_USEC=\(time)")
+                return time
+            }
+            #expect(0 < times[0] && times[0] < times[1])
+        }
+    }
+
+    @Test func status_staysOneLine_whenTheTextHoldsLineEnds() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            try ServiceNotifier().status("job\nMAINPID=1\r\nREADY=1\u{2028}\0end")
+            #expect(try socket.receive().assignments == ["STATUS=job MAINPID=1 READY=1  end"])
+        }
+    }
+
+    @Test func status_isCutBetweenCharacters_whenTheTextIsLong() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            try ServiceNotifier().status(String(repeating: "€", count: 5000))
+            #expect(try socket.receive().assignments == ["STATUS=" + String(repeating: "€", count: 341)])
+        }
+    }
+
+    @Test func storeDescriptor_passesTheDescriptorItself_whenTheManagerListens() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            var ends: [Int32] = [0, 0]
+            try #require(pipe(&ends) == 0)
+            try ServiceNotifier().storeDescriptor(ends[0], name: "deferd")
+            let notification = try socket.receive()
+            #expect(notification.assignments == ["FDSTORE=1", "FDNAME=deferd"])
+            try #require(notification.descriptors.count == 1)
+            var sent = stat()
+            var received = stat()
+            try #require(fstat(ends[0], &sent) == 0 && fstat(notification.descriptors[0], &received) == 0)
+            #expect(sent.st_ino == received.st_ino && notification.descriptors[0] != ends[0])
+        }
+    }
+
+    @Test(arguments: ["", "a:b", "a\nREADY=1", "ü", String(repeating: "a", count: 256)])
+    func storeDescriptor_throws_whenTheManagerWouldRefuseTheName(name: String) {
+        let error = #expect(throws: SystemdError.self) {
+            try ServiceNotifier().storeDescriptor(0, name: name)
+        }
+        #expect(error?.code == .descriptorName)
+    }
+
+    @Test func notifier_throws_whenTheManagersSocketIsGone() async {
+        await #expect(processExitsWith: .success) {
+            setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1)
+            let error = #expect(throws: SystemdError.self) { try ServiceNotifier().ready(status: "serving") }
+            #expect(error?.code == .notificationNotSent)
+            #expect(error?.errorNumber == ENOENT)
+            #expect(error?.description.contains("READY and STATUS") == true)
+        }
+    }
+
+    @Test func microseconds_areHeldWithinWhatFits_whenTheDurationIsHuge() {
+        #expect(Duration.nanoseconds(1_999).microseconds == 1)
+        #expect(Duration.seconds(Int64.max).microseconds == .max)
+        #expect(Duration.seconds(Int64.min).microseconds == .min)
+    }
+}

@@ -1,0 +1,295 @@
+import Foundation
+import Testing
+
+/// The built programs under the shipped units and a real systemd.
+@Suite(
+    .serialized,
+    .enabled(if: BootedSystem.obstacle == nil, Comment(rawValue: BootedSystem.obstacle ?? "")),
+    .timeLimit(.minutes(2))
+)
+struct SystemdBootTests {
+    @Test func units_areFreeOfDefects_whenVerified() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemd-analyze verify deferd.service deferd.socket 2>&1 | sed 's/^/verify: /'
+            export XDG_RUNTIME_DIR=/run
+            systemd-analyze verify --user /etc/systemd/system/user/deferd.{service,socket} 2>&1 | sed 's/^/verify: /'
+            say exposure "$(systemd-analyze security --threshold 25 deferd.service | tail -n 1)"
+            """#
+        )
+        #expect(transcript.said("verify").isEmpty)
+        #expect(transcript.said("exposure").first?.contains("OK") == true)
+    }
+
+    @Test func start_isDoneOnlyOnceRequestsAreAnswered() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            say main "$(show MainPID)"
+            say status "$(show StatusText)"
+            say answering "$(answering)"
+            say state "$(show ActiveState) $(show SubState)"
+            awaiting 'Got notification message.*READY=1' | sed 's/^/ready: /'
+            """#
+        )
+        #expect(transcript.said("state") == ["active running"])
+        #expect(transcript.said("answering") == transcript.said("main"))
+        #expect(transcript.said("status").first?.isEmpty == false)
+        #expect(transcript.said("ready").count == 1)
+    }
+
+    @Test func start_fails_whenTheStoreCannotBeMade() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            mkdir -m 711 /var/lib/deferd
+            mount -t tmpfs -o mode=711,nr_inodes=1 tmpfs /var/lib/deferd  # a full disk
+            systemctl stop deferd.socket
+            systemctl start deferd.service || say start failed
+            systemctl stop deferd.socket deferd.service
+            journalctl --sync
+            say ready "$(journalctl --output cat --grep 'READY=1' | wc -l)"
+            say told "$(journalctl --identifier deferd --priority err --output cat | wc -l)"
+            """#
+        )
+        #expect(transcript.said("start") == ["failed"])
+        #expect(transcript.said("ready") == ["0"])
+        #expect(try Int(#require(transcript.said("told").first)) != 0)
+    }
+
+    @Test func socket_keepsConnections_whenTheyAreMadeBeforeTheStart() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.socket
+            say before "$(show ActiveState)"
+            say file "$(stat --format '%F %a %U' "$socket")"
+            answering >first & one=$!
+            answering >second & two=$!
+            wait $one; wait $two
+            say answers "$(show MainPID) $(cat first) $(cat second)"
+            systemctl stop deferd.service
+            say stopped "$(show ActiveState)"
+            say again "$(answering)"
+            say main "$(show MainPID)"
+            """#
+        )
+        #expect(transcript.said("before") == ["inactive"])
+        #expect(transcript.said("file") == ["socket 660 root"])
+        let answers = try #require(transcript.said("answers").first).split(separator: " ")
+        #expect(answers.count == 3 && Set(answers).count == 1)
+        #expect(transcript.said("stopped") == ["inactive"])
+        #expect(transcript.said("again") == transcript.said("main"))
+    }
+
+    @Test func socket_isOpenToItsGroup_whenTheDropInIsInstalled() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            mkdir -p /etc/systemd/system/deferd.socket.d
+            cp /etc/systemd/system/deferd-group.conf /etc/systemd/system/deferd.socket.d/group.conf
+            systemctl daemon-reload
+            systemd-sysusers /etc/systemd/system/deferd.sysusers
+            useradd --groups deferd member; useradd stranger
+            systemctl start deferd.service
+            say file "$(stat --format '%a %U:%G' "$socket")"
+            as() { setpriv --reuid "$1" --regid "$1" --init-groups deferctl --socket "$socket" info; }
+            as member >/dev/null && say member admitted
+            as stranger || say stranger "$?"
+            """#
+        )
+        #expect(transcript.said("file") == ["660 root:deferd"])
+        #expect(transcript.said("member") == ["admitted"])
+        #expect(transcript.said("stranger").count == 1)
+    }
+
+    @Test func watchdog_bringsTheDaemonBack_whenItHangs() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            old=$(show MainPID)
+            awaiting "Got notification message from PID $old \(WATCHDOG=1"
+            kill -STOP "$old"
+            awaiting 'Scheduled restart job'
+            new=$(answering)
+            say restarts "$(show NRestarts)"
+            say main "$old $new $(show MainPID)"
+            say cause "$(awaiting 'Failed with result')"
+            """#,
+            files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=2\n"]
+        )
+        #expect(transcript.said("restarts") == ["1"])
+        let processes = try #require(transcript.said("main").first).split(separator: " ")
+        #expect(processes.count == 3 && processes[0] != processes[1] && processes[1] == processes[2])
+        #expect(transcript.said("cause").first?.contains("'watchdog'") == true)
+    }
+
+    @Test func watchdog_isFed_whileTheDaemonWorks() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            # Twelve feeds half a second apart outlast the interval several times.
+            awaiting 'WATCHDOG=1' 12
+            say restarts "$(show NRestarts) $(show ActiveState)"
+            """#,
+            files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=1\n"]
+        )
+        #expect(transcript.said("restarts") == ["0 active"])
+    }
+
+    @Test func stop_isCleanAndKeepsJobs_whenTheyAreUnfinished() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            job=$(client submit - <<<'{"source": {"type": "timer", "seconds": 3600}}' | sed -nE '1s/[^0-9]*([0-9]+).*/\1/p')
+            systemctl stop deferd.service
+            say result "$(show Result) $(show ExecMainCode) $(show ExecMainStatus)"
+            say stopping "$(awaiting 'Got notification message.*STOPPING=1')"
+            systemctl start deferd.service
+            say job "$(client show "$job" --json | sed -nE '1s/.*"state" ?: ?"([a-z]+)".*/\1/p')"
+            """#
+        )
+        #expect(transcript.said("result") == ["success 1 0"])
+        #expect(transcript.said("stopping").count == 1)
+        #expect(["queued", "running"].contains(transcript.said("job").first))
+    }
+
+    @Test func reload_keepsTheProcess_whenAskedByTheManager() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            old=$(show MainPID)
+            systemctl reload deferd.service
+            awaiting "Got notification message from PID $old \(RELOADING=1, MONOTONIC_USEC=[0-9]+"
+            awaiting "from PID $old \(READY=1" 2
+            say main "$old $(show MainPID) $(answering)"
+            say state "$(show ActiveState) $(show ReloadResult)"
+            """#
+        )
+        let processes = try #require(transcript.said("main").first).split(separator: " ")
+        #expect(processes.count == 3 && Set(processes).count == 1)
+        #expect(transcript.said("state") == ["active success"])
+    }
+
+    @Test func start_isNotRepeated_whenTheConfigurationIsWrong() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service || say start failed
+            say result "$(show ExecMainStatus) $(show NRestarts) $(show SubState)"
+            """#,
+            files: ["deferd.service.d/wrong.conf": "[Service]\nEnvironment=DEFERD_LIMITS_LINE=wide\n"]
+        )
+        #expect(transcript.said("start") == ["failed"])
+        #expect(transcript.said("result") == ["78 0 failed"])
+    }
+
+    @Test func journal_getsFieldsFromTheDaemonItself_whenItLogs() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            # What the manager's child says before it becomes the daemon would stick in the journal as its identity.
+            systemctl log-level info
+            systemctl start deferd.service
+            systemctl stop deferd.service
+            journalctl --sync
+            journalctl --identifier deferd --output json | sed 's/^/entry: /'
+            """#
+        )
+        let entries = try transcript.said("entry").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+        let own = entries.filter { $0["_TRANSPORT"] as? String == "journal" }
+        #expect(!own.isEmpty)
+        let printed = entries.filter { $0["_TRANSPORT"] as? String == "stdout" }
+        #expect(printed.isEmpty, "these bypassed the log handler: \(printed.compactMap { $0["MESSAGE"] })")
+        for entry in own {
+            #expect(entry["_SYSTEMD_UNIT"] as? String == "deferd.service")
+            #expect((entry["PRIORITY"] as? String).map { "234567".contains($0) } == true)
+            #expect((entry["CODE_FILE"] as? String)?.hasSuffix(".swift") == true)
+            #expect((entry["CODE_LINE"] as? String).flatMap { Int($0) } != nil)
+            #expect(entry["CODE_FUNC"] is String && entry["MESSAGE"] is String)
+        }
+        #expect(own.contains { $0.keys.contains { $0.hasPrefix("DEFERD_") } })
+    }
+
+    @Test func sandbox_holds_whenTheDaemonRuns() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            systemctl start deferd.service
+            main=$(show MainPID)
+            field() { grep "^$1:" "/proc/$main/status" | cut -f 2; }
+            say capabilities "$(field CapEff) $(field CapBnd) $(field CapAmb)"
+            say privileges "$(field NoNewPrivs) $(field Seccomp) $(field Umask)"
+            inside() { nsenter --target "$main" --mount -- "$@" 2>/dev/null; }
+            for path in / /etc /usr/local /home /root /var/log; do
+              inside touch "$path/deferd-was-here" && say writable "$path"
+            done
+            for path in /var/lib/deferd /run/deferd; do inside touch "$path/probe" || say unwritable "$path"; done
+            inside cp /bin/true /var/lib/deferd/probe; inside /var/lib/deferd/probe && say executable /var/lib/deferd
+            say state "$(stat --format %a /var/lib/deferd) $(stat --format %a /run/deferd)"
+            find /var/lib/deferd -type f ! -name probe -perm /077 | sed 's/^/exposed: /'
+            """#
+        )
+        // CAP_CHOWN, CAP_DAC_OVERRIDE and CAP_FOWNER are the bits 0, 1 and 3.
+        #expect(transcript.said("capabilities") == ["000000000000000b 000000000000000b 0000000000000000"])
+        #expect(transcript.said("privileges") == ["1 2 0077"])
+        #expect(transcript.said("writable").isEmpty)
+        #expect(transcript.said("unwritable").isEmpty)
+        #expect(transcript.said("executable").isEmpty)
+        #expect(transcript.said("state") == ["711 755"])
+        #expect(transcript.said("exposed").isEmpty)
+    }
+
+    @Test func userInstance_answersItsUser_whenActivatedByItsSocket() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            useradd --create-home --uid 4711 owner
+            install -d -o owner -g owner -m 700 /run/user/4711
+            cp -r /etc/systemd/system/user/. /etc/systemd/user/
+            systemctl start user@4711.service
+            export HOME=/home/owner XDG_RUNTIME_DIR=/run/user/4711
+            as() { setpriv --reuid owner --regid owner --init-groups "$@"; }
+            as systemctl --user start deferd.socket
+            socket=/run/user/4711/deferd/deferd.sock
+            say file "$(stat --format '%a %U' "$socket") $(stat --format %a "${socket%/*}")"
+            as deferctl --socket "$socket" info --json | sed 's/^/info: /'
+            main=$(as systemctl --user show --property MainPID --value deferd.service)
+            say owner "$(stat --format %U "/proc/$main") $(grep NoNewPrivs: "/proc/$main/status" | cut -f 2)"
+            as systemctl --user stop deferd.service
+            say result "$(as systemctl --user show --property Result --value deferd.service)"
+            """#,
+            // There is no login here that would name the folder.
+            files: ["user@.service.d/folder.conf": "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"]
+        )
+        #expect(transcript.said("file") == ["600 owner 700"])
+        #expect(transcript.said("info").count == 1)
+        #expect(transcript.said("owner") == ["owner 1"])
+        #expect(transcript.said("result") == ["success"])
+    }
+
+    @Test func download_isReadByItsCallerOnly_whenTheDaemonRunsAsRoot() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            useradd owner; useradd stranger
+            systemctl start origin.socket deferd.service
+            as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
+            as owner deferctl --socket "$socket" download http://127.0.0.1:8080/file file.bin >/dev/null
+            file=$(find /var/lib/deferd/downloads -name file.bin)
+            say owner "$(as owner cat "$file")"
+            as stranger cat "$file" 2>/dev/null || say stranger refused
+            as stranger ls "$(dirname "$file")" 2>/dev/null || say listing refused
+            """#,
+            files: [
+                "deferd.socket.d/open.conf": "[Socket]\nSocketMode=0666\n",
+                "origin.socket": "[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n",
+                "origin@.service": #"""
+                [Service]
+                StandardInput=socket
+                StandardError=journal
+                ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do :; done; printf \
+                    "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
+
+                """#,
+            ]
+        )
+        #expect(transcript.said("owner") == ["bytes"])
+        #expect(transcript.said("stranger") == ["refused"])
+        #expect(transcript.said("listing") == ["refused"])
+    }
+}

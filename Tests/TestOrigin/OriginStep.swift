@@ -1,0 +1,22 @@
+/// What a ``ScriptedOrigin`` does next on a connection.
+package enum OriginStep: Sendable {
+    case send([UInt8])
+    /// That many bytes of a pattern, without keeping them in memory.
+    case stream(Int)
+    case pause(Duration)
+    /// Nothing until the gate is open.
+    case wait(OriginGate)
+    /// Nothing more until the client goes away.
+    case hold
+    /// Ends the connection in order.
+    case close
+    /// Breaks the connection off, so that the client sees a reset.
+    case reset
+
+    package static func send(_ text: String) -> OriginStep { .send(Array(text.utf8)) }
+
+    /// Status line and header fields.
+    package static func head(_ status: String, _ fields: [(name: String, value: String)] = []) -> OriginStep {
+        .send("HTTP/1.1 \(status)\r\n" + fields.map { "\($0.name): \($0.value)\r\n" }.joined() + "\r\n")
+    }
+}
