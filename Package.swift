@@ -105,7 +105,11 @@ let package = Package(
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
         .testTarget(
-            name: "DataSourcesTests", dependencies: ["DataSources", "DeferredKit", "JobModel", "TestOrigin"],
+            name: "DataSourcesTests",
+            dependencies: [
+                "DataSources", "DeferredKit", "JobModel", "TestOrigin",
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ] + nio,
             swiftSettings: ours),
         .testTarget(
             name: "JobStoreTests", dependencies: ["JobStore", "JobModel"], resources: [.copy("Fixtures")],

@@ -7,6 +7,7 @@ package import NIOCore
 package final class SourceLibrary: Sendable {
     private let settings: SourceSettings
     private let group: any EventLoopGroup
+    private let timers: (any EventLoop)?
     private let policy: AccessPolicy
     private let folders: DownloadFolders
     private let transport: HTTPTransport
@@ -17,11 +18,15 @@ package final class SourceLibrary: Sendable {
     private let logger: Logger
 
     /// Throws where the settings hold something that cannot be meant. ``shutdown()`` must be called in the end.
+    ///
+    /// Timeouts of attempts and the source `timer` go by the time of `timers`, or of the group's loops without it.
     package init(
-        settings: SourceSettings, group: any EventLoopGroup, logger: Logger, files: FileOperations = .real
+        settings: SourceSettings, group: any EventLoopGroup, timers: (any EventLoop)? = nil, logger: Logger,
+        files: FileOperations = .real
     ) throws(JobError) {
         self.settings = settings
         self.group = group
+        self.timers = timers
         self.logger = logger
         self.files = files
         policy = try AccessPolicy(settings.policy)
@@ -60,7 +65,7 @@ package final class SourceLibrary: Sendable {
                 task: task(context))
         case .value(let value): ConstantSource(outcome: .success(value))
         case .error(let kind, let message): ConstantSource(outcome: .failure(JobError(kind, message)))
-        case .timer(let seconds): TimerSource(seconds: seconds, loop: group.next())
+        case .timer(let seconds): TimerSource(seconds: seconds, loop: timers ?? group.next())
         case .list, .each: preconditionFailure("The engine runs lists itself.")
         }
     }
@@ -74,7 +79,7 @@ package final class SourceLibrary: Sendable {
     }
 
     private func task(_ context: SourceContext) -> TransferTask {
-        TransferTask(running: running, loop: group.next(), timeout: context.timeout)
+        TransferTask(running: running, loop: timers ?? group.next(), timeout: context.timeout)
     }
 
     /// Removes what an unfinished download has kept for a retry that will not come; for a job that is not running.

@@ -45,6 +45,8 @@ struct ReadyQueue {
     /// The jobs in the window, with the stamps of their entries.
     private var members: [JobID: Int] = [:]
     private var lastStamp = 0
+    /// Entries in the lanes that were removed meanwhile.
+    private var stale = 0
     /// The last position of the window; nil when the window reaches to the end of the queue.
     private(set) var horizon: ReadyPosition?
     /// A fetch from the store is under way.
@@ -84,17 +86,29 @@ struct ReadyQueue {
 
     /// Leaves the last half of the window to the store.
     private mutating func trim() {
-        let entries = lanes.values.flatMap(\.unordered).filter { members[$0.position.id] == $0.stamp }.sorted()
+        let entries = live().sorted()
         let kept = entries.filter { !$0.isUnderWay }.prefix(Self.windowSize)
         guard let last = kept.last else { return }
         horizon = last.position
-        lanes = [:]
-        members = [:]
-        for entry in kept + entries.filter(\.isUnderWay) { add(entry) }
+        refill(kept + entries.filter(\.isUnderWay))
     }
 
+    private mutating func refill(_ entries: [Entry]) {
+        lanes = [:]
+        members = [:]
+        stale = 0
+        for entry in entries { add(entry) }
+    }
+
+    /// Forgets a job. Its entry stays in its lane until it comes out, or until too many such are there.
     mutating func remove(_ id: JobID) {
-        members[id] = nil
+        guard members.removeValue(forKey: id) != nil else { return }
+        stale += 1
+        if stale > Self.windowSize { refill(live()) }
+    }
+
+    private func live() -> [Entry] {
+        lanes.values.flatMap(\.unordered).filter { members[$0.position.id] == $0.stamp }
     }
 
     /// Takes out the first job whose host is open.
@@ -114,6 +128,7 @@ struct ReadyQueue {
                 members[best.entry.position.id] = nil
                 return best.entry
             }
+            stale -= 1
         }
     }
 
@@ -125,11 +140,14 @@ struct ReadyQueue {
         case around(Set<String>)
     }
 
+    /// Where the store goes on; nil at its beginning.
+    private var place: ReadyPosition? { horizon?.priority == .max ? nil : horizon }
+
     mutating func nextFetch(closed: (String) -> Bool) -> Fetch? {
-        guard !isFetching, let horizon else { return nil }
+        guard !isFetching, horizon != nil else { return nil }
         if members.count < Self.windowSize / 2 {
             isFetching = true
-            return .more(after: horizon.priority == .max ? nil : horizon)
+            return .more(after: place)
         }
         let hosts = Set(lanes.keys)
         guard hasFreePlace, hosts.allSatisfy({ !$0.isEmpty && closed($0) }) else { return nil }
@@ -140,6 +158,11 @@ struct ReadyQueue {
     /// Takes in what a fetch gave. `known` are those that changed since it began.
     mutating func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: Set<JobID>) {
         isFetching = false
+        if case .more(let start) = fetch, start != place {
+            // Meanwhile the end of the window came forward: what was fetched lies too far behind it.
+            missedOne = false
+            return
+        }
         for job in jobs where !known.contains(job.id) { add(Entry(job)) }
         if case .more = fetch {
             if jobs.count < limit, !missedOne {

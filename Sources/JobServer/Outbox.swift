@@ -16,13 +16,14 @@ final class Outbox: Sendable {
     fileprivate enum Entry {
         case bytes([UInt8])
         case state(watch: String, JobEvent)
-        case progress(ProgressKey)
+        case progress(ProgressKey, JobEvent, coalesced: Int)
     }
 
     fileprivate struct State {
         var entries: [Entry] = []
         var first = 0
-        var progress: [ProgressKey: (event: JobEvent, coalesced: Int)] = [:]
+        /// The place in `entries` of the progress that later progress is merged into.
+        var progress: [ProgressKey: Int] = [:]
         var seqs: [ProgressKey: Int] = [:]
         /// Bytes of what waits, progress not counted.
         var size = 0
@@ -66,25 +67,27 @@ final class Outbox: Sendable {
         let key = ProgressKey(watch: watch, job: event.job)
         switch event.change {
         case .state:
-            append(.state(watch: watch, event), size: event.body.count + 96)
+            // Progress that comes after it stays behind it.
+            append(.state(watch: watch, event), size: event.body.count + 96, ends: key)
         case .progress(_, _, _, let coalesced):
             let reader = state.withLock { state -> Delivery? in
                 guard state.phase == .open else { return nil }
-                if let waiting = state.progress[key] {
-                    state.progress[key] = (event, waiting.coalesced + coalesced + 1)
+                if let place = state.progress[key], case .progress(_, _, let merged) = state.entries[place] {
+                    state.entries[place] = .progress(key, event, coalesced: merged + coalesced + 1)
                     return nil
                 }
-                state.progress[key] = (event, coalesced)
-                state.entries.append(.progress(key))
+                state.progress[key] = state.entries.count
+                state.entries.append(.progress(key, event, coalesced: coalesced))
                 return state.delivery()
             }
             reader?.deliver()
         }
     }
 
-    private func append(_ entry: Entry, size: Int) {
+    private func append(_ entry: Entry, size: Int, ends progress: ProgressKey? = nil) {
         let (delivery, isOver) = state.withLock { state -> (Delivery?, Bool) in
             guard state.phase == .open else { return (nil, false) }
+            if let progress { state.progress[progress] = nil }
             state.entries.append(entry)
             state.size += size
             guard state.size <= limit else {
@@ -165,9 +168,9 @@ extension Outbox.State {
                 size -= event.body.count + 96
                 bytes += line(.state, Outbox.ProgressKey(watch: watch, job: event.job), event, nil)
                 if event.isLast { seqs[Outbox.ProgressKey(watch: watch, job: event.job)] = nil }
-            case .progress(let key):
-                guard let waiting = progress.removeValue(forKey: key) else { break }
-                bytes += line(.progress, key, waiting.event, waiting.coalesced)
+            case .progress(let key, let event, let coalesced):
+                if progress[key] == first { progress[key] = nil }
+                bytes += line(.progress, key, event, coalesced)
             }
             first += 1
         }
@@ -176,6 +179,7 @@ extension Outbox.State {
             first = 0
         } else if first > 4096 {
             entries.removeFirst(first)
+            for (key, place) in progress { progress[key] = place - first }
             first = 0
         }
         return bytes

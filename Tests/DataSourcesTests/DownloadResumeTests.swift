@@ -2,6 +2,8 @@ import DataSources
 import DeferredKit
 import Foundation
 import JobModel
+import NIOCore
+import NIOEmbedded
 import Testing
 import TestOrigin
 
@@ -258,8 +260,14 @@ import TestOrigin
 
     @Test func retry_resumes_afterAttemptTimedOut() async throws {
         try await ScriptedOrigin.run(Self.held(Self.first)) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(download(origin), timeout: 0.5)
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let timedOut = try bench.start(download(origin), timeout: 5)
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                timedOut.onProgress { report.yield($0.completed) }
+                for await size in sizes where size == 100_000 { break }
+                await clock.advanceTime(by: .seconds(5))
+                let error = try await bench.failure(of: timedOut)
                 #expect(error.kind == .timeout)
                 #expect(error.isRetryable)
                 await origin.clientLeaves()

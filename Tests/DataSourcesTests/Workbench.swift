@@ -3,6 +3,7 @@ import DeferredKit
 import Foundation
 import JobModel
 import Logging
+import NIOCore
 import NIOPosix
 import Synchronization
 
@@ -25,18 +26,22 @@ final class Workbench: Sendable {
     /// How often a note was saved.
     var savedNotes: Int { noteCount.withLock { $0 } }
 
-    private init(folder: String, settings: SourceSettings, files: FileOperations) throws {
+    private init(
+        folder: String, settings: SourceSettings, timers: (any EventLoop)? = nil, files: FileOperations
+    ) throws {
         self.folder = folder
         limits = settings.limits
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         library = try SourceLibrary(
-            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
+            settings: settings, group: MultiThreadedEventLoopGroup.singleton, timers: timers, logger: logger,
+            files: files)
     }
 
     /// Runs `body` with a library of the default settings, as `change` alters them.
     static func run<Value>(
-        files: FileOperations = .real, _ change: (inout SourceSettings) -> Void = { _ in },
+        files: FileOperations = .real, timers: (any EventLoop)? = nil,
+        _ change: (inout SourceSettings) -> Void = { _ in },
         _ body: (Workbench) async throws -> Value
     ) async throws -> Value {
         let folder =
@@ -48,7 +53,7 @@ final class Workbench: Sendable {
         settings.downloads.directory = folder + "/downloads"
         settings.downloads.roots = [folder + "/root"]
         change(&settings)
-        let bench = try Workbench(folder: folder, settings: settings, files: files)
+        let bench = try Workbench(folder: folder, settings: settings, timers: timers, files: files)
         let outcome: Result<Value, any Error>
         do {
             outcome = .success(try await body(bench))
@@ -123,9 +128,13 @@ final class Workbench: Sendable {
     func failure(
         _ source: JSON, job: JobID = 1, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil
     ) async throws -> JobError {
+        try await failure(of: start(source, job: job, attempt: attempt, owner: owner, timeout: timeout))
+    }
+
+    /// Returns the failure of what was started.
+    func failure(of deferred: Deferred<JSON, any Error>) async throws -> JobError {
         do {
-            let result = try await result(source, job: job, attempt: attempt, owner: owner, timeout: timeout)
-            throw UnexpectedSuccess(result: result)
+            throw UnexpectedSuccess(result: try await deferred.get())
         } catch let error as JobError {
             return error
         }

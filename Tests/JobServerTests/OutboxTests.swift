@@ -147,8 +147,7 @@ import Testing
         outbox.send(.state(7, .running, label: "the next link"), watch: "w1")
         outbox.send(.progress(7, 2), watch: "w1")
         let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
-        // It takes the place of the progress that waited before the change, of a link that had not begun then.
-        withKnownIssue(isIntermittent: true) { #expect(notices.map(\.value) == ["1", "running", "2"]) }
+        #expect(notices.map(\.value) == ["1", "running", "2"])
     }
 
     // MARK: - Numbers
