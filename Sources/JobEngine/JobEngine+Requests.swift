@@ -333,8 +333,8 @@ extension JobEngine {
             switch result {
             case .success(let removed):
                 forget(removed)
-                entry.job.children -= removed.count
-                if entry.job.children < 0 { entry.job.children = 0 }
+                await discardParts(of: removed)
+                entry.job.children = max(0, entry.job.children - removed.count)
             case .failure(let error):
                 counters.move(seen, from: entry.job.state)
                 release(id)
@@ -361,7 +361,9 @@ extension JobEngine {
             store.remove(id) { continuation.resume(returning: $0) }
         }
         switch result {
-        case .success(let removed): forget(removed)
+        case .success(let removed):
+            forget(removed)
+            await discardParts(of: removed)
         case .failure(let error): throw EngineError(error)
         }
     }

@@ -155,12 +155,13 @@ package actor JobEngine {
         let entry = ActiveJob(job, progress: cell)
         cell.setWatched(!watches.intervals(for: job, parents: parents(of: job)).isEmpty)
         active[id] = entry
+        if let parent = job.parent { active[parent.job]?.children.insert(id) }
         return entry
     }
 
     /// Lets a job go that is stored as it is now.
     func release(_ id: JobID) {
-        active[id] = nil
+        if let parent = active.removeValue(forKey: id)?.job.parent { active[parent.job]?.children.remove(id) }
         fence.jobLeft(id)
     }
 
