@@ -27,6 +27,8 @@ package actor JobEngine {
     var counters = JobCounters()
     /// By owner; there are as many as users ever submitted since the start.
     var totals: [UInt32: EngineTotals] = [:]
+    /// Submissions that are being stored, so that limits count them.
+    var coming: (jobs: Int, byUser: [UInt32: Int]) = (0, [:])
     var watches = JobWatches()
     var waits = JobWaits()
     var wallAlarms: Alarms?
