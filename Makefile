@@ -7,8 +7,8 @@ demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
 test: prepare # Runs every test, in three parts, so that those that race threads do not slow those that keep time.
 	@$(SWIFT) build --build-tests && for part in DeferredKit 'Job|DataSources|Deferctl|Systemd' EndToEnd; do $(SWIFT) test --skip-build --filter "^($$part)" || exit 1; done
-build: prepare # Builds the release.
-	@$(SWIFT) build -c release --product deferd && $(SWIFT) build -c release --product deferctl
+build: prepare # Builds the release, which needs no Swift toolchain to run.
+	@$(SWIFT) build -c release --static-swift-stdlib --product deferd && $(SWIFT) build -c release --static-swift-stdlib --product deferctl
 lint: prepare # Checks the form of the code, and that it builds without a warning of ours.
 	@$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests && DEFERD_STRICT=1 $(SWIFT) build --build-tests
 install: build # Installs programs, units and documentation below DESTDIR and PREFIX.

@@ -174,7 +174,9 @@ extension JobEngine {
     }
 
     /// Where the large body of a link's result lies.
-    nonisolated func bodyPath(of job: JobID, link: Int) -> String { "\(settings.bodies)/\(job)-\(link)" }
+    nonisolated func bodyPath(of job: JobID, link: Int) -> String {
+        BodyFolder(path: settings.bodies).file(of: job, link: link)
+    }
 }
 
 extension Job {

@@ -83,6 +83,7 @@ package actor JobEngine {
         for job in interrupted { resume(job) }
         setTimes(try await store.nextTimes())
         alarms?.set(.retention, in: 1)
+        removeForgottenBodies()
         pumpAll()
     }
 
