@@ -43,9 +43,11 @@ let package = Package(
         .target(name: "COpenat2"),
         .target(name: "CLinux"),
         .target(
+            name: "LoopTasks", dependencies: [.product(name: "NIOCore", package: "swift-nio")], swiftSettings: ours),
+        .target(
             name: "DataSources",
             dependencies: [
-                "COpenat2", "DeferredKit", "JobModel",
+                "COpenat2", "DeferredKit", "JobModel", "LoopTasks",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"), log,
@@ -69,7 +71,8 @@ let package = Package(
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
-            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", log, services] + nio,
+            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", "LoopTasks", log, services]
+                + nio,
             swiftSettings: ours
         ),
         .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol"] + nio, swiftSettings: ours),
