@@ -35,6 +35,7 @@ extension Deferred {
     }
 }
 
+// Unchecked: its own field never changes; the base class guards the rest.
 /// A thread that blocks until the outcome is there.
 private final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
@@ -73,6 +74,7 @@ extension DeferredCore {
     }
 }
 
+// Unchecked: `continuation` is set before anybody else knows the waiter, and resumed by whoever ends the waiting.
 /// An awaiting task.
 private final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
     private var continuation: UnsafeContinuation<Bool, Never>?

@@ -134,7 +134,6 @@ public final class WorkQueue: @unchecked Sendable {
 
 // Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
 /// One operation of a queue.
-// Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
 private final class WorkQueueEntry: @unchecked Sendable {
     typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
 
@@ -147,6 +146,7 @@ private final class WorkQueueEntry: @unchecked Sendable {
     }
 }
 
+// Unchecked: its own fields never change; the base class guards the rest.
 /// Frees an operation's place when what it returned has resolved.
 private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
     private let entry: WorkQueueEntry

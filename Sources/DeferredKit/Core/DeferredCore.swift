@@ -1,3 +1,4 @@
+// Unchecked: every field is under the lock of the base class, but `due` and `nextDue`, the delivering thread's own.
 /// The part of a Deferred that does not depend on its types: its callbacks, its upstream and its cancellation.
 ///
 /// It is public because ``Deferred`` inherits from it, and of no use by itself.

@@ -131,6 +131,7 @@ final class Gathering: @unchecked Sendable {
     }
 }
 
+// Unchecked: `isCounted` is under the list's lock, the references under that of the base class.
 /// A list's place among the waiters of one of its members.
 final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
     private let index: Int

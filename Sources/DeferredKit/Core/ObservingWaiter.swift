@@ -1,3 +1,4 @@
+// Unchecked: it adds no field.
 /// A callback that only looks on.
 @usableFromInline
 class ObservingWaiter: DeferredWaiter, @unchecked Sendable {
@@ -17,6 +18,7 @@ class ObservingWaiter: DeferredWaiter, @unchecked Sendable {
     }
 }
 
+// Unchecked: `body` is under the lock of the base class.
 /// A callback for the outcome.
 @usableFromInline
 final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
@@ -61,6 +63,7 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
     }
 }
 
+// Unchecked: `body` and `backlog` are under the lock of the base class.
 /// A callback for progress.
 final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
     /// Gives a job to an executor.
