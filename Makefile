@@ -20,6 +20,6 @@ test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same p
 test-crash: prepare # Kills the daemon 200 times while clients submit, and counts what is missing: lost = 0.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/crash" $(ROUNDS)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.
-	@$(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/benchmarks --product Benchmarks && .build/benchmarks/release/Benchmarks $(ROUNDS)
+	@$(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product Benchmarks && .build/bench/release/Benchmarks $(ROUNDS)
 prepare:
 	@.ci/prepare

@@ -154,6 +154,18 @@ import Testing
         #expect(links.allSatisfy { $0.isCancelled })
     }
 
+    @Test func cancel_takesTheConsumersAlongAndLeavesTheOthers_whenCalledInTheMiddle() {
+        let promise = Promise<Int, any Error>()
+        let other = promise.deferred.map { $0 }
+        let middle = promise.deferred.map { $0 }
+        let links = (0..<3).map { _ in middle.then { $0 } }
+        middle.cancel()
+        #expect(middle.isCancelled && links.allSatisfy { $0.isCancelled })
+        #expect(!promise.isCancelled && other.outcome == nil)
+        other.cancel()
+        #expect(promise.isCancelled)
+    }
+
     @Test func cancel_stopsWhereAnotherBranchBegins() {
         let journal = Journal<String>()
         let promise = noting(journal)

@@ -112,18 +112,21 @@ final class Gathering: @unchecked Sendable {
     }
 
     /// Withdraws the list's interest in all members, which then decide its outcome.
-    ///
-    /// - Returns: Whether some member will not: others want it, or it will never resolve.
-    func withdraw(below failable: DeferredCore?, _ work: inout [DeferredCore.Abandoned]) -> Bool {
-        var isStuck = false
+    func withdraw(below failable: DeferredCore?, _ work: inout [DeferredCore.Abandoned]) {
         for member in members {
-            switch member.leave(unlinking: false) {
-            case .gone: break
-            case .orphaned, .wanted: isStuck = true
-            case .unwanted(let upstream): work.append(DeferredCore.Abandoned(core: upstream, failable: failable))
+            guard case .unwanted(let upstream) = member.leave(unlinking: false) else { continue }
+            work.append(DeferredCore.Abandoned(core: upstream, failable: failable))
+        }
+    }
+
+    /// Whether some member will not decide the outcome: others want it, or it will never resolve.
+    var waitsWithOthers: Bool {
+        members.contains { member in
+            member.withUpstream { marks, upstream, theirs in
+                guard let upstream else { return marks & (Mark.orphaned | Mark.resolved) == Mark.orphaned }
+                return theirs & Mark.resolved == 0 && upstream.interest > 0
             }
         }
-        return isStuck
     }
 
     func upstreams() -> [DeferredCore] {
