@@ -176,9 +176,8 @@ struct DownloadTransfer {
         let total = response.contentLength
         let note = Validator(response.head.headers).map { validator in
             DownloadNote(
-                url: Masking.masked(url: source), validator: validator, total: total, name: target.name,
-                part: part.identity,
-                bootID: services.files.bootID, synced: 0)
+                url: Masking.masked(url: source), validator: validator, total: total, folder: target.path.folder,
+                name: target.name, part: part.identity, bootID: services.files.bootID, synced: 0)
         }
         partial = Partial(part: part, note: note, journal: note.map { journal(of: $0, noted: nil) })
     }

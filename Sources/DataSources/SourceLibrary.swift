@@ -82,10 +82,10 @@ package final class SourceLibrary: Sendable {
         TransferTask(running: running, loop: timers ?? group.next(), timeout: context.timeout)
     }
 
-    /// Removes what an unfinished download has kept for a retry that will not come; for a job that is not running.
-    package func discard(_ parameters: SourceParameters, _ context: SourceContext) async {
-        guard case .download(let spec) = parameters, let note = DownloadNote(context.note),
-            let path = try? folders.path(spec.path, owner: context.owner)
+    /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job
+    /// that is not running.
+    package func discard(_ note: JSON, owner: UInt32) async {
+        guard let note = DownloadNote(note), let path = try? folders.path(note.folder + "/" + note.name, owner: owner)
         else { return }
         let files = files
         await queue.run { DownloadTarget.discardPart(path, note, files) }

@@ -1,3 +1,4 @@
+import DataSources
 import DeferredKit
 import Logging
 import Dispatch
@@ -158,8 +159,17 @@ extension JobEngine {
             self.enter { engine in
                 let removed = (try? result.get()) ?? []
                 engine.forget(removed)
+                // Owned by the engine; it ends with the removal of the files.
+                Task { await engine.discardParts(of: removed) }
                 engine.alarms?.set(.retention, in: removed.isEmpty ? 60 : 0.05)
             }
+        }
+    }
+
+    /// Removes what unfinished downloads of removed jobs have kept for a retry.
+    func discardParts(of removed: [RemovedJob]) async {
+        for job in removed {
+            for note in job.notes { await library.discard(note, owner: job.owner) }
         }
     }
 
@@ -176,8 +186,8 @@ extension JobEngine {
             }
             queues[job.queue]?.remove(job.id)
         }
-        let bodies = settings.bodies
         guard !removed.isEmpty else { return }
+        let bodies = settings.bodies
         DispatchQueue.global(qos: .utility).async {
             for job in removed {
                 for link in 0...job.links { unlink("\(bodies)/\(job.id)-\(link)") }
