@@ -72,7 +72,7 @@ public final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Cancels every operation that was added so far, those that wait before those that run.
+    /// Cancels every operation that was added so far, those that wait before those that run, on this thread.
     public func cancelAll() {
         let (waiting, running) = lock.withLock { (line.all, Array(self.running.values)) }
         Trampoline.enter { _ in
