@@ -321,6 +321,20 @@ import Testing
         #expect(other.value == 1)
     }
 
+    @Test func cancel_leavesTheInnerOnesOtherConsumersAlone_whenItCameAfterAnotherConsumer() {
+        let outer = Promise<Int, any Error>()
+        let inner = Promise<Int, any Error>()
+        let before = outer.deferred.map { $0 }
+        let paused = outer.deferred.flatMap { _ in inner.deferred }
+        outer.succeed(1)
+        let after = inner.deferred.map { $0 + 1 }
+        paused.cancel()
+        #expect(paused.isCancelled && before.value == 1)
+        inner.succeed(2)
+        #expect(after.value == 3)
+        #expect(before.map { $0 + 10 }.value == 11)
+    }
+
     @Test func cancel_failsAtOnceAndCancelsWhatComes_whenTheClosureIsRunning() {
         let inner = Promise<Int, any Error>()
         let outer = Promise<Int, any Error>()
