@@ -1,7 +1,7 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 
-.PHONY: demo test build lint install prepare test-tsan test-crash
+.PHONY: demo test build lint install prepare test-tsan test-crash bench
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -17,5 +17,7 @@ test-tsan: prepare # Runs DeferredKit's tests under the thread sanitizer.
 	@$(SWIFT) test --sanitize=thread --scratch-path .build/tsan --filter DeferredKitTests
 test-crash: prepare # Kills the daemon 200 times while clients submit, and counts what is missing: lost = 0.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/crash" $(ROUNDS)
+bench: prepare # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.
+	@.ci/peers && $(SWIFT) build -c release --product deferd && $(SWIFT) build -c release --package-path Tests/Benchmarks --product peerbench && "$$($(SWIFT) build -c release --package-path Tests/Benchmarks --show-bin-path)/peerbench" --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 prepare:
 	@.ci/prepare
