@@ -69,10 +69,19 @@ final class ChildProcess {
         return end
     }
 
-    /// Ends it, and waits until it is gone.
-    func stop(_ signal: Int32 = SIGTERM) {
+    /// Ends it, and waits until it is gone; one that does not go within ten seconds is killed.
+    func stop() {
         guard isRunning else { return }
-        kill(pid, signal)
+        kill(pid, SIGTERM)
+        let patience = Stopwatch()
+        while patience.seconds < 10 {
+            if waitpid(pid, nil, WNOHANG) != 0 {
+                isRunning = false
+                return
+            }
+            usleep(2000)
+        }
+        kill(pid, SIGKILL)
         _ = try? wait()
     }
 

@@ -30,6 +30,7 @@ final class Deferd {
     let stateFolder: String
     let downloads: String
     private let process: ChildProcess
+    private let ready: ReadySocket
 
     /// Starts the daemon and waits until it is ready. State lies on the disk, downloads and the socket in memory.
     init(_ bench: Bench, _ options: Options = Options(), state: String? = nil) throws {
@@ -37,7 +38,7 @@ final class Deferd {
         let folder = try bench.folders.inMemory()
         let configuration = "\(folder)/deferd.yaml"
         try options.yaml.write(toFile: configuration, atomically: false, encoding: .utf8)
-        let ready = try ReadySocket(path: "\(folder)/ready.sock")
+        ready = try ReadySocket(path: "\(folder)/ready.sock")
         socketPath = "\(folder)/deferd.sock"
         self.stateFolder = stateFolder
         downloads = "\(folder)/downloads"

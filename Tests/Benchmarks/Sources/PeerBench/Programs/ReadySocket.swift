@@ -16,7 +16,7 @@ final class ReadySocket {
     }
 
     deinit {
-        close(descriptor)
+        shutdown(descriptor, Int32(SHUT_RDWR))
         unlink(path)
     }
 
@@ -28,8 +28,21 @@ final class ReadySocket {
             guard poll(&readable, 1, 30_000) > 0 else { break }
             let count = recv(descriptor, &buffer, buffer.count, 0)
             guard count > 0 else { break }
-            if String(decoding: buffer[..<count], as: UTF8.self).contains("READY=1") { return }
+            if String(decoding: buffer[..<count], as: UTF8.self).contains("READY=1") {
+                discardRest()
+                return
+            }
         }
         throw BenchError("The daemon did not become ready.")
+    }
+
+    /// Takes what the daemon says later, as systemd would, so that it never waits for room.
+    private func discardRest() {
+        let descriptor = descriptor
+        Thread.detachNewThread {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while recv(descriptor, &buffer, buffer.count, 0) > 0 {}
+            close(descriptor)
+        }
     }
 }
