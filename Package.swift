@@ -61,6 +61,7 @@ let package = Package(
             name: "JobEngine",
             dependencies: [
                 "DeferredKit", "JobModel", "DataSources", "JobStore", log,
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: ours
@@ -99,8 +100,9 @@ let package = Package(
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(name: "demo", dependencies: ["TestOrigin"], path: "Tests/Demo", swiftSettings: ours),
         .executableTarget(
-            name: "crash", dependencies: ["JobClient", "JobModel", "TestOrigin"], path: "Tests/Crash",
-            swiftSettings: ours),
+            name: "crash",
+            dependencies: ["DataSources", "JobClient", "JobEngine", "JobModel", "JobStore", "TestOrigin", log] + nio,
+            path: "Tests/Crash", swiftSettings: ours),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),

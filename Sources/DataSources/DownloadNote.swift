@@ -7,6 +7,8 @@ struct DownloadNote: Sendable, Hashable {
     var validator: Validator
     /// Bytes of the whole file, where the server said.
     var total: Int64?
+    /// The absolute path of the folder that the file lies in.
+    var folder: String
     /// The name that the file will have; with `exists: "rename"` not that of the spec.
     var name: String
     var part: FileOperations.Status.Identity
@@ -23,6 +25,7 @@ struct DownloadNote: Sendable, Hashable {
         case .modified(let date): object.append("lastModified", .string(date))
         }
         object.append("total", ifPresent: total.map { JSON(Int($0)) })
+        object.append("folder", .string(folder))
         object.append("name", .string(name))
         object.append("part", part.json)
         object.append("boot", .string(bootID))
@@ -35,6 +38,7 @@ extension DownloadNote {
     /// The note that `json` writes; nil for one of another form, which is as good as none.
     init?(_ json: JSON?) {
         guard let json, let url = json["url"]?.string, let name = json["name"]?.string,
+            let folder = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
             let bootID = json["boot"]?.string, let synced = json["synced"]?.int, synced >= 0,
             !name.isEmpty, !name.contains("/")
@@ -47,6 +51,7 @@ extension DownloadNote {
             return nil
         }
         self.url = url
+        self.folder = folder
         self.name = name
         self.part = part
         self.bootID = bootID

@@ -2,12 +2,16 @@ package import DeferredKit
 package import JobModel
 package import Logging
 package import NIOCore
+import Synchronization
 
 /// Makes the sources that jobs and links run, and checks beforehand what they may reach.
 package final class SourceLibrary: Sendable {
     private let settings: SourceSettings
     private let group: any EventLoopGroup
     private let timers: (any EventLoop)?
+    /// One for each loop, taken in turn.
+    private let executors: [LoopExecutor]
+    private let turn = Atomic<Int>(0)
     private let policy: AccessPolicy
     private let folders: DownloadFolders
     private let transport: HTTPTransport
@@ -27,6 +31,7 @@ package final class SourceLibrary: Sendable {
         self.settings = settings
         self.group = group
         self.timers = timers
+        executors = group.makeIterator().map(LoopExecutor.init)
         self.logger = logger
         self.files = files
         policy = try AccessPolicy(settings.policy)
@@ -79,13 +84,15 @@ package final class SourceLibrary: Sendable {
     }
 
     private func task(_ context: SourceContext) -> TransferTask {
-        TransferTask(running: running, loop: timers ?? group.next(), timeout: context.timeout)
+        let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
+        return TransferTask(
+            running: running, executor: executor, timers: timers ?? executor.loop, timeout: context.timeout)
     }
 
-    /// Removes what an unfinished download has kept for a retry that will not come; for a job that is not running.
-    package func discard(_ parameters: SourceParameters, _ context: SourceContext) async {
-        guard case .download(let spec) = parameters, let note = DownloadNote(context.note),
-            let path = try? folders.path(spec.path, owner: context.owner)
+    /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job
+    /// that is not running.
+    package func discard(_ note: JSON, owner: UInt32) async {
+        guard let note = DownloadNote(note), let path = try? folders.path(note.folder + "/" + note.name, owner: owner)
         else { return }
         let files = files
         await queue.run { DownloadTarget.discardPart(path, note, files) }

@@ -1,3 +1,4 @@
+import DequeModule
 import DeferredKit
 import JobModel
 
@@ -19,8 +20,10 @@ final class ActiveJob {
     var isParked = false
     /// Its children, while a list of it runs.
     var join: ListJoin?
+    /// Its children that are in memory.
+    var children: Set<JobID> = []
     /// Children that wait for the list's own limit.
-    var held: [ReadyQueue.Entry] = []
+    var held: Deque<ReadyQueue.Entry> = []
     /// The progress of children that have ended.
     var endedBytes: Int64 = 0
     /// What could not be stored yet, and what follows once it is.

@@ -33,5 +33,5 @@ package struct EngineError: Error, Sendable, Equatable {
         EngineError(.notFound, "There is no job \(id), or it is not yours; list yours to see their numbers.")
     }
 
-    static let stopping = EngineError(.shuttingDown, "The daemon is shutting down; try again when it is back.")
+    package static let stopping = EngineError(.shuttingDown, "The daemon is shutting down; try again when it is back.")
 }

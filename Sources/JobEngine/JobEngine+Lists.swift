@@ -1,4 +1,5 @@
 import DataSources
+import DequeModule
 import JobModel
 import JobStore
 
@@ -160,6 +161,7 @@ extension JobEngine {
             if last == .cancelRest { mustCancel = true }
         }
         let open = entry.join?.open ?? []
+        entry.children = Set(open.filter { active[$0] != nil })
         entry.join?.started = open.count { active[$0]?.isParked == false }
         if join.ids.isEmpty || last == .end { return end(entry) }
         if mustCancel { stopLater(open) }
@@ -305,13 +307,10 @@ extension JobEngine {
     func children(of entry: ActiveJob) -> Progress {
         guard let join = entry.join else { return entry.progress.latest ?? Progress(completed: 0, total: nil) }
         var bytes = entry.endedBytes
-        var total: Int64? = bytes
+        var total: Int64? = entry.children.count < join.ids.count - join.endedCount ? nil : bytes
         var countsBytes = bytes > 0
-        for id in join.open {
-            guard let child = active[id] else {
-                total = nil
-                continue
-            }
+        for id in entry.children {
+            guard let child = active[id] else { continue }
             let progress = child.join == nil ? child.progress.latest : children(of: child)
             guard let progress, progress.unit == .bytes else {
                 total = nil

@@ -1,7 +1,7 @@
+import DataSources
 import DeferredKit
 import Logging
 import Dispatch
-import Glibc
 import JobModel
 import JobStore
 
@@ -158,8 +158,17 @@ extension JobEngine {
             self.enter { engine in
                 let removed = (try? result.get()) ?? []
                 engine.forget(removed)
+                // Owned by the engine; it ends with the removal of the files.
+                Task { await engine.discardParts(of: removed) }
                 engine.alarms?.set(.retention, in: removed.isEmpty ? 60 : 0.05)
             }
+        }
+    }
+
+    /// Removes what unfinished downloads of removed jobs have kept for a retry.
+    func discardParts(of removed: [RemovedJob]) async {
+        for job in removed {
+            for note in job.notes { await library.discard(note, owner: job.owner) }
         }
     }
 
@@ -176,11 +185,33 @@ extension JobEngine {
             }
             queues[job.queue]?.remove(job.id)
         }
-        let bodies = settings.bodies
         guard !removed.isEmpty else { return }
+        let bodies = BodyFolder(path: settings.bodies)
         DispatchQueue.global(qos: .utility).async {
-            for job in removed {
-                for link in 0...job.links { unlink("\(bodies)/\(job.id)-\(link)") }
+            for job in removed { bodies.remove(job.id, upTo: job.links) }
+        }
+    }
+
+    /// Removes the bodies of jobs that a daemon had removed when it was killed.
+    func removeForgottenBodies() {
+        let bodies = BodyFolder(path: settings.bodies)
+        let links = settings.limits.links
+        DispatchQueue.global(qos: .utility).async {
+            let found = bodies.jobs().sorted()
+            guard !found.isEmpty else { return }
+            // Owned by the engine; it ends with the reads.
+            Task {
+                var forgotten = 0
+                for start in stride(from: 0, to: found.count, by: 256) {
+                    let page = Array(found[start..<min(start + 256, found.count)])
+                    guard let jobs = try? await self.store.jobs(numbered: page) else { return }
+                    for job in Set(page).subtracting(jobs.map(\.id)) {
+                        bodies.remove(job, upTo: links)
+                        forgotten += 1
+                    }
+                }
+                guard forgotten > 0 else { return }
+                self.logger.notice("Bodies of removed jobs were left over.", metadata: ["removed": "\(forgotten)"])
             }
         }
     }

@@ -9,11 +9,14 @@ extension JobEngine {
         let caller: Caller
         /// Hears of the job from its next change on.
         let watcher: (any JobWatcher)?
+        /// Worked out by whoever submits, as the engine does one thing at a time.
+        let lane: String?
 
         package init(spec: JobSpec, caller: Caller, watcher: (any JobWatcher)?) {
             self.spec = spec
             self.caller = caller
             self.watcher = watcher
+            lane = spec.lane
         }
     }
 
@@ -25,41 +28,67 @@ extension JobEngine {
         package let watch: Int?
     }
 
+    package typealias SubmitAnswers = [Result<SubmitAnswer, EngineError>]
+
     /// Stores new jobs; returns once they are durable.
-    package func submit(_ requests: [SubmitRequest]) async -> [Result<SubmitAnswer, EngineError>] {
+    package nonisolated func submit(_ requests: [SubmitRequest]) async -> SubmitAnswers {
+        await withCheckedContinuation { continuation in
+            submit(requests) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Stores new jobs; calls `done` on the engine's queue once they are durable, in the order of the calls.
+    package nonisolated func submit(
+        _ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void
+    ) {
+        enter { $0.take(requests, done) }
+    }
+
+    private func take(_ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void) {
         var answers: [Result<SubmitAnswer, EngineError>?] = Array(repeating: nil, count: requests.count)
         var jobs: [Job] = []
         var places: [Int] = []
         let now = clock.now()
-        var coming: [UInt32: Int] = [:]
+        var own: [UInt32: Int] = [:]
         for (place, request) in requests.enumerated() {
-            if let refusal = refusal(of: request, coming: jobs.count, ofUser: coming[request.caller.uid, default: 0]) {
+            let user = request.caller.uid
+            let known = (coming.jobs + jobs.count, coming.byUser[user, default: 0] + own[user, default: 0])
+            if let refusal = refusal(of: request, coming: known.0, ofUser: known.1) {
                 answers[place] = .failure(refusal)
                 continue
             }
             var job = Job(submitting: request.spec, owner: request.caller.uid, at: now)
-            job.host = request.spec.lane
-            coming[request.caller.uid, default: 0] += 1
+            job.host = request.lane
+            own[user, default: 0] += 1
             jobs.append(job)
             places.append(place)
         }
-        if !jobs.isEmpty {
-            let stored = jobs
-            let result = await withCheckedContinuation { continuation in
-                store.submit(stored) { continuation.resume(returning: $0) }
-            }
-            switch result {
-            case .success(let submissions):
-                for (index, submission) in submissions.enumerated() {
-                    answers[places[index]] = admitted(submission, jobs[index], requests[places[index]])
+        coming.jobs += jobs.count
+        for (user, count) in own { coming.byUser[user, default: 0] += count }
+        let (stored, wanted, refused, users) = (jobs, places, answers, own)
+        // Empty where all were refused: their answers keep their turn all the same.
+        store.submit(stored) { result in
+            self.enter { engine in
+                engine.coming.jobs -= stored.count
+                for (user, count) in users {
+                    let left = engine.coming.byUser[user, default: 0] - count
+                    engine.coming.byUser[user] = left > 0 ? left : nil
                 }
-                for queue in Set(jobs.map(\.spec.queue)) { pump(queue) }
-            case .failure(let error):
-                if error.code == .write { storageFailed(error) }
-                for place in places { answers[place] = .failure(EngineError(error)) }
+                var answers = refused
+                switch result {
+                case .success(let submissions):
+                    for (index, submission) in submissions.enumerated() {
+                        answers[wanted[index]] = engine.admitted(submission, stored[index], requests[wanted[index]])
+                    }
+                case .failure(let error):
+                    if error.code == .write { engine.storageFailed(error) }
+                    for place in wanted { answers[place] = .failure(EngineError(error)) }
+                }
+                // They hear of it before anything else happens to the jobs.
+                done(answers.map { $0 ?? .failure(.stopping) })
+                for queue in Set(stored.lazy.map(\.spec.queue)) { engine.pump(queue) }
             }
         }
-        return answers.map { $0 ?? .failure(.stopping) }
     }
 
     private func refusal(of request: SubmitRequest, coming: Int, ofUser own: Int) -> EngineError? {
@@ -333,8 +362,8 @@ extension JobEngine {
             switch result {
             case .success(let removed):
                 forget(removed)
-                entry.job.children -= removed.count
-                if entry.job.children < 0 { entry.job.children = 0 }
+                await discardParts(of: removed)
+                entry.job.children = max(0, entry.job.children - removed.count)
             case .failure(let error):
                 counters.move(seen, from: entry.job.state)
                 release(id)
@@ -361,7 +390,9 @@ extension JobEngine {
             store.remove(id) { continuation.resume(returning: $0) }
         }
         switch result {
-        case .success(let removed): forget(removed)
+        case .success(let removed):
+            forget(removed)
+            await discardParts(of: removed)
         case .failure(let error): throw EngineError(error)
         }
     }

@@ -156,28 +156,27 @@ extension JobEngine {
             })
     }
 
-    /// The download that a job waits to go on with, of which a part can be there.
-    func pausedDownload(_ entry: ActiveJob) -> SourceParameters? {
-        guard entry.work == nil, entry.join == nil, entry.job.attempt > 0 || entry.job.createdAt < startedAt,
-            entry.job.step?.type == .download, case .source(let parameters) = prepare(entry.job)
-        else { return nil }
-        return parameters
+    /// Whether a job waits to go on with a download, of which a part can be there.
+    func isPausedDownload(_ entry: ActiveJob) -> Bool {
+        entry.work == nil && entry.join == nil && (entry.job.attempt > 0 || entry.job.createdAt < startedAt)
+            && entry.job.step?.type == .download
     }
 
     /// Removes what a download has kept of which no part is wanted any more, then goes on.
-    func discard(_ download: SourceParameters, of job: Job, then next: @escaping @Sendable (isolated JobEngine) -> Void)
-    {
+    func discardPart(of job: Job, then next: @escaping @Sendable (isolated JobEngine) -> Void) {
         // Owned by the engine; it ends with the file's removal.
         Task {
             if let note = try? await store.note(of: job.id, link: job.link) {
-                await library.discard(download, context(of: job, note: note))
+                await library.discard(note, owner: job.owner)
             }
             next(self)
         }
     }
 
     /// Where the large body of a link's result lies.
-    nonisolated func bodyPath(of job: JobID, link: Int) -> String { "\(settings.bodies)/\(job)-\(link)" }
+    nonisolated func bodyPath(of job: JobID, link: Int) -> String {
+        BodyFolder(path: settings.bodies).file(of: job, link: link)
+    }
 }
 
 extension Job {

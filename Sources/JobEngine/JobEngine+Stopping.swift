@@ -62,7 +62,7 @@ extension JobEngine {
             entry.isParked = false
             queues[entry.job.spec.queue]?.remove(entry.job.id)
         }
-        let paused = pausedDownload(entry)
+        let isPaused = isPausedDownload(entry)
         let before = entry.job
         let action: Job.Action
         do { action = try handle(entry, event) } catch { return }  // It is over, and that is being stored.
@@ -75,9 +75,9 @@ extension JobEngine {
             closeList(entry)
             leave(entry)
             stopLater(children)
-            guard let paused else { return save(entry, then: action) }
+            guard isPaused else { return save(entry, then: action) }
             let id = entry.job.id
-            discard(paused, of: before) { engine in
+            discardPart(of: before) { engine in
                 if let entry = engine.active[id] { engine.save(entry, then: action) }
             }
         case .enqueue, .wait, .none: break

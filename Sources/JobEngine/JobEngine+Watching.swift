@@ -4,6 +4,9 @@ package import JobModel
 
 /// Telling those who watch and those who wait.
 extension JobEngine {
+    /// The most snapshots of jobs that were not named, in the answer to a watch.
+    private static let snapshots = 1000
+
     /// Begins to watch; gives the watch's number, snapshots, and whether there were more jobs than those.
     package func watch(
         _ scope: WatchScope, for caller: Caller, _ watcher: any JobWatcher
@@ -15,17 +18,46 @@ extension JobEngine {
             // Looked at once more, as what ended before the watch began is not told of any more.
             let jobs = try await visible(ids, to: caller)
             for job in jobs where job.state.isTerminal { watches.finished(job.id) }
-            return (watch, jobs.map(snapshot), false)
+            let (below, more) = try await descendants(of: jobs.map(snapshot), scope, caller, limit: Self.snapshots)
+            return (watch, jobs.map(snapshot) + below, more)
         }
         let watch = watches.add(scope, caller, watcher)
         watchBegan()
         var filter = JobFilter()
         filter.states = [.scheduled, .queued, .running]
         if case .tag(let tag) = scope.subject { filter.tag = tag }
-        filter.limit = 1000
+        filter.limit = Self.snapshots
         filter.order = .oldest
         let (jobs, next) = try await list(filter, for: caller)
-        return (watch, jobs, next != nil)
+        let (below, more) = try await descendants(of: jobs, scope, caller, limit: Self.snapshots - jobs.count)
+        return (watch, jobs + below, next != nil || more)
+    }
+
+    /// Snapshots of the unfinished jobs below `jobs` where the watch covers them, each behind the one it is below of, and
+    /// whether there are more than `limit`.
+    private func descendants(
+        of jobs: [JSON], _ scope: WatchScope, _ caller: Caller, limit: Int
+    ) async throws(EngineError) -> (jobs: [JSON], isCut: Bool) {
+        guard scope.includesChildren else { return ([], false) }
+        var found: [JSON] = []
+        var filter = JobFilter()
+        filter.states = [.scheduled, .queued, .running]
+        filter.order = .oldest
+        var next = 0
+        var parents = jobs
+        while next < parents.count {
+            let parent = parents[next]
+            next += 1
+            guard let id = parent["job"]?.int, parent["children"] != nil, parent["finishedAt"] == nil else { continue }
+            guard found.count < limit else { return (found, true) }
+            filter.parent = JobID(id)
+            filter.limit = limit - found.count
+            let (children, rest) = try await list(filter, for: caller)
+            found += children
+            parents += children
+            if rest != nil { return (found, true) }
+        }
+        return (found, false)
     }
 
     package func unwatch(_ watch: Int) {

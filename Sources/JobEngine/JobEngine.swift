@@ -27,6 +27,8 @@ package actor JobEngine {
     var counters = JobCounters()
     /// By owner; there are as many as users ever submitted since the start.
     var totals: [UInt32: EngineTotals] = [:]
+    /// Submissions that are being stored, so that limits count them.
+    var coming: (jobs: Int, byUser: [UInt32: Int]) = (0, [:])
     var watches = JobWatches()
     var waits = JobWaits()
     var wallAlarms: Alarms?
@@ -81,6 +83,7 @@ package actor JobEngine {
         for job in interrupted { resume(job) }
         setTimes(try await store.nextTimes())
         alarms?.set(.retention, in: 1)
+        removeForgottenBodies()
         pumpAll()
     }
 
@@ -155,12 +158,13 @@ package actor JobEngine {
         let entry = ActiveJob(job, progress: cell)
         cell.setWatched(!watches.intervals(for: job, parents: parents(of: job)).isEmpty)
         active[id] = entry
+        if let parent = job.parent { active[parent.job]?.children.insert(id) }
         return entry
     }
 
     /// Lets a job go that is stored as it is now.
     func release(_ id: JobID) {
-        active[id] = nil
+        if let parent = active.removeValue(forKey: id)?.job.parent { active[parent.job]?.children.remove(id) }
         fence.jobLeft(id)
     }
 

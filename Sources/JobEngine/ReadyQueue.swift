@@ -149,10 +149,9 @@ struct ReadyQueue {
             isFetching = true
             return .more(after: place)
         }
-        let hosts = Set(lanes.keys)
-        guard hasFreePlace, hosts.allSatisfy({ !$0.isEmpty && closed($0) }) else { return nil }
+        guard hasFreePlace, lanes.keys.allSatisfy({ !$0.isEmpty && closed($0) }) else { return nil }
         isFetching = true
-        return .around(hosts)
+        return .around(Set(lanes.keys))
     }
 
     /// Takes in what a fetch gave. `known` are those that changed since it began.

@@ -53,21 +53,36 @@ package struct JSONWriter {
     /// Appends a string in quotes, with what JSON does not take in one escaped.
     package mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""): raw("\\\"")
-            case UInt8(ascii: "\\"): raw("\\\\")
-            case UInt8(ascii: "\n"): raw("\\n")
-            case UInt8(ascii: "\r"): raw("\\r")
-            case UInt8(ascii: "\t"): raw("\\t")
-            case 0..<0x20, 0x7F:
-                raw("\\u00")
-                bytes.append(Self.hexadecimal(byte >> 4))
-                bytes.append(Self.hexadecimal(byte & 15))
-            default: bytes.append(byte)
+        var text = text
+        text.withUTF8 { utf8 in
+            // Runs that need no escape are appended whole.
+            var start = 0
+            for place in utf8.indices where Self.isEscaped(utf8[place]) {
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<place]))
+                escape(utf8[place])
+                start = place + 1
             }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""): raw("\\\"")
+        case UInt8(ascii: "\\"): raw("\\\\")
+        case UInt8(ascii: "\n"): raw("\\n")
+        case UInt8(ascii: "\r"): raw("\\r")
+        case UInt8(ascii: "\t"): raw("\\t")
+        default:
+            raw("\\u00")
+            bytes.append(Self.hexadecimal(byte >> 4))
+            bytes.append(Self.hexadecimal(byte & 15))
+        }
     }
 
     private static func hexadecimal(_ digit: UInt8) -> UInt8 {

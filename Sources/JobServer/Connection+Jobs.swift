@@ -5,28 +5,44 @@ import JobStore
 
 /// `job.submit`, `job.explain`, and what changes one job.
 extension Connection {
-    /// Submits jobs with one fsync; each is answered by itself.
-    func submitJobs(_ calls: [Call]) async {
-        var accepted: [(call: Call, watch: ConnectionWatch?)] = []
+    /// Submits jobs with one fsync; each is answered by itself, in their order, and then `done` is called.
+    func submitJobs(_ calls: [Call], _ done: @escaping @Sendable () -> Void) {
+        var read: [Result<ConnectionWatch?, ProtocolError>] = []
         var requests: [JobEngine.SubmitRequest] = []
+        read.reserveCapacity(calls.count)
+        requests.reserveCapacity(calls.count)
         for call in calls {
             do {
                 let (spec, watches) = try readSpec(call)
                 let watch = watches ? try makeWatch() : nil
                 requests.append(JobEngine.SubmitRequest(spec: spec, caller: caller, watcher: watch))
-                accepted.append((call, watch))
+                read.append(.success(watch))
             } catch {
-                call.fail(error)
+                read.append(.failure(error))
             }
         }
-        guard !requests.isEmpty else { return }
-        for ((call, watch), answer) in zip(accepted, await engine.submit(requests)) {
-            switch answer {
-            case .success(let answer): self.answer(call, answer, watch)
-            case .failure(let error):
-                if let watch { setEngineWatch(watch.name, nil) }
-                call.fail(ProtocolError(error))
+        let submitted = read
+        // Also where none is left: what was refused is answered behind what was submitted before.
+        engine.submit(requests) { answers in
+            var answers = answers.makeIterator()
+            for (call, read) in zip(calls, submitted) {
+                switch read {
+                case .failure(let error): call.fail(error)
+                case .success(let watch): self.answer(call, answers.next() ?? .failure(.stopping), watch)
+                }
             }
+            done()
+        }
+    }
+
+    private func answer(
+        _ call: Call, _ answer: Result<JobEngine.SubmitAnswer, EngineError>, _ watch: ConnectionWatch?
+    ) {
+        switch answer {
+        case .success(let answer): self.answer(call, answer, watch)
+        case .failure(let error):
+            if let watch { setEngineWatch(watch.name, nil) }
+            call.fail(ProtocolError(error))
         }
     }
 

@@ -25,6 +25,9 @@ final class Connection: Sendable {
         var isShuttingDown = false
         /// The client is gone, so nobody is left to answer.
         var isGone = false
+        /// Groups of submissions without an answer, and who reads on once there are so few.
+        var submitting = 0
+        var submitter: (most: Int, continuation: CheckedContinuation<Void, Never>)?
         /// Waits until nothing is outstanding.
         var drained: CheckedContinuation<Void, Never>?
     }
@@ -64,7 +67,8 @@ final class Connection: Sendable {
                 }
             }
         }
-        await submit(&submits)
+        // What comes next can be read while these are stored.
+        await submit(&submits, atMost: Self.submissions)
     }
 
     private func replies(calls: Int, isBatch: Bool = false) -> Replies {
@@ -102,12 +106,34 @@ final class Connection: Sendable {
         }
     }
 
-    /// Submits what has gathered, all with one fsync.
-    private func submit(_ submits: inout [Call]) async {
-        guard !submits.isEmpty else { return }
-        let calls = submits
-        submits = []
-        await submitJobs(calls)
+    /// Groups of submissions that can be on their way to the store.
+    private static let submissions = 4
+
+    /// Submits what has gathered, all with one fsync; returns once at most so many groups have no answer yet.
+    private func submit(_ submits: inout [Call], atMost groups: Int = 0) async {
+        if !submits.isEmpty {
+            let calls = submits
+            submits = []
+            state.withLock { $0.submitting += 1 }
+            submitJobs(calls) {
+                let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
+                    state.submitting -= 1
+                    guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }
+                    state.submitter = nil
+                    return waiter
+                }
+                waiter?.resume()
+            }
+        }
+        if state.withLock({ $0.submitting <= groups }) { return }
+        await withCheckedContinuation { continuation in
+            let isFew = state.withLock { state in
+                if state.submitting <= groups { return true }
+                state.submitter = (groups, continuation)
+                return false
+            }
+            if isFew { continuation.resume() }
+        }
     }
 
     private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {

@@ -8,12 +8,15 @@ package struct RemovedJob: Sendable, Hashable {
     package let state: JobState
     /// The last link that ran; bodies can be left of each up to that.
     package let links: Int
+    /// What its unfinished steps had noted.
+    package let notes: [JSON]
 
-    package init(id: JobID, owner: UInt32, queue: String, state: JobState, links: Int) {
+    package init(id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, notes: [JSON] = []) {
         self.id = id
         self.owner = owner
         self.queue = queue
         self.state = state
         self.links = links
+        self.notes = notes
     }
 }

@@ -8,7 +8,7 @@ extension Writer {
             WITH RECURSIVE tree (id) AS (
                 SELECT id FROM jobs WHERE id = ?1
                 UNION ALL SELECT jobs.id FROM tree JOIN jobs ON jobs.parent = tree.id
-            ) SELECT id, owner, queue, state, link FROM tree CROSS JOIN jobs USING (id)
+            ) \(Self.removal)
             """, job)
     }
 
@@ -19,7 +19,7 @@ extension Writer {
             WITH RECURSIVE tree (id) AS (
                 SELECT id FROM jobs WHERE parent = ?1 AND parent_link >= ?2
                 UNION ALL SELECT jobs.id FROM tree JOIN jobs ON jobs.parent = tree.id
-            ) SELECT id, owner, queue, state, link FROM tree CROSS JOIN jobs USING (id)
+            ) \(Self.removal)
             """, parent, Int64(link))
     }
 
@@ -38,6 +38,11 @@ extension Writer {
         }
     }
 
+    private static let removal = """
+        SELECT id, owner, queue, state, link, \
+        (SELECT json_group_array(json(note)) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
+        """
+
     private func removals(_ sql: String, _ arguments: Int64...) throws -> [RemovedJob] {
         let statement = try statement(sql)
         for (index, argument) in arguments.enumerated() { statement.bind(argument, at: Int32(index) + 1) }
@@ -45,7 +50,8 @@ extension Writer {
             // One that makes no sense can be removed all the same; it was counted nowhere.
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
-                state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)))
+                state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
+                notes: row.utf8(5) { (try? JSON(parsing: Array($0)))?.array ?? [] } ?? [])
         }
     }
 

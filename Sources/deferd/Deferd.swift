@@ -43,6 +43,8 @@ struct Deferd: AsyncParsableCommand {
         let sockets = Result { () throws(SystemdError) in try ListenSockets() }
         // A client that goes away must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
+        // A limit on the size of files makes writing fail, which is told like a full disk.
+        signal(SIGXFSZ, SIG_IGN)
         let isJournal = JournalLogHandler.isJournal()
         let flags = Configuration.Flags(
             config: config, socket: socket, stateDirectory: stateDirectory, downloadsDirectory: downloadsDirectory,

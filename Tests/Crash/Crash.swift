@@ -3,18 +3,31 @@ import Foundation
 /// Kills the daemon again and again while clients submit at full speed, and counts what is missing afterwards.
 ///
 /// `crash [ROUNDS [SEED]]`: 200 rounds unless said otherwise. Exits with 1 when anything was lost or is corrupt.
+/// `crash faults [ROUNDS [SEED]]` does not kill, but lets file operations fail by chance.
 @main
 struct Crash {
     static func main() async throws {
         signal(SIGPIPE, SIG_IGN)
-        let rounds = CommandLine.arguments.dropFirst().first.flatMap(Int.init) ?? 200
-        let seed = CommandLine.arguments.dropFirst(2).first.flatMap(UInt64.init) ?? UInt64.random(in: 1 ... .max)
+        var arguments = CommandLine.arguments.dropFirst()
+        let isAboutFaults = arguments.first == "faults"
+        if isAboutFaults { arguments = arguments.dropFirst() }
+        let rounds = arguments.first.flatMap(Int.init) ?? 200
+        let seed = arguments.dropFirst().first.flatMap(UInt64.init) ?? UInt64.random(in: 1 ... .max)
         let folder = FileManager.default.temporaryDirectory.appending(path: "deferd-crash-\(getpid())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         print("crash: \(rounds) rounds, seed \(seed)")
+        if isAboutFaults {
+            let report = try await FaultRun(rounds: rounds, seed: seed, folder: folder).run()
+            print(report)
+            return end(report.isClean, folder)
+        }
         let report = try await CrashRun(rounds: rounds, seed: seed, folder: folder).run()
         print(report)
-        exit(report.isClean ? 0 : 1)
+        end(report.isClean, folder)
+    }
+
+    private static func end(_ isClean: Bool, _ folder: URL) {
+        try? FileManager.default.removeItem(at: folder)
+        exit(isClean ? 0 : 1)
     }
 }

@@ -305,11 +305,16 @@ import TestOrigin
         try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in
             try await Workbench.run { bench in
                 _ = try await bench.failure(download(origin))
-                let parameters = try bench.parameters(download(origin))
-                // Another job knows nothing of it.
-                await bench.library.discard(parameters, bench.context(2))
+                let note = try #require(bench[note: 1])
+                // Another user's job has no say in that folder, and another file is no part of it.
+                var other = try #require(note.object)
+                other["folder"] = .string(bench.folder)
+                await bench.library.discard(.object(other), owner: 1000)
+                other["folder"] = note["folder"]
+                other["part"] = ["inode": "1", "createdAt": "1"]
+                await bench.library.discard(.object(other), owner: 1000)
                 #expect(part(bench) != nil)
-                await bench.library.discard(parameters, bench.context(1))
+                await bench.library.discard(note, owner: 1000)
                 #expect(bench.names(below: bench.downloads) == [])
             }
         }

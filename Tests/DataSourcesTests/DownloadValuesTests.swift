@@ -44,7 +44,7 @@ import Testing
 
     @Test func note_countsWhatWasWritten_whileBootLasts() throws {
         var note = DownloadNote(
-            url: "http://a/", validator: .tag("\"a\""), total: 100, name: "x",
+            url: "http://a/", validator: .tag("\"a\""), total: 100, folder: "/d", name: "x",
             part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: 30)
         #expect(note.usable(ofSize: 70, boot: "boot") == 70)
         #expect(note.usable(ofSize: 70, boot: "other") == 30)

@@ -245,6 +245,23 @@ import TestOrigin
         }
     }
 
+    @Test func part_isKeptForARetry_andRemovedWithTheJob() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["max": 0]))
+                let exchange = try await origin.exchange("/file")
+                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+                exchange.send(Array(Sample.content[..<40_000]))
+                exchange.close()
+                #expect(try await wire.wait(job)["state"] == "failed")
+                #expect(Files.names(in: daemon.downloads) == ["file.part"])
+                _ = try await wire.call("job.remove", ["job": JSON(job)])
+                #expect(Files.names(in: daemon.downloads) == [])
+            }
+        }
+    }
+
     @Test func download_leavesNothing_whenCancelled() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run { daemon in

@@ -154,6 +154,28 @@ import Testing
         }
     }
 
+    @Test func watch_showsChildrenThatAreThere_whenAsked() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("job.watch", ["all": true, "children": true])
+            let inner: JSON = ["source": ["type": "list", "jobs": [.timer(1000)]]]
+            let parent = try await wire.submit([
+                "source": ["type": "list", "jobs": [.value(1), inner, .timer(1000)]], "tags": ["family"],
+            ])
+            // The grandchild runs, and the first child is over.
+            _ = try await wire.next("grandchild") { $0.job == parent + 4 && $0.state == "running" }
+            _ = try await wire.call("job.wait", .job(parent + 1))
+            let open: [JSON] = [2, 3, 4].map { JSON(parent + $0) }
+            for selection: JSON in [["job": JSON(parent)], ["tag": "family"], ["all": true]] {
+                let plain = try await wire.call("job.watch", selection)
+                #expect(plain["jobs"]?.array?.compactMap { $0["job"] } == [JSON(parent)])
+                let watch = try await wire.call("job.watch", selection.with(["children": true]))
+                #expect(watch["jobs"]?.array?.compactMap { $0["job"] } == [JSON(parent)] + open, "\(selection)")
+                #expect(watch["truncated"] == nil)
+            }
+        }
+    }
+
     @Test func progress_isMergedByInterval_andTellsHowFar() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run { daemon in

@@ -57,6 +57,11 @@ final class Daemon: Sendable {
         ] + flags
     }
 
+    /// Waits until it says something with `text` in it of itself to the service manager.
+    func status(containing text: String) async throws {
+        _ = try await readiness.statuses.take("status with \"\(text)\"") { $0.contains(text) }
+    }
+
     /// A connection.
     func connect(reads: Bool = true) throws -> Wire { try Wire(socket, reads: reads) }
 

@@ -89,5 +89,5 @@ final class Mailbox<Element: Sendable>: Sendable {
 
 /// How long a test waits for what must come; much longer than it takes, even on a busy machine.
 enum Patience {
-    static let seconds = 20.0
+    static let seconds = 60.0
 }

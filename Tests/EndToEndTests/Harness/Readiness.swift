@@ -7,6 +7,8 @@ final class Readiness: Sendable {
     let path: String
     private let descriptor: FileDescriptor
     private let messages = Mailbox<String>()
+    /// What the daemon said of itself.
+    let statuses = Mailbox<String>()
 
     init(in folder: TemporaryFolder) throws {
         path = folder.path + "/notify-\(UInt32.random(in: 0...UInt32.max))"
@@ -14,10 +16,11 @@ final class Readiness: Sendable {
         descriptor = FileDescriptor(number: number)
         try #require(number >= 0)
         try #require(try UnixAddress(path).with { bind(number, $0, $1) } == 0)
-        Thread.detachNewThread { [descriptor, messages] in
+        Thread.detachNewThread { [descriptor, messages, statuses] in
             while let bytes = descriptor.read() {
                 let text = String(decoding: bytes, as: UTF8.self)
                 if text.contains("READY=1") { messages.put(text) }
+                for line in text.split(separator: "\n") where line.hasPrefix("STATUS=") { statuses.put(String(line)) }
             }
             messages.close()
             descriptor.close()

@@ -5,8 +5,8 @@ import Glibc
 struct ProcessUse {
     /// CPU seconds of all threads, those that have ended too.
     let seconds: Double
-    /// Context switches of the threads that run now.
-    let switches: Int
+    /// Context switches by thread.
+    private let switches: [String: Int]
     /// Resident bytes.
     let resident: Int
     let threads: Int
@@ -21,9 +21,10 @@ struct ProcessUse {
         resident = Self.number("VmRSS:", in: "/proc/\(process)/status") * 1024
         let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
         threads = tasks.count
-        switches = tasks.reduce(0) { sum, task in
+        switches = tasks.reduce(into: [:]) { switches, task in
             let status = "/proc/\(process)/task/\(task)/status"
-            return sum + Self.number("voluntary_ctxt_switches:", in: status)
+            switches[task] =
+                Self.number("voluntary_ctxt_switches:", in: status)
                 + Self.number("nonvoluntary_ctxt_switches:", in: status)
         }
     }
@@ -35,7 +36,11 @@ struct ProcessUse {
     }
 
     func since(_ before: ProcessUse) -> Change {
-        Change(seconds: seconds - before.seconds, switches: switches - before.switches)
+        Change(
+            seconds: seconds - before.seconds,
+            // A thread that has ended in between took one at least: its last.
+            switches: switches.reduce(0) { $0 + $1.value - before.switches[$1.key, default: 0] }
+                + before.switches.count { switches[$0.key] == nil })
     }
 
     /// CPU seconds only, for when a measurement runs and reading more would disturb it.

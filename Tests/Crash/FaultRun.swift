@@ -1,0 +1,166 @@
+import DataSources
+import Foundation
+import JobEngine
+import JobModel
+import JobStore
+import Logging
+import NIOPosix
+import Synchronization
+import TestOrigin
+
+/// An engine in this process whose file operations fail by chance, started anew in each round over the same state.
+///
+/// In the end nothing fails any more, every job that had failed is retried, and all must be well.
+struct FaultRun {
+    private static let caller = Caller(uid: getuid(), isAdmin: true)
+
+    private let rounds: Int
+    private let seed: UInt64
+    private let folder: URL
+    private let file: [UInt8]
+    private let files: FaultyFiles
+
+    init(rounds: Int, seed: UInt64, folder: URL) {
+        self.rounds = rounds
+        self.seed = seed
+        self.folder = folder
+        var random = SeededGenerator(state: seed)
+        file = (0..<200_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+        files = FaultyFiles(seed: seed)
+    }
+
+    func run() async throws -> FaultReport {
+        try await TestOrigin.run { origin in
+            origin["/file"] = OriginResource(self.file, etag: "\"1\"")
+            var report = FaultReport()
+            var random = SeededGenerator(state: self.seed)
+            var ids: [JobID] = []
+            for round in 1...self.rounds {
+                self.files.fail(oneIn: Int.random(in: 4...60, using: &random))
+                try await self.withEngine { engine in
+                    let specs = self.specs(origin, round)
+                    let ends = Ends()
+                    let new = try await self.submit(specs, to: engine, ends)
+                    ids += new
+                    try await self.check(new, ends, isLast: false, engine, &report)
+                }
+            }
+            report.rounds = self.rounds
+            report.jobs = ids.count
+            self.files.fail(oneIn: 0)
+            try await self.withEngine { engine in
+                for id in ids where try await engine.job(id, for: Self.caller)["state"] == "failed" {
+                    _ = try await engine.retry(id, from: .failed, for: Self.caller)
+                }
+                try await self.check(ids, nil, isLast: true, engine, &report)
+            }
+            report.faults = self.files.failures
+            let downloads = self.folder.appending(path: "downloads").path
+            for path in FileManager.default.enumerator(atPath: downloads)?.compactMap({ $0 as? String }) ?? []
+            where path.hasSuffix(".part") { report.problems.append("\(path) is left over") }
+            return report
+        }
+    }
+
+    /// Runs `body` with an engine over the run's folder.
+    private func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
+        let path = folder.path
+        for name in ["state", "downloads", "bodies"] { mkdir(path + "/" + name, 0o700) }
+        var logger = Logger(label: "faults")
+        logger.logLevel = .critical
+        var settings = SourceSettings()
+        settings.downloads.directory = path + "/downloads"
+        let library = try SourceLibrary(
+            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files.operations)
+        let engine = JobEngine(
+            settings: EngineSettings(bodies: path + "/bodies"), store: try SQLiteStore(path: path + "/state") { _ in },
+            library: library, logger: logger)
+        try await engine.start()
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body(engine)) } catch { outcome = .failure(error) }
+        await engine.stop()
+        try outcome.get()
+    }
+
+    private func specs(_ origin: TestOrigin, _ round: Int) -> [JSON] {
+        let url = JSON.string(origin.url("/file"))
+        func download(_ name: String, _ exists: String = "fail") -> JSON {
+            ["type": "download", "url": url, "path": .string(name), "exists": .string(exists)]
+        }
+        return (0..<40).map { number in
+            switch number % 8 {
+            case 0: ["source": download("shared", "rename")]
+            case 1: ["source": ["type": "url", "url": url]]
+            case 2:
+                [
+                    "source": [
+                        "type": "list", "mode": "all",
+                        "jobs": [
+                            ["source": download("r\(round)/\(number)-a", "replace")],
+                            ["source": download("r\(round)/\(number)-b", "replace")],
+                        ],
+                    ]
+                ]
+            default: ["source": download("r\(round)/\(number)")]
+            }
+        }
+    }
+
+    private func submit(_ specs: [JSON], to engine: JobEngine, _ ends: Ends) async throws -> [JobID] {
+        let requests = try specs.map { spec in
+            JobEngine.SubmitRequest(
+                spec: try engine.admission.spec(spec, from: Self.caller), caller: Self.caller, watcher: ends)
+        }
+        return try await engine.submit(requests).map { try $0.get().job }
+    }
+
+    /// Waits for jobs, and looks at what became of them.
+    private func check(
+        _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: JobEngine, _ report: inout FaultReport
+    ) async throws {
+        let jobs = try await withCheckedThrowingContinuation { continuation in
+            // It ends with the wait.
+            Task {
+                do {
+                    _ = try await engine.wait(for: ids, timeout: 120, caller: Self.caller) {
+                        continuation.resume(with: $0)
+                    }
+                } catch {
+                    continuation.resume(throwing: error)
+                }
+            }
+        }
+        for (id, job) in zip(ids, jobs) {
+            if let ends, ends.count(id) != 1 { report.problems.append("job \(id) ended \(ends.count(id)) times") }
+            if job["state"] == "succeeded" {
+                check(job["result"] ?? .null, of: id, &report)
+                continue
+            }
+            report.failed += 1
+            let error = job["error"]?["cause"] ?? job["error"]
+            if isLast || error?["kind"] != "storage" { report.problems.append("job \(id) ended so: \(job)") }
+        }
+    }
+
+    /// Looks at the files that a result tells of.
+    private func check(_ result: JSON, of id: JobID, _ report: inout FaultReport) {
+        let bodies = folder.appending(path: "bodies").path
+        let paths =
+            result.array?.map { $0["path"]?.string ?? "" }
+            ?? [result["path"]?.string ?? "\(bodies)/\(id)-0"]
+        for path in paths where FileManager.default.contents(atPath: path)?.elementsEqual(file) != true {
+            report.problems.append("job \(id): \(path) is not what the origin has")
+        }
+    }
+}
+
+/// Counts how often each job ended.
+private final class Ends: JobWatcher {
+    private let counts = Mutex<[JobID: Int]>([:])
+
+    func receive(_ event: JobEvent) {
+        if event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }
+    }
+
+    func count(_ job: JobID) -> Int { counts.withLock { $0[job, default: 0] } }
+}

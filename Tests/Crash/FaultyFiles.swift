@@ -1,0 +1,74 @@
+import DataSources
+import Glibc
+import Synchronization
+
+/// The real file system, but that opening, writing, syncing and renaming fail now and then.
+final class FaultyFiles: Sendable {
+    private struct State {
+        var random: SeededGenerator
+        /// One of so many calls fails; 0 for none.
+        var oneIn = 0
+        var failures: [String: Int] = [:]
+    }
+
+    private let state: Mutex<State>
+
+    init(seed: UInt64) {
+        state = Mutex(State(random: SeededGenerator(state: seed)))
+    }
+
+    /// Lets one of so many calls fail from now on; 0 for none.
+    func fail(oneIn calls: Int) {
+        state.withLock { $0.oneIn = calls }
+    }
+
+    /// How many calls failed so far, by what they do.
+    var failures: [String: Int] { state.withLock(\.failures) }
+
+    private func pass(_ call: String) throws(SystemError) {
+        let code = state.withLock { state -> Int32? in
+            guard state.oneIn > 0, Int.random(in: 0..<state.oneIn, using: &state.random) == 0 else { return nil }
+            state.failures[call, default: 0] += 1
+            return [EIO, ENOSPC, EROFS, EDQUOT].randomElement(using: &state.random)
+        }
+        if let code { throw SystemError(code) }
+    }
+
+    var operations: FileOperations {
+        let real = FileOperations.real
+        var files = real
+        files.openFolder = { (path) throws(SystemError) in
+            try self.pass("open")
+            return try real.openFolder(path)
+        }
+        files.openBeneath = { (folder, path, flags, mode) throws(SystemError) in
+            try self.pass("open")
+            return try real.openBeneath(folder, path, flags, mode)
+        }
+        files.write = { (file, bytes) throws(SystemError) in
+            do throws(SystemError) { try self.pass("write") } catch {
+                // A disk that is full takes what still fits.
+                try real.write(file, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
+                throw error
+            }
+            try real.write(file, bytes)
+        }
+        files.sync = { (file) throws(SystemError) in
+            try self.pass("fsync")
+            try real.sync(file)
+        }
+        files.syncData = { (file) throws(SystemError) in
+            try self.pass("fsync")
+            try real.syncData(file)
+        }
+        files.rename = { (folder, name, newName) throws(SystemError) in
+            try self.pass("rename")
+            try real.rename(folder, name, newName)
+        }
+        files.renameUnlessExists = { (folder, name, newName) throws(SystemError) in
+            try self.pass("rename")
+            try real.renameUnlessExists(folder, name, newName)
+        }
+        return files
+    }
+}
