@@ -1,7 +1,7 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-crash bench-kit
+.PHONY: demo test build lint install prepare test-outside test-tsan test-crash bench bench-kit
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -19,6 +19,8 @@ test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same p
 	@$(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
+bench: build # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.
+	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product peerbench && .build/bench/release/peerbench --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.
 	@$(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product Benchmarks && .build/bench/release/Benchmarks $(ROUNDS)
 prepare:
