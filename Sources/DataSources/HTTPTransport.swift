@@ -8,10 +8,10 @@ import NIOPosix
 
 /// Sends requests and follows redirects, over connections that all sources share.
 ///
-/// There are two clients, as decoding is a property of a connection and downloads are stored as they were sent.
+/// There are two sorts of clients, as decoding is a property of a connection and downloads are stored as they were sent.
 struct HTTPTransport: Sendable {
-    private let decoding: HTTPClient
-    private let verbatim: HTTPClient
+    private let decoding: LoopClients
+    private let verbatim: LoopClients
     private let policy: AccessPolicy
     private let settings: HTTPSettings
     private let headerLimit: Int
@@ -32,9 +32,9 @@ struct HTTPTransport: Sendable {
         configuration.http1_1ConnectionDebugInitializer = { channel in
             Self.admit(channel, policy: isDirect ? policy : nil)
         }
-        verbatim = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+        verbatim = LoopClients(group, configuration)
         configuration.decompression = .enabled(limit: .size(limits.body))
-        decoding = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+        decoding = LoopClients(group, configuration)
         self.policy = policy
         self.settings = settings
         headerLimit = limits.header
@@ -96,11 +96,11 @@ struct HTTPTransport: Sendable {
             let outgoing = try request.clientRequest()
             let client =
                 switch request.coding {
-                case .decoded: decoding
-                case .asSent: verbatim
+                case .decoded: decoding[loop]
+                case .asSent: verbatim[loop]
                 }
             let task = client.execute(
-                request: outgoing, delegate: stream, eventLoop: .delegateAndChannel(on: loop), logger: logger)
+                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: logger)
             let head = try await stream.open(task)
             let response = IncomingResponse(url: request.url, head: head, stream: stream, loop: loop)
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
@@ -113,12 +113,7 @@ struct HTTPTransport: Sendable {
     }
 
     func shutdown() async {
-        for client in [decoding, verbatim] {
-            do {
-                try await client.shutdown()
-            } catch {
-                logger.warning("The HTTP client did not shut down cleanly.", metadata: ["error": "\(error)"])
-            }
-        }
+        await decoding.shutdown(logger)
+        await verbatim.shutdown(logger)
     }
 }

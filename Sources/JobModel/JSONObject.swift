@@ -95,7 +95,11 @@ extension JSONObject: Hashable {
 extension String {
     /// Whether both are the same code points; `==` finds canonically equivalent ones equal, too.
     func hasSameBytes(as other: String) -> Bool {
-        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+        guard utf8.count == other.utf8.count else { return false }
+        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
+            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
+        }
+        return isSame.flatMap(\.self) ?? utf8.elementsEqual(other.utf8)
     }
 }
 

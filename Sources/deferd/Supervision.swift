@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import JobEngine
 import JobModel
@@ -27,6 +28,7 @@ struct Supervision: Service {
         }
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
+        deferd_release_image()
         let watchdog = try Watchdog()
         await withGracefulShutdownHandler {
             await cancelWhenGracefulShutdown {

@@ -1,11 +1,29 @@
 import DataSources
 import DeferredKit
 import JobModel
+import NIOCore
 import Testing
 import TestOrigin
 
 @Suite struct HTTPSemanticsTests {
     static let plain = String(repeating: "compressed text ", count: 1000)
+
+    @Test(arguments: ["url", "download"]) func connection_isUsedAgain(type: String) async throws {
+        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct([1, 2, 3], to: request) }) { origin in
+            try await Workbench.run { bench in
+                for number in 0..<20 {
+                    let url = JSON.string(origin.url("/x"))
+                    let path = JSON.string("x\(number)")
+                    _ = try await bench.result(
+                        type == "url"
+                            ? ["type": "url", "url": url] : ["type": "download", "url": url, "path": path])
+                }
+                // One for each event loop, as the loops take turns.
+                #expect(origin.connectionCount <= System.coreCount)
+                #expect(origin.log.count("/x") == 20)
+            }
+        }
+    }
 
     @Test func request_isAsWritten() async throws {
         try await TestOrigin.run { origin in

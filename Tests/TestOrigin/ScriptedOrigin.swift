@@ -11,6 +11,7 @@ package final class ScriptedOrigin: Sendable {
     package let port: Int
     /// Connections that clients ended while they were held.
     private let departures = AsyncStream.makeStream(of: Void.self)
+    private let accepted = Atomic<Int>(0)
     fileprivate let script: Script
 
     private init(port: Int, script: @escaping Script) {
@@ -20,6 +21,9 @@ package final class ScriptedOrigin: Sendable {
 
     /// The URL of `path`; `host` is another name or spelling of loopback.
     package func url(_ path: String, host: String = "127.0.0.1") -> String { "http://\(host):\(port)\(path)" }
+
+    /// Connections that came so far.
+    package var connectionCount: Int { accepted.load(ordering: .relaxed) }
 
     /// Waits until a client has gone away.
     package func clientLeaves() async {
@@ -38,6 +42,7 @@ package final class ScriptedOrigin: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 guard let origin = origins.withLock({ $0 }) else { return channel.close() }
+                origin.accepted.add(1, ordering: .relaxed)
                 connections.withLock { $0[ObjectIdentifier(channel)] = channel }
                 channel.closeFuture.whenComplete { _ in
                     connections.withLock { $0[ObjectIdentifier(channel)] = nil }

@@ -1,0 +1,27 @@
+#define _GNU_SOURCE
+#include "image.h"
+
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int release(struct dl_phdr_info *image, size_t size, void *data) {
+    (void)size;
+    (void)data;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int index = 0; index < image->dlpi_phnum; index++) {
+        const ElfW(Phdr) *segment = &image->dlpi_phdr[index];
+        if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0) continue;
+        uintptr_t start = (image->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
+        uintptr_t end = (image->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
+        // Only pages that are the same in the file: nothing is lost, and what is needed comes back.
+        if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void deferd_release_image(void) {
+    dl_iterate_phdr(release, NULL);
+}
