@@ -69,7 +69,11 @@ extension DeferredCore {
                 return .top(isFirst: isFirst, isOrphan: marks & Mark.orphaned != 0)
             }
             guard theirs & Mark.resolved == 0 else {
-                if marks & Mark.scheduled != 0, failable === self { step = self.step.take() }
+                if marks & Mark.scheduled != 0, failable === self {
+                    step = self.step.take()
+                    // Whoever comes to run the step finds none and lets go of the upstream.
+                    self.upstream = nil
+                }
                 return .running
             }
             if marks & Mark.interested != 0 {
