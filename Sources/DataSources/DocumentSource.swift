@@ -30,7 +30,7 @@ struct DocumentSource: DataSource {
 
     private func run(_ handle: TransferHandle) async throws(JobError) -> JSON {
         let request = try request()
-        let response = try await transport.open(request, handle.control)
+        let response = try await transport.open(request, handle)
         defer { response.close() }
         let isNotModified =
             response.status == 304
@@ -48,7 +48,7 @@ struct DocumentSource: DataSource {
             // There is no document to select from; null says that nothing is new.
             if isNotModified { return .null }
             let body = try await body(of: response, to: request.method, spillingBeyond: nil, handle)
-            return try value(at: pointer, of: body, from: response.url)
+            return try await value(at: pointer, of: body, from: response.url)
         }
     }
 
@@ -94,8 +94,20 @@ struct DocumentSource: DataSource {
         }
     }
 
-    private func value(at pointer: JSONPointer, of body: ResponseBody, from url: RequestURL) throws(JobError) -> JSON {
-        guard case .whole(var bytes) = body else { preconditionFailure("A body to parse is never spilled.") }
+    /// The largest document that is parsed on the event loop; others would hold it up.
+    private static let smallDocument = 64 << 10
+
+    private func value(
+        at pointer: JSONPointer, of body: ResponseBody, from url: RequestURL
+    ) async throws(JobError) -> JSON {
+        guard case .whole(let bytes) = body else { preconditionFailure("A body to parse is never spilled.") }
+        if bytes.count <= Self.smallDocument { return try Self.value(at: pointer, of: bytes, from: url) }
+        return try await queue.run { () throws(JobError) in try Self.value(at: pointer, of: bytes, from: url) }
+    }
+
+    private static func value(at pointer: JSONPointer, of body: [UInt8], from url: RequestURL) throws(JobError) -> JSON
+    {
+        var bytes = body
         // A byte order mark has no place in JSON, but some servers send one.
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
         let document: JSON

@@ -120,7 +120,7 @@ struct DownloadTransfer {
             if let tag = memory.etag { request.set("If-None-Match", tag) }
             if let date = memory.lastModified { request.set("If-Modified-Since", date) }
         }
-        let response = try await services.transport.open(request, attempt.handle.control)
+        let response = try await services.transport.open(request, attempt.handle)
         defer { response.close() }
         if response.status == 304, let memory { return .unchanged(memory, response.url) }
         return .received(try await receive(response, from: source))
@@ -137,7 +137,7 @@ struct DownloadTransfer {
         var request = request(for: url)
         request.set("Range", "bytes=\(offset)-")
         request.set("If-Range", note.validator.text)
-        let response = try await services.transport.open(request, attempt.handle.control)
+        let response = try await services.transport.open(request, attempt.handle)
         defer { response.close() }
         switch response.status {
         case 206:

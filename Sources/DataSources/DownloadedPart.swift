@@ -35,26 +35,49 @@ struct DownloadedPart: Sendable {
         self.services = services
     }
 
-    /// Writes `blocks` behind what is there.
+    /// Blocks of fewer bytes are not worth a second thread.
+    private static let worthTwoThreads = 128 << 10
+
+    /// Writes `blocks` behind what is there; large ones are written while they are hashed.
     mutating func append(_ blocks: [ByteBuffer]) async throws(JobError) {
-        let (before, files, target) = (hash, services.files, target)
+        let (before, files, target, queue) = (hash, services.files, target, services.queue)
         let blocks = Self.coalesced(blocks)
+        let count = blocks.reduce(0) { $0 + $1.readableBytes }
         do throws(SystemError) {
-            hash = try await services.queue.run { () throws(SystemError) in
-                var hash = before
-                for block in blocks {
-                    let written: Result<Void, SystemError> = block.withUnsafeReadableBytes { bytes in
-                        hash.update(bufferPointer: bytes)
-                        return Result { () throws(SystemError) in try files.write(target.part.descriptor, bytes) }
-                    }
-                    try written.get()
+            if count < Self.worthTwoThreads {
+                hash = try await queue.run { () throws(SystemError) in
+                    try Self.write(blocks, target.part.descriptor, files)
+                    return Self.hash(before, blocks)
                 }
-                return hash
+            } else {
+                async let digest = queue.run { Self.hash(before, blocks) }
+                let written = await queue.run {
+                    Result { () throws(SystemError) in try Self.write(blocks, target.part.descriptor, files) }
+                }
+                hash = await digest
+                try written.get()
             }
         } catch {
             throw JobError(path: error, "written", target.absolutePath + DownloadPath.partSuffix)
         }
-        size += blocks.reduce(0) { $0 + Int64($1.readableBytes) }
+        size += Int64(count)
+    }
+
+    private static func hash(_ before: SHA256, _ blocks: [ByteBuffer]) -> SHA256 {
+        var hash = before
+        for block in blocks { block.withUnsafeReadableBytes { hash.update(bufferPointer: $0) } }
+        return hash
+    }
+
+    private static func write(
+        _ blocks: [ByteBuffer], _ file: Int32, _ files: FileOperations
+    ) throws(SystemError) {
+        for block in blocks {
+            let written: Result<Void, SystemError> = block.withUnsafeReadableBytes { bytes in
+                Result { () throws(SystemError) in try files.write(file, bytes) }
+            }
+            try written.get()
+        }
     }
 
     /// Many small blocks as one, to be written with one call; large ones are not worth copying.

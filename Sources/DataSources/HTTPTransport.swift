@@ -12,7 +12,6 @@ import NIOPosix
 struct HTTPTransport: Sendable {
     private let decoding: HTTPClient
     private let verbatim: HTTPClient
-    private let group: any EventLoopGroup
     private let policy: AccessPolicy
     private let settings: HTTPSettings
     private let headerLimit: Int
@@ -36,7 +35,6 @@ struct HTTPTransport: Sendable {
         verbatim = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
         configuration.decompression = .enabled(limit: .size(limits.body))
         decoding = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
-        self.group = group
         self.policy = policy
         self.settings = settings
         headerLimit = limits.header
@@ -62,11 +60,11 @@ struct HTTPTransport: Sendable {
     }
 
     /// Sends `request`, follows its redirects, and returns what answers it; the caller closes that.
-    func open(_ request: OutgoingRequest, _ control: TransferControl) async throws(JobError) -> IncomingResponse {
+    func open(_ request: OutgoingRequest, _ handle: TransferHandle) async throws(JobError) -> IncomingResponse {
         var request = request
         for followed in 0... {
             try policy.check(request.url)
-            let response = try await exchange(request, control)
+            let response = try await exchange(request, handle)
             guard [301, 302, 303, 307, 308].contains(response.status), let location = response.field("Location") else {
                 return response
             }
@@ -89,12 +87,12 @@ struct HTTPTransport: Sendable {
     }
 
     private func exchange(
-        _ request: OutgoingRequest, _ control: TransferControl
+        _ request: OutgoingRequest, _ handle: TransferHandle
     ) async throws(JobError) -> IncomingResponse {
-        let loop = group.next()
+        let loop = handle.loop
         let stream = ResponseStream(loop: loop, idleTimeout: .milliseconds(Int64(settings.idleTimeout * 1000)))
         do {
-            try control.attach(stream)
+            try handle.control.attach(stream)
             let outgoing = try request.clientRequest()
             let client =
                 switch request.coding {
@@ -102,7 +100,7 @@ struct HTTPTransport: Sendable {
                 case .asSent: verbatim
                 }
             let task = client.execute(
-                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: logger)
+                request: outgoing, delegate: stream, eventLoop: .delegateAndChannel(on: loop), logger: logger)
             let head = try await stream.open(task)
             let response = IncomingResponse(url: request.url, head: head, stream: stream, loop: loop)
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }

@@ -104,7 +104,7 @@ package struct IPAddress: Sendable, Hashable {
 extension IPAddress: CustomStringConvertible {
     /// Four decimal numbers, or eight groups with the longest run of zeros left out as RFC 5952 says.
     package var description: String {
-        if isVersion4 { return bytes.map(String.init).joined(separator: ".") }
+        if isVersion4 { return "\(bytes[0]).\(bytes[1]).\(bytes[2]).\(bytes[3])" }
         if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF {
             return "::ffff:" + bytes[12...].map(String.init).joined(separator: ".")
         }

@@ -28,6 +28,24 @@ package struct RequestURL: Sendable, Hashable {
 
     /// The URL that `text` writes, or nil where it is none.
     package init?(_ text: String) {
+        var text = text
+        if let plain = text.withUTF8({ PlainURL($0) }) {
+            self.init(plain)
+        } else {
+            self.init(unusual: text)
+        }
+    }
+
+    private init(_ plain: PlainURL) {
+        scheme = plain.scheme
+        host = plain.host
+        port = plain.port
+        credentials = nil
+        target = plain.target
+    }
+
+    /// The same for every form that a URL may have.
+    init?(unusual text: String) {
         guard let colon = text.firstIndex(of: ":"), let first = text.utf8.first, Self.isLetter(first),
             text[colon...].hasPrefix("://"),
             text[..<colon].utf8.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) || "+-.".utf8.contains($0) }),

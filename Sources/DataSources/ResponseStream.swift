@@ -13,7 +13,7 @@ final class ResponseStream: HTTPClientResponseDelegate {
     typealias Response = Void
 
     /// Bytes beyond which the connection is not read from.
-    static let limit = 512 << 10
+    static let limit = 1 << 20
 
     private enum Phase {
         case waiting
@@ -27,8 +27,9 @@ final class ResponseStream: HTTPClientResponseDelegate {
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
         var buffered = 0
-        /// The reader, where it waits.
+        /// The reader, where it waits, and whether it is about to be woken.
         var reader: CheckedContinuation<Void, Never>?
+        var isWaking = false
         /// Given to the client for the block that filled the buffer.
         var room: EventLoopPromise<Void>?
         var task: HTTPClient.Task<Void>?
@@ -199,18 +200,29 @@ final class ResponseStream: HTTPClientResponseDelegate {
 
     /// Changes the state and wakes the reader.
     private func update(_ change: (inout State) -> Void) {
-        let (reader, check) = state.withLock { state in
+        let (mustWake, check) = state.withLock { state in
             change(&state)
             state.lastActivity = .now()
-            defer { state.reader = nil }
+            let mustWake = state.reader != nil && !state.isWaking
+            if mustWake { state.isWaking = true }
             switch state.phase {
             case .finished, .failed:
                 defer { state.idleCheck = nil }
-                return (state.reader, state.idleCheck)
-            case .waiting, .receiving: return (state.reader, nil)
+                return (mustWake, state.idleCheck)
+            case .waiting, .receiving: return (mustWake, nil)
             }
         }
         check?.cancel()
+        // After what else this read of the socket brings: a small response is read with one waking.
+        if mustWake { loop.execute { self.wake() } }
+    }
+
+    private func wake() {
+        let reader = state.withLock { state in
+            state.isWaking = false
+            defer { state.reader = nil }
+            return state.reader
+        }
         reader?.resume()
     }
 

@@ -1,13 +1,18 @@
 package import DeferredKit
 package import JobModel
 package import Logging
+import LoopTasks
 package import NIOCore
+import Synchronization
 
 /// Makes the sources that jobs and links run, and checks beforehand what they may reach.
 package final class SourceLibrary: Sendable {
     private let settings: SourceSettings
     private let group: any EventLoopGroup
     private let timers: (any EventLoop)?
+    /// One for each loop, taken in turn.
+    private let executors: [LoopExecutor]
+    private let turn = Atomic<Int>(0)
     private let policy: AccessPolicy
     private let folders: DownloadFolders
     private let transport: HTTPTransport
@@ -27,6 +32,7 @@ package final class SourceLibrary: Sendable {
         self.settings = settings
         self.group = group
         self.timers = timers
+        executors = group.makeIterator().map(LoopExecutor.init)
         self.logger = logger
         self.files = files
         policy = try AccessPolicy(settings.policy)
@@ -79,7 +85,9 @@ package final class SourceLibrary: Sendable {
     }
 
     private func task(_ context: SourceContext) -> TransferTask {
-        TransferTask(running: running, loop: timers ?? group.next(), timeout: context.timeout)
+        let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
+        return TransferTask(
+            running: running, executor: executor, timers: timers ?? executor.loop, timeout: context.timeout)
     }
 
     /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job

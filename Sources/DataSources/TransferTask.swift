@@ -1,5 +1,6 @@
 import DeferredKit
 import JobModel
+import LoopTasks
 import NIOCore
 import Synchronization
 
@@ -8,15 +9,20 @@ struct TransferHandle: Sendable {
     /// Tells how far the transfer has come.
     let report: @Sendable (ProgressUpdate) -> Void
     let control: TransferControl
+    /// The event loop that the transfer lives on: its steps, its connection and its response.
+    let loop: any EventLoop
 }
 
 /// Runs a transfer's steps in a task that belongs to the Deferred it resolves.
 ///
 /// Cancelling the Deferred cancels the task, whose cancellation handlers run before `cancel()` returns: what must not
-/// be left behind is gone by then.
+/// be left behind is gone by then. The task runs on an event loop, that of its connection, so that a small response costs
+/// no change of threads; steps that take long or block go to the file queue.
 struct TransferTask: Sendable {
     let running: RunningTransfers
-    let loop: any EventLoop
+    let executor: LoopExecutor
+    /// By whose time the timeout passes.
+    let timers: any EventLoop
     /// Seconds after which the transfer fails with kind `timeout`, or nil for no limit.
     let timeout: Double?
 
@@ -28,7 +34,7 @@ struct TransferTask: Sendable {
         let control = TransferControl()
         running.begin(control)
         let timer = timeout.map { seconds in
-            loop.scheduleTask(in: .nanoseconds(Int64(seconds * 1_000_000_000))) {
+            timers.scheduleTask(in: .nanoseconds(Int64(seconds * 1_000_000_000))) {
                 control.interrupt(
                     JobError(
                         .timeout,
@@ -38,11 +44,12 @@ struct TransferTask: Sendable {
         }
         // Owned by the promise above: it ends when the outcome is there, and is cancelled with it.
         task.set(
-            Task {
+            Task(executorPreference: executor) {
                 let outcome: Result<JSON, any Error>
                 do throws(JobError) {
                     outcome = .success(
-                        try await steps(TransferHandle(report: { promise.report($0) }, control: control)))
+                        try await steps(
+                            TransferHandle(report: { promise.report($0) }, control: control, loop: executor.loop)))
                 } catch {
                     outcome = .failure(error)
                 }

@@ -2,7 +2,6 @@ import DataSources
 import DeferredKit
 import Logging
 import Dispatch
-import Glibc
 import JobModel
 import JobStore
 
@@ -187,10 +186,32 @@ extension JobEngine {
             queues[job.queue]?.remove(job.id)
         }
         guard !removed.isEmpty else { return }
-        let bodies = settings.bodies
+        let bodies = BodyFolder(path: settings.bodies)
         DispatchQueue.global(qos: .utility).async {
-            for job in removed {
-                for link in 0...job.links { unlink("\(bodies)/\(job.id)-\(link)") }
+            for job in removed { bodies.remove(job.id, upTo: job.links) }
+        }
+    }
+
+    /// Removes the bodies of jobs that a daemon had removed when it was killed.
+    func removeForgottenBodies() {
+        let bodies = BodyFolder(path: settings.bodies)
+        let links = settings.limits.links
+        DispatchQueue.global(qos: .utility).async {
+            let found = bodies.jobs().sorted()
+            guard !found.isEmpty else { return }
+            // Owned by the engine; it ends with the reads.
+            Task {
+                var forgotten = 0
+                for start in stride(from: 0, to: found.count, by: 256) {
+                    let page = Array(found[start..<min(start + 256, found.count)])
+                    guard let jobs = try? await self.store.jobs(numbered: page) else { return }
+                    for job in Set(page).subtracting(jobs.map(\.id)) {
+                        bodies.remove(job, upTo: links)
+                        forgotten += 1
+                    }
+                }
+                guard forgotten > 0 else { return }
+                self.logger.notice("Bodies of removed jobs were left over.", metadata: ["removed": "\(forgotten)"])
             }
         }
     }

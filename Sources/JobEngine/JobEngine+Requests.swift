@@ -9,11 +9,14 @@ extension JobEngine {
         let caller: Caller
         /// Hears of the job from its next change on.
         let watcher: (any JobWatcher)?
+        /// Worked out by whoever submits, as the engine does one thing at a time.
+        let lane: String?
 
         package init(spec: JobSpec, caller: Caller, watcher: (any JobWatcher)?) {
             self.spec = spec
             self.caller = caller
             self.watcher = watcher
+            lane = spec.lane
         }
     }
 
@@ -55,7 +58,7 @@ extension JobEngine {
                 continue
             }
             var job = Job(submitting: request.spec, owner: request.caller.uid, at: now)
-            job.host = request.spec.lane
+            job.host = request.lane
             own[user, default: 0] += 1
             jobs.append(job)
             places.append(place)

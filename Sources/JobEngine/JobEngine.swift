@@ -83,6 +83,7 @@ package actor JobEngine {
         for job in interrupted { resume(job) }
         setTimes(try await store.nextTimes())
         alarms?.set(.retention, in: 1)
+        removeForgottenBodies()
         pumpAll()
     }
 
@@ -148,6 +149,11 @@ package actor JobEngine {
     /// Runs `body` on the engine, after what was handed to it before.
     nonisolated func enter(_ body: @escaping @Sendable (isolated JobEngine) -> Void) {
         executor.submit { self.assumeIsolated { body($0) } }
+    }
+
+    /// Runs `body` on the engine's queue, after what the engine has to do now.
+    package nonisolated func afterwards(_ body: @escaping @Sendable () -> Void) {
+        executor.submit(body)
     }
 
     /// Takes a job into memory.

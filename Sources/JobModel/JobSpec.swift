@@ -1,5 +1,7 @@
 /// A job as its client wrote it down: a source, the chain of links behind it, and how to run them.
-package struct JobSpec: Sendable, Hashable {
+///
+/// It never changes, and is an object only so that the many copies of a job share it.
+package final class JobSpec: Sendable, Hashable {
     /// The whole spec as it was written, for showing, storing and comparing.
     package let json: JSON
     package let source: Step

@@ -1,6 +1,7 @@
 import Glibc
 import JobModel
 import Synchronization
+import TestOrigin
 import Testing
 
 /// What is left after the daemon was killed without warning.
@@ -76,7 +77,7 @@ import Testing
         try await Household.with { household in
             var daemon = try await household.start()
             let wire = try daemon.connect()
-            let count = 3000
+            let count = 10_000
             // A job says by its tag which request it was.
             var lines = ""
             for number in 1...count {
@@ -349,6 +350,26 @@ import Testing
                         "scheduled": 1, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
                     ])
                 #expect(origin.requests.count == 1, "what is done is not done again")
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func bodies_areRemoved_whenTheirJobsAreGone() async throws {
+        try await TestOrigin.run { origin in
+            origin["/large"] = OriginResource(Sample.content)
+            try await Household.with { household in
+                var daemon = try await household.start()
+                let job = try await daemon.connect().run(.fetch(.string(origin.url("/large"))))
+                #expect(job["result"]?["spilled"] == true)
+                let bodies = daemon.state + "/bodies"
+                let kept = try #require(Files.names(in: bodies).first)
+                try await daemon.crash()
+                // As a kill between a job's removal and that of its body leaves it.
+                try household.folder.write("left over", to: "state/bodies/999-0")
+                daemon = try await household.start()
+                try await daemon.process.line(containing: "Bodies of removed jobs were left over")
+                #expect(Files.names(in: bodies) == [kept])
                 try await daemon.stop()
             }
         }

@@ -120,15 +120,15 @@ import Testing
             silent.send("job.watch", ["all": true])
             try await keeper.eventually { $0["watches"] == 2 }
             let text = JSON.string(String(repeating: "x", count: 20_000))
-            var jobs: [Int] = []
-            for _ in 0..<60 { jobs.append(try await keeper.submit(.value(text))) }
-            for job in jobs { #expect(try await keeper.wait(job)["state"] == "succeeded") }
-            try await daemon.process.line(containing: "does not read")
-            try await keeper.eventually { $0["watches"] == 1 && $0["connections"] == 2 }
-            for job in jobs {
+            for _ in 0..<60 {
+                let job = try await keeper.submit(.value(text))
+                #expect(try await keeper.wait(job)["state"] == "succeeded")
+                // The one that reads is never far behind, however busy the machine is.
                 try await reader.state("running", of: job)
                 try await reader.state("succeeded", of: job)
             }
+            try await daemon.process.line(containing: "does not read")
+            try await keeper.eventually { $0["watches"] == 1 && $0["connections"] == 2 }
         }
     }
 

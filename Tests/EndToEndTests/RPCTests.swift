@@ -30,6 +30,27 @@ import Testing
         #"\{"jsonrpc":"2.0","id":\#(id),"result":.*\}"#
     }
 
+    @Test func answers_comeInOrder_whereSomeAreRefused() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let good = #""method":"job.submit","params":{"source":{"type":"value","value":1}}"#
+            let bad = #""method":"job.submit","params":{"source":{"type":"value"}}"#
+            let lines = (0..<400).map { number in
+                switch number % 4 {
+                case 0, 2: #"{"jsonrpc":"2.0","id":\#(number),\#(good)}"#
+                case 1: #"{"jsonrpc":"2.0","id":\#(number),\#(bad)}"#
+                default: #"{"jsonrpc":"2.0","id":\#(number),"method":"server.info"}"#
+                }
+            }
+            wire.sendLine(lines.joined(separator: "\n"))
+            for number in 0..<400 {
+                let line = try #require(try await wire.next())
+                #expect(line.id == JSON(number))
+                #expect((line.json["error"] != nil) == (number % 4 == 1))
+            }
+        }
+    }
+
     @Test func ids_comeBackAsTheyWereWritten() async throws {
         let ids = [
             "1", "0", "-7", "1.50", "1e2", "1E+2", "123456789012345678901234567890", "null", "\"\"", "\"a b\"",

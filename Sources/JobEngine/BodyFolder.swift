@@ -1,0 +1,31 @@
+import Dispatch
+import Glibc
+import JobModel
+
+/// The folder of bodies that are too large for a result: one file for each job and link. Its calls block.
+struct BodyFolder: Sendable {
+    let path: String
+
+    /// Where the large body of a link's result lies.
+    func file(of job: JobID, link: Int) -> String { "\(path)/\(job)-\(link)" }
+
+    /// The jobs that have a body here, in no order.
+    func jobs() -> Set<JobID> {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var jobs: Set<JobID> = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
+                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            let parts = name.split(separator: "-")
+            if parts.count == 2, let job = JobID(parts[0]), Int(parts[1]) != nil { jobs.insert(job) }
+        }
+        return jobs
+    }
+
+    /// Removes what is there of a job, up to link `last`.
+    func remove(_ job: JobID, upTo last: Int) {
+        for link in 0...last { unlink(file(of: job, link: link)) }
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Glibc
+
+/// What a row works with: where it puts things, and where it leaves what it has measured.
+final class Bench {
+    let settings: BenchSettings
+    let folders: Folders
+    private(set) var comparisons: [Comparison] = []
+    private(set) var notes: [String] = []
+
+    init(settings: BenchSettings, folders: Folders) {
+        self.settings = settings
+        self.folders = folders
+    }
+
+    func add(_ comparison: Comparison) {
+        comparisons.append(comparison)
+        log("  \(comparison.summary)")
+    }
+
+    /// Something the reader of the table has to know; said once.
+    func note(_ text: String) {
+        if !notes.contains(text) { notes.append(text) }
+    }
+
+    func log(_ text: String) {
+        FileHandle.standardError.write(Data("\(text)\n".utf8))
+    }
+
+    /// Runs the contestants so many times, in each round another one first, so that what disturbs one disturbs all.
+    ///
+    /// The result has the samples of each contestant, in the order of the rounds.
+    func rounds<Sample>(_ usual: Int, _ contestants: [() throws -> Sample]) throws -> [[Sample]] {
+        var samples: [[Sample]] = contestants.map { _ in [] }
+        for round in 0..<(settings.rounds ?? usual) {
+            for offset in contestants.indices {
+                let index = (round + offset) % contestants.count
+                // What one has written must not be carried to the disk while another is measured.
+                sync()
+                samples[index].append(try contestants[index]())
+            }
+        }
+        return samples
+    }
+}

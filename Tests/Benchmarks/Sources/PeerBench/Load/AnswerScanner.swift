@@ -1,0 +1,40 @@
+import Glibc
+
+/// Counts the lines of what a server sends, and looks at how each begins.
+struct AnswerScanner {
+    /// Every line begins with it, or it is a refusal.
+    let first: UInt8
+    /// Bytes that only a refusal has, near its beginning.
+    let refusal: [UInt8]
+    private var isLineStart = true
+
+    init(first: Character, refusal: String) {
+        self.first = first.asciiValue ?? 0
+        self.refusal = Array(refusal.utf8)
+    }
+
+    /// The lines that end in `bytes`.
+    mutating func lines(in bytes: UnsafeRawBufferPointer) throws -> Int {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else { return 0 }
+        var lines = 0
+        var place = 0
+        while place < bytes.count {
+            if isLineStart {
+                let head = UnsafeRawBufferPointer(rebasing: bytes[place..<min(place + 48, bytes.count)])
+                guard bytes[place] == first, !head.contains(sequence: refusal) else { throw refused(head) }
+            }
+            guard let end = memchr(base + place, 10, bytes.count - place) else {
+                isLineStart = false
+                return lines
+            }
+            lines += 1
+            place = base.distance(to: end) + 1
+            isLineStart = true
+        }
+        return lines
+    }
+
+    private func refused(_ bytes: UnsafeRawBufferPointer) -> BenchError {
+        BenchError("The server refused: \(String(decoding: bytes.prefix(400), as: UTF8.self))")
+    }
+}

@@ -1,0 +1,26 @@
+/// Requests of one length, made beforehand, so that sending the next so many is one write.
+struct RequestRing {
+    let bytes: [UInt8]
+    /// The length of one request.
+    let length: Int
+    let count: Int
+
+    /// `request` is called with the number of each; the number has to be written with four digits.
+    init(count: Int, _ request: (String) -> String) {
+        let texts = (0..<count).map { index in
+            let digits = String(index + 1000)
+            return Array(request(digits).utf8)
+        }
+        precondition(texts.allSatisfy { $0.count == texts[0].count }, "Requests have one length.")
+        self.count = count
+        length = texts[0].count
+        // Twice, so that whatever comes next lies in one piece.
+        bytes = Array((texts + texts).joined())
+    }
+
+    /// The bytes of `count` requests from the one with that number on.
+    func slice(from first: Int, count: Int, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let start = (first % self.count) * length
+        return UnsafeRawBufferPointer(rebasing: buffer[start..<start + count * length])
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+
+/// A line of the table: what deferd and another need for the same, pair by pair.
+struct Comparison {
+    /// What is compared with the target.
+    enum Figure {
+        /// deferd's part of the other's.
+        case ratio
+        /// What deferd needs more than the other.
+        case difference
+        /// What deferd needs, whatever the other does.
+        case own
+    }
+
+    enum Target {
+        case atLeast(Double)
+        case atMost(Double)
+    }
+
+    struct Pair {
+        let deferd: Double
+        let peer: Double
+    }
+
+    let name: String
+    let peer: String
+    let unit: String
+    var figure = Figure.ratio
+    let target: Target?
+    let pairs: [Pair]
+
+    init(
+        _ name: String, against peer: String, unit: String, figure: Figure = .ratio, target: Target?,
+        deferd: [Double], peer others: [Double]
+    ) {
+        self.name = name
+        self.peer = peer
+        self.unit = unit
+        self.figure = figure
+        self.target = target
+        pairs = zip(deferd, others).map { Pair(deferd: $0, peer: $1) }
+    }
+
+    /// The figure of each round.
+    var figures: Spread {
+        Spread(
+            pairs.map { pair in
+                switch figure {
+                case .ratio: pair.deferd / pair.peer
+                case .difference: pair.deferd - pair.peer
+                case .own: pair.deferd
+                }
+            })
+    }
+
+    var deferd: Spread { Spread(pairs.map(\.deferd)) }
+    var other: Spread { Spread(pairs.map(\.peer)) }
+
+    /// Whether the median of the figures meets the target; nil where there is none.
+    var isMet: Bool? {
+        switch target {
+        case .atLeast(let bound): figures.median >= bound
+        case .atMost(let bound): figures.median <= bound
+        case nil: nil
+        }
+    }
+
+    /// The table's columns, in the order of ``Table/heads``.
+    var columns: [String] {
+        let bound =
+            switch target {
+            case .atLeast(let bound): "≥ \(Self.short(bound))"
+            case .atMost(let bound): "≤ \(Self.short(bound))"
+            case nil: "–"
+            }
+        let kind =
+            switch figure {
+            case .ratio: ""
+            case .difference: " more"
+            case .own: " (own)"
+            }
+        return [
+            name, peer, "\(Self.short(deferd.median)) \(unit)",
+            figure == .own ? "–" : "\(Self.short(other.median)) \(unit)",
+            Self.short(figures.median) + kind, "\(Self.short(figures.low))–\(Self.short(figures.high))",
+            String(pairs.count), bound,
+            isMet.map { $0 ? "yes" : "MISSED" } ?? "–",
+        ]
+    }
+
+    var summary: String { columns.joined(separator: " | ") }
+
+    /// Three digits or so: nobody can read more from a figure that was measured.
+    private static func short(_ value: Double) -> String {
+        switch abs(value) {
+        case 100...: String(format: "%.0f", value)
+        case 10..<100: String(format: "%.1f", value)
+        case 1..<10: String(format: "%.2f", value)
+        default: value == 0 ? "0" : String(format: "%.3f", value)
+        }
+    }
+}

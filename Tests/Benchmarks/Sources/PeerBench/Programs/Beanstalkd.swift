@@ -1,0 +1,52 @@
+import Foundation
+import Glibc
+
+/// A running beanstalkd with folders of its own.
+final class Beanstalkd {
+    /// What it does for the disk.
+    enum Binlog {
+        case none
+        /// A binlog that is synced before each answer.
+        case always
+        /// A binlog that is synced every 50 ms, as is its default.
+        case often
+    }
+
+    static let options = "-b DIR -f 0 (or no -b), -l unix:PATH"
+
+    /// From exec to the first answer, in seconds.
+    let startTime: Double
+    let socketPath: String
+    private let process: ChildProcess
+
+    init(_ bench: Bench, _ binlog: Binlog, state: String? = nil) throws {
+        let folder = try bench.folders.inMemory()
+        socketPath = "\(folder)/beanstalkd.sock"
+        var arguments = ["beanstalkd", "-l", "unix:\(socketPath)"]
+        if binlog != .none { arguments += ["-b", try state ?? bench.folders.onDisk()] }
+        if binlog == .always { arguments += ["-f", "0"] }
+        process = try ChildProcess(arguments, output: "\(folder)/beanstalkd.log")
+        let answer = try LocalSocket(path: socketPath, patience: 10).ask("use bench\r\n")
+        startTime = process.age
+        guard answer.hasPrefix("USING") else { throw BenchError("beanstalkd answered \(answer)") }
+    }
+
+    var pid: pid_t { process.pid }
+
+    func connect() throws -> LocalSocket { try LocalSocket(path: socketPath) }
+
+    func stop() { process.stop() }
+
+    /// A request to store a job of 200 bytes.
+    static func put(_ id: String) -> String {
+        "put 0 0 60 200\r\n" + id + String(repeating: "x", count: 196) + "\r\n"
+    }
+
+    func puts(connections: Int, depth: Int) throws -> PipelinedLoad {
+        PipelinedLoad(
+            connections: try (0..<connections).map { _ in try connect() }, depth: depth,
+            ring: RequestRing(count: depth, Self.put), scanner: Self.answers)
+    }
+
+    static var answers: AnswerScanner { AnswerScanner(first: "I", refusal: "INTERNAL_ERROR") }
+}

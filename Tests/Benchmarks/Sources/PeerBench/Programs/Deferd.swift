@@ -1,0 +1,96 @@
+import Foundation
+import Glibc
+
+/// A running deferd with folders of its own.
+final class Deferd {
+    /// What differs from the defaults, as lines of its configuration file.
+    struct Options {
+        /// Jobs of the queue `default` that run at once.
+        var concurrency = 16
+        var perHost = 6
+        /// Jobs that may wait.
+        var queued = 1_000_000
+
+        var yaml: String {
+            """
+            queues:
+              default: \(concurrency)
+            http:
+              perHost: \(perHost)
+            limits:
+              queuedJobs: \(queued * 2)
+              queuedJobsPerUser: \(queued)
+            """
+        }
+    }
+
+    /// From exec to READY, in seconds.
+    let startTime: Double
+    let socketPath: String
+    let stateFolder: String
+    let downloads: String
+    private let process: ChildProcess
+    private let ready: ReadySocket
+
+    /// Starts the daemon and waits until it is ready. State lies on the disk, downloads and the socket in memory.
+    init(_ bench: Bench, _ options: Options = Options(), state: String? = nil) throws {
+        let stateFolder = try state ?? bench.folders.onDisk()
+        let folder = try bench.folders.inMemory()
+        let configuration = "\(folder)/deferd.yaml"
+        try options.yaml.write(toFile: configuration, atomically: false, encoding: .utf8)
+        ready = try ReadySocket(path: "\(folder)/ready.sock")
+        socketPath = "\(folder)/deferd.sock"
+        self.stateFolder = stateFolder
+        downloads = "\(folder)/downloads"
+        process = try ChildProcess(
+            [
+                bench.settings.daemon, "--config", configuration, "--socket", socketPath, "--state-directory",
+                stateFolder, "--downloads-directory", downloads,
+            ],
+            output: "\(folder)/deferd.log", environment: ["NOTIFY_SOCKET": ready.path])
+        do {
+            try ready.wait(for: process)
+        } catch {
+            let log = (try? String(contentsOfFile: "\(folder)/deferd.log", encoding: .utf8)) ?? ""
+            throw BenchError("\(error) It said: \(log.suffix(1000))")
+        }
+        startTime = process.age
+    }
+
+    var pid: pid_t { process.pid }
+
+    func connect() throws -> LocalSocket { try LocalSocket(path: socketPath) }
+
+    func stop() { process.stop() }
+
+    /// Makes every job submitted after it wait, since the only place of the queue is taken for a day.
+    func takeOnlyPlace() throws {
+        let answer = try connect().ask(Self.request("9999", spec: #"{"source":{"type":"timer","seconds":86400}}"#))
+        guard answer.contains(#""result""#) else { throw BenchError("The daemon refused: \(answer)") }
+    }
+
+    /// The options of a daemon in which jobs wait as they would in beanstalkd without a worker.
+    static func waiting(upTo queued: Int = 4_000_000) -> Options { Options(concurrency: 1, queued: queued) }
+
+    /// The line that submits a job.
+    static func request(_ id: String, spec: String) -> String {
+        #"{"jsonrpc":"2.0","id":\#(id),"method":"job.submit","params":\#(spec)}"# + "\n"
+    }
+
+    /// A request to submit a job whose spec has exactly 200 bytes.
+    static func submission(_ id: String) -> String {
+        let head = #"{"source":{"type":"url","url":"http://127.0.0.1:9/jobs/\#(id)"},"label":""#
+        let tail = #""}"#
+        let label = String(repeating: "x", count: 200 - head.utf8.count - tail.utf8.count)
+        return request(id, spec: head + label + tail)
+    }
+
+    /// A load of such submissions.
+    func submissions(connections: Int, depth: Int) throws -> PipelinedLoad {
+        PipelinedLoad(
+            connections: try (0..<connections).map { _ in try connect() }, depth: depth,
+            ring: RequestRing(count: depth, Self.submission), scanner: Self.answers)
+    }
+
+    static var answers: AnswerScanner { AnswerScanner(first: "{", refusal: #""error":"#) }
+}

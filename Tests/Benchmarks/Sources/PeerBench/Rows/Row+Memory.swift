@@ -1,0 +1,69 @@
+import Foundation
+import Glibc
+
+extension Row {
+    /// What stays resident: idle, with a million jobs that wait, and with a thousand that run.
+    static var memory: Row {
+        Row(name: "memory", title: "memory") { bench in
+            let idle = try bench.rounds(5, [{ try resident(bench, Deferd(bench)) }])[0]
+            bench.add(
+                Comparison(
+                    "memory, idle", against: "–", unit: "MB", figure: .own, target: .atMost(25), deferd: idle,
+                    peer: idle))
+
+            let queued = try bench.rounds(
+                1,
+                [
+                    {
+                        let daemon = try Deferd(bench, Deferd.waiting())
+                        try daemon.takeOnlyPlace()
+                        _ = try daemon.submissions(connections: 8, depth: 128).run(count: 1_000_000)
+                        return try resident(bench, daemon)
+                    }
+                ])[0]
+            bench.add(
+                Comparison(
+                    "memory, 1,000,000 queued", against: "itself idle", unit: "MB", figure: .difference,
+                    target: .atMost(100), deferd: queued, peer: queued.map { _ in Spread(idle).median }))
+
+            let nginx = try Nginx(bench)
+            defer { nginx.stop() }
+            let urls = (0..<running).map { "\(nginx.base)/slow/\($0)" }
+            let samples = try bench.rounds(
+                3,
+                [
+                    {
+                        let daemon = try SlowDownloads.start(bench, urls: urls)
+                        defer { bench.folders.delete(daemon.downloads) }
+                        return try resident(bench, daemon)
+                    },
+                    {
+                        let folder = try bench.folders.inMemory()
+                        defer { bench.folders.delete(folder) }
+                        let aria = try Aria.start(urls: urls, parallel: running, folder: folder)
+                        defer { aria.stop() }
+                        sleep(10)
+                        let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+                        guard files.count > running else {
+                            throw BenchError("aria2 runs \(files.count - 1) downloads, not \(running).")
+                        }
+                        return Double(try ProcessUse(of: aria.pid).resident) / 1e6
+                    },
+                ])
+            bench.add(
+                Comparison(
+                    "memory, 1,000 running", against: "aria2 with as many", unit: "MB", target: .atMost(1),
+                    deferd: samples[0], peer: samples[1]))
+            bench.note("resident sizes; running: downloads at 16 KB/s each, ten seconds after their start")
+        }
+    }
+
+    private static let running = 1000
+
+    /// Megabytes that are resident two seconds later; the daemon is stopped then.
+    private static func resident(_ bench: Bench, _ daemon: Deferd) throws -> Double {
+        defer { daemon.stop() }
+        sleep(2)
+        return Double(try ProcessUse(of: daemon.pid).resident) / 1e6
+    }
+}

@@ -1,0 +1,50 @@
+extension Row {
+    /// How fast many small files are fetched, one job for each, with every result pushed to a watcher.
+    static var small: Row {
+        Row(name: "small", title: "small jobs, 10,000 of 4 KB") { bench in
+            let nginx = try Nginx(bench)
+            defer { nginx.stop() }
+            let urls = (0..<count).map { "\(nginx.base)/small/\($0)" }
+            let specs = urls.map { #"{"source":{"type":"url","url":"\#($0)"}}"# }
+            var share: [Double] = []
+            let samples = try bench.rounds(
+                5,
+                [
+                    {
+                        let daemon = try Deferd(bench, Deferd.Options(concurrency: parallel, perHost: parallel))
+                        defer { daemon.stop() }
+                        let outcome = try JobWatcher(daemon).run(specs: specs, depth: 128)
+                        share.append(outcome.cpu / outcome.seconds)
+                        guard outcome.bytes > count * Nginx.smallSize else { throw BenchError("Results are missing.") }
+                        return Double(count) / outcome.seconds
+                    },
+                    {
+                        let folder = try bench.folders.inMemory()
+                        defer { bench.folders.delete(folder) }
+                        let end = try Aria.start(urls: urls, parallel: parallel, folder: folder).succeed()
+                        return Double(count) / end.wall
+                    },
+                    {
+                        let folder = try bench.folders.inMemory()
+                        let end = try Curl.start(urls: urls, parallel: parallel, folder: folder).succeed()
+                        return Double(count) / end.wall
+                    },
+                ])
+            bench.add(
+                Comparison(
+                    "small jobs", against: "aria2c -j \(parallel)", unit: "jobs/s", target: .atLeast(2),
+                    deferd: samples[0], peer: samples[1]))
+            bench.add(
+                Comparison(
+                    "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
+                    deferd: samples[0], peer: samples[2]))
+            bench.note(loadNote(share, for: "one that submits and reads every result"))
+            bench.note(
+                "\(parallel) at once with all three (deferd: queue and http.perHost \(parallel)); aria2's files in memory"
+            )
+        }
+    }
+
+    private static let count = 10_000
+    private static let parallel = 50
+}
