@@ -13,10 +13,10 @@ lint: prepare # Checks the form of the code, and that it builds without a warnin
 	@$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests && DEFERD_STRICT=1 $(SWIFT) build --build-tests
 install: build # Installs programs, units and documentation below DESTDIR and PREFIX.
 	@.ci/install "$(PREFIX)" "$(DESTDIR)"
-test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product.
-	@$(SWIFT) test --package-path Tests/Outside --scratch-path .build/outside --filter '$(or $(FILTER),.)'
+test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product. (SwiftPM sees new files there only without its plan.)
+	@rm -f .build/outside/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/outside --filter '$(or $(FILTER),.)'
 test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same package, as it builds nothing else.
-	@$(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
+	@rm -f .build/tsan/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
 bench: build # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.

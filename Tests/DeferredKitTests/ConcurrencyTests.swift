@@ -1,4 +1,5 @@
 import DeferredKit
+import Dispatch
 import Foundation
 import Synchronization
 import Testing
@@ -90,6 +91,19 @@ import Testing
             #expect(link.isCancelled)
             #expect(outer.isCancelled || inner.isCancelled || inner.deferred.outcome == nil)
             inner.succeed(1)
+        }
+    }
+
+    @Test func cancelAgainstExecutor_endsEitherWay_whenNobodyElseHoldsTheUpstream() {
+        let queue = DispatchQueue(label: "executor")
+        for _ in 0..<2000 {
+            queue.suspend()
+            let link = Deferred<Int, any Error>.succeeded(1).map(on: .queue(queue)) { $0 }
+            race(3) { index in
+                if index == 0 { queue.resume() } else { link.cancel() }
+            }
+            queue.sync {}
+            #expect(link.value == 1 || link.isCancelled)
         }
     }
 

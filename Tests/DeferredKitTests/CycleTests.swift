@@ -81,6 +81,21 @@ import Testing
         }
     }
 
+    @Test func link_fails_whenItWasCancelledAndItsClosureReturnsWhatWaitsForIt() {
+        // Its cancellation is left to the producer, as its failure is typed, and passed on to what its closure returns.
+        let below = Promise<Deferred<Int, CycleError>, Never>()
+        let promise = Promise<Int, CycleError>()
+        let other = promise.deferred.map { $0 }
+        let link = promise.deferred.flatMap { _ in below.deferred.value! }
+        let last = link.map { $0 }
+        below.succeed(last)
+        link.cancel()
+        #expect(link.outcome == nil && other.outcome == nil)
+        promise.succeed(1)
+        #expect(link.outcome == .failure(CycleError()))
+        #expect(last.outcome == .failure(CycleError()))
+    }
+
     @Test func diamond_isNoCycle() {
         let top = Promise<Int, any Error>()
         let left = top.deferred.map { $0 + 1 }

@@ -26,8 +26,10 @@ extension DeferredCore {
     final func abandon(_ trampoline: Trampoline.Reference) {
         var work = [Abandoned(core: self, failable: nil)]
         var staying: [Abandoned] = []
+        var path = WayUp()
         while let next = work.popLast() {
-            next.core.abandon(below: next.failable, &work, &staying, trampoline)
+            guard path.passes(next.core) else { continue }
+            next.core.abandon(below: next.failable, &work, &staying, &path, trampoline)
         }
         // Only now, as what one way up left to others may have been left by another way up, too.
         for item in staying where item.core.waitsWithOthers() { item.failable?.failDetached(trampoline) }
@@ -48,6 +50,7 @@ extension DeferredCore {
         below lower: DeferredCore?,
         _ work: inout [Abandoned],
         _ staying: inout [Abandoned],
+        _ path: inout WayUp,
         _ trampoline: Trampoline.Reference
     ) {
         let failable = marks & Mark.holdsCancellation != 0 ? self : lower
@@ -66,7 +69,11 @@ extension DeferredCore {
                 return .top(isFirst: isFirst, isOrphan: marks & Mark.orphaned != 0)
             }
             guard theirs & Mark.resolved == 0 else {
-                if marks & Mark.scheduled != 0, failable === self { step = self.step.take() }
+                if marks & Mark.scheduled != 0, failable === self {
+                    step = self.step.take()
+                    // Whoever comes to run the step finds none and lets go of the upstream.
+                    self.upstream = nil
+                }
                 return .running
             }
             if marks & Mark.interested != 0 {
@@ -83,6 +90,7 @@ extension DeferredCore {
         case .stays: staying.append(Abandoned(core: self, failable: failable))
         case .running: if failable === self { failDetached(trampoline) }
         case .list(let gathering):
+            guard path.spreads(from: self) else { return }
             gathering.withdraw(below: failable, &work)
             staying.append(Abandoned(core: self, failable: failable))
         case .top(let isFirst, let isOrphan):

@@ -66,13 +66,15 @@ extension DeferredCore {
         let interested = passesOn ? 0 : Mark.interested
         unlock((marks & ~Mark.interested) | Mark.paused | Mark.followsProgress | interested)
 
-        if isAwaited, !commits { trampoline.pointee.notePause(on: inner) }
-        if passesOn { inner.loseConsumer(trampoline) }
-        if let update { report(update) }
+        // First of all, so that nothing else meets a cycle.
         if isAwaited, inner.waits(for: self) {
             if case .gone = leave(unlinking: true) { return }
             failWithCycle(unless: Mark.resolved, trampoline)
+            return
         }
+        if isAwaited, !commits { trampoline.pointee.notePause(on: inner) }
+        if passesOn { inner.loseConsumer(trampoline) }
+        if let update { report(update) }
     }
 
     /// Somebody who would have waited for this one no longer does.
