@@ -17,7 +17,7 @@ test-tsan: prepare # Runs DeferredKit's tests under the thread sanitizer.
 	@$(SWIFT) test --sanitize=thread --scratch-path .build/tsan --filter DeferredKitTests
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
-bench: prepare # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.
-	@.ci/peers && $(SWIFT) build -c release --product deferd && $(SWIFT) build -c release --package-path Tests/Benchmarks --product peerbench && "$$($(SWIFT) build -c release --package-path Tests/Benchmarks --show-bin-path)/peerbench" --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
+bench: build # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.
+	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --product peerbench && "$$($(SWIFT) build -c release --package-path Tests/Benchmarks --show-bin-path)/peerbench" --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 prepare:
 	@.ci/prepare
