@@ -40,12 +40,13 @@ let package = Package(
     targets: [
         .target(name: "DeferredKit", swiftSettings: ours),
         .target(name: "JobModel", swiftSettings: ours),
-        .target(name: "COpenat2"),
         .target(name: "CLinux"),
+        .target(
+            name: "LoopTasks", dependencies: [.product(name: "NIOCore", package: "swift-nio")], swiftSettings: ours),
         .target(
             name: "DataSources",
             dependencies: [
-                "COpenat2", "DeferredKit", "JobModel",
+                "CLinux", "DeferredKit", "JobModel", "LoopTasks",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"), log,
@@ -69,7 +70,8 @@ let package = Package(
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
-            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", log, services] + nio,
+            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", "LoopTasks", log, services]
+                + nio,
             swiftSettings: ours
         ),
         .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol"] + nio, swiftSettings: ours),
@@ -83,7 +85,8 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "Systemd", "Yams",
+                "CLinux", "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "Systemd",
+                "Yams",
                 arguments, log, services,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,

@@ -1,4 +1,4 @@
-import COpenat2
+import CLinux
 import Glibc
 
 extension FileOperations {

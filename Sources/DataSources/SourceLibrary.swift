@@ -1,6 +1,7 @@
 package import DeferredKit
 package import JobModel
 package import Logging
+import LoopTasks
 package import NIOCore
 import Synchronization
 

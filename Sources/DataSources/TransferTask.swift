@@ -1,5 +1,6 @@
 import DeferredKit
 import JobModel
+import LoopTasks
 import NIOCore
 import Synchronization
 

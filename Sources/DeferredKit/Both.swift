@@ -1,6 +1,7 @@
 /// Waits for the values of several Deferreds of different types.
 ///
-/// The progress is the sum of theirs. Cancelling it withdraws from all of them. Inside an extension of ``Deferred``
+/// The progress is the sum of theirs. Cancelling it withdraws from all of them. It resolves on the thread that delivers
+/// the member which decides. Inside an extension of ``Deferred``
 /// write `DeferredKit.both`, as the method of that name hides it.
 ///
 /// - Parameter deferreds: The members.

@@ -9,9 +9,11 @@ public protocol DataSource<Output>: Sendable {
     /// What the work gives.
     associatedtype Output: Sendable
 
-    /// Starts the work.
+    /// Starts the work, without waiting for it.
     ///
-    /// - Returns: The outcome; cancelling it stops the work.
+    /// It is called on the thread that starts it: the caller's or, by way of a queue, the one that made room.
+    ///
+    /// - Returns: The outcome, whose failure is the work's own error; cancelling it stops the work.
     func start() -> Deferred<Output, any Error>
 }
 

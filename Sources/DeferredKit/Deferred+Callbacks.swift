@@ -191,7 +191,8 @@ extension Deferred where Failure == any Error {
     /// - Parameters:
     ///   - executor: Where the closure runs.
     ///   - handler: Gets the failure; a value skips it. What it throws is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain pauses.
+    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain
+    ///   pauses.
     @inlinable
     @discardableResult
     public func fail<X: CallbackExecutor>(
@@ -220,7 +221,8 @@ extension Deferred where Failure == any Error {
     /// - Parameters:
     ///   - executor: Where the closure runs.
     ///   - handler: Gets the failure; a value skips it. What it throws is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain pauses.
+    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain
+    ///   pauses.
     @inlinable
     @discardableResult
     public func fail<E: Error, X: CallbackExecutor>(

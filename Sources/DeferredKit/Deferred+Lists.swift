@@ -1,7 +1,8 @@
 extension Deferred {
     /// Waits for all values.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them.
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
+    /// thread that delivers the member which decides.
     ///
     /// - Parameter deferreds: The members.
     /// - Returns: The values in input order, `[]` at once for no members. The first failure fails the list and
@@ -28,7 +29,7 @@ extension Deferred {
     /// Waits for all outcomes.
     ///
     /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; as it cannot fail, it
-    /// still waits for their outcomes.
+    /// still waits for their outcomes. It resolves on the thread that delivers the last of them.
     ///
     /// - Parameter deferreds: The members.
     /// - Returns: Every outcome in input order, `[]` at once for no members.
@@ -47,7 +48,8 @@ extension Deferred {
 
     /// Waits for the first success.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them.
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
+    /// thread that delivers the member which decides.
     ///
     /// - Parameter deferreds: The members.
     /// - Returns: The first value and whose it is; the list then withdraws from the rest. If all fail, their
@@ -78,7 +80,7 @@ extension Deferred {
     /// Waits for whichever resolves first, with a value or a failure.
     ///
     /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; resolving withdraws
-    /// from nobody.
+    /// from nobody. It resolves on the thread that delivers that member.
     ///
     /// - Parameter deferreds: The members.
     /// - Returns: The member that resolved first. Of no members none ever does.

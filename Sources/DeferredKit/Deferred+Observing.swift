@@ -31,7 +31,7 @@ extension Deferred {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs; one call follows another.
-    ///   - body: Gets the progress.
+    ///   - body: Gets the progress, in the producer's units.
     /// - Returns: What stops this callback.
     @discardableResult
     public func onProgress<X: CallbackExecutor>(

@@ -25,7 +25,7 @@ extension Deferred where Failure == any Error {
 
     /// Gives up after some time.
     ///
-    /// The timer keeps the Deferred that is returned here until it fires.
+    /// The timer keeps the Deferred that is returned here until it fires, on a thread of Swift's own pool.
     ///
     /// - Parameters:
     ///   - after: How long to wait at most, from now.
@@ -54,7 +54,8 @@ extension Deferred where Failure == any Error {
     /// Tries an operation until it succeeds or has been tried often enough.
     ///
     /// Cancelling the Deferred that is returned cancels the attempt or the delay it is in. A `CancellationError` is
-    /// never retried.
+    /// never retried. The closures run on the thread that delivers the failure of the attempt before, `operation` after
+    /// a delay on one of Swift's own pool.
     ///
     /// - Parameters:
     ///   - attempts: How often the operation is called at most; less than 1 counts as 1.

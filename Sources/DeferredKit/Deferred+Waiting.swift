@@ -1,5 +1,3 @@
-import Dispatch
-
 extension Deferred {
     /// Waits for the outcome in an asynchronous context.
     ///
@@ -32,87 +30,5 @@ extension Deferred {
         append(waiter, leaving: Mark.looked)
         waiter.wait(timeout)
         return outcome
-    }
-}
-
-/// A thread that blocks until the outcome is there.
-private final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-
-    init() {
-        super.init(marks: Mark.interested)
-    }
-
-    func wait(_ timeout: Duration) {
-        let (seconds, attoseconds) = timeout.components
-        let isEndless = seconds > Int64(Int32.max)
-        let nanoseconds = isEndless ? 0 : Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
-        let deadline: DispatchTime = isEndless ? .distantFuture : .now() + .nanoseconds(max(nanoseconds, 0))
-        // Whoever is tired of waiting does not thereby cancel the work.
-        if semaphore.wait(timeout: deadline) == .timedOut { _ = leave(unlinking: true) }
-    }
-
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        unlock(marks | Mark.resolved)
-        semaphore.signal()
-    }
-}
-
-extension DeferredCore {
-    /// Waits for the outcome; false if the task was cancelled and `Failure` can hold that.
-    @usableFromInline
-    final func arrival() async -> Bool {
-        let waiter = AwaitingWaiter(throwing: marks & Mark.holdsCancellation != 0)
-        return await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter.start($0, waitingFor: self) }
-        } onCancel: {
-            waiter.cancel()
-        }
-    }
-}
-
-/// An awaiting task.
-private final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
-    private var continuation: UnsafeContinuation<Bool, Never>?
-    private let canThrow: Bool
-
-    init(throwing canThrow: Bool) {
-        self.canThrow = canThrow
-        super.init(marks: Mark.interested)
-    }
-
-    func start(_ continuation: UnsafeContinuation<Bool, Never>, waitingFor core: DeferredCore) {
-        self.continuation = continuation
-        core.append(self, leaving: Mark.looked)
-        let marks = lock()
-        unlock(marks | Mark.committed)
-        if marks & Mark.cancelled != 0 { withdraw() }
-    }
-
-    func cancel() {
-        let marks = lock()
-        unlock(marks | Mark.cancelled)
-        // Before `start` is through there is nothing to withdraw from yet; it looks at the mark itself.
-        if marks & Mark.committed != 0 { withdraw() }
-    }
-
-    private func withdraw() {
-        let leave = leave(unlinking: canThrow)
-        switch leave {
-        case .gone, .orphaned: return
-        case .wanted: if canThrow { continuation?.resume(returning: false) }
-        case .unwanted(let upstream):
-            if canThrow { continuation?.resume(returning: false) }
-            upstream.abandon()
-        }
-    }
-
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        unlock(marks | Mark.resolved)
-        continuation?.resume(returning: true)
     }
 }

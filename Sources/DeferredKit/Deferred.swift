@@ -1,4 +1,4 @@
-// Unchecked: `outcome` is written once, under the lock of the base class, before `resolved` is published.
+// Unchecked: `storage` is written once, under the lock of the base class, before `resolved` is published.
 /// A value that is not known yet, its failure, its progress and its cancellation, as one object: the read end.
 ///
 /// A Deferred resolves once. Callbacks run in the order they were added, each exactly once, also when they are added

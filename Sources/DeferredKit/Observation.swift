@@ -9,7 +9,9 @@ public struct Observation: Sendable {
         self.waiter = waiter
     }
 
-    /// Stops the callback, never the work. After this it does not begin to run; it may be running already.
+    /// Stops the callback, never the work, from any thread.
+    ///
+    /// After this it does not begin to run; it may be running already.
     public func cancel() {
         waiter.retire()
     }

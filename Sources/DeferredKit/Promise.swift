@@ -58,7 +58,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         resolve(.failure(error))
     }
 
-    /// Binds the Deferred to another one, whose outcome and progress become its own.
+    /// Binds the Deferred to another one, whose outcome and progress become its own, on the thread that delivers them.
     ///
     /// From now on `resolve`, `succeed` and `fail` return false; if they did already, nothing changes. A promise
     /// that is bound to itself, also by way of others, fails with a ``CycleError``, or is a precondition failure
@@ -79,6 +79,8 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     }
 
     /// Reports how far the work is. After resolution it is ignored.
+    ///
+    /// Those who look on inline, also further down the chain, are told on this thread.
     ///
     /// - Parameter progress: The latest state; it is passed on if it differs from the one before.
     public func report(_ progress: ProgressUpdate) {

@@ -72,7 +72,7 @@ public final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Cancels every operation that was added so far, those that wait before those that run.
+    /// Cancels every operation that was added so far, those that wait before those that run, on this thread.
     public func cancelAll() {
         let (waiting, running) = lock.withLock { (line.all, Array(self.running.values)) }
         Trampoline.enter { _ in
@@ -134,7 +134,6 @@ public final class WorkQueue: @unchecked Sendable {
 
 // Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
 /// One operation of a queue.
-// Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
 private final class WorkQueueEntry: @unchecked Sendable {
     typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
 
@@ -147,6 +146,7 @@ private final class WorkQueueEntry: @unchecked Sendable {
     }
 }
 
+// Unchecked: its own fields never change; the base class guards the rest.
 /// Frees an operation's place when what it returned has resolved.
 private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
     private let entry: WorkQueueEntry

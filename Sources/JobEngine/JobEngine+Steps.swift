@@ -120,7 +120,9 @@ extension JobEngine {
         closeList(entry)
         let action: Job.Action
         do {
-            action = try handle(entry, .finished(outcome, random: clock.random()))
+            // Chance is a system call, and only a retry needs it.
+            let random = if case .failure = outcome { clock.random() } else { 0.0 }
+            action = try handle(entry, .finished(outcome, random: random))
         } catch {
             logger.error("A step ended of a job that does not run.", metadata: ["job": "\(entry.job.id)"])
             return

@@ -151,6 +151,11 @@ package actor JobEngine {
         executor.submit { self.assumeIsolated { body($0) } }
     }
 
+    /// Runs `body` on the engine's queue, after what the engine has to do now.
+    package nonisolated func afterwards(_ body: @escaping @Sendable () -> Void) {
+        executor.submit(body)
+    }
+
     /// Takes a job into memory.
     func hold(_ job: Job) -> ActiveJob {
         let id = job.id

@@ -37,7 +37,8 @@ final class ProgressCell: Sendable {
             state.measure(&progress, at: now)
             state.progress = progress
             state.updates += 1
-            guard state.isWatched, !state.isAnnounced else { return false }
+            // Of what is complete the end follows, and tells more.
+            guard state.isWatched, !state.isAnnounced, update.total != update.completed else { return false }
             state.isAnnounced = true
             return true
         }

@@ -7,7 +7,9 @@ import JobStore
 /// The window is the beginning of the queue's starting order, sorted into a lane for each host, so that a host at its
 /// limit holds up nobody else. What lies behind the window is in the store only. A few jobs from behind it can be in the
 /// window too: those that were fetched because all of the others wait for a host.
-struct ReadyQueue {
+///
+/// It is an object, like its lanes, so that no copy of it ever makes a heap be copied.
+final class ReadyQueue {
     /// A job that could start or, if the engine runs it already, go on.
     struct Entry: Comparable {
         let position: ReadyPosition
@@ -33,6 +35,11 @@ struct ReadyQueue {
         static func == (left: Entry, right: Entry) -> Bool { left.position == right.position }
     }
 
+    /// The jobs of one host.
+    private final class Lane {
+        var heap = Heap<Entry>()
+    }
+
     /// Jobs that the window takes at once from the store.
     static let windowSize = 1024
     /// Bytes of a spec beyond which the window keeps only its number.
@@ -41,7 +48,7 @@ struct ReadyQueue {
     var settings: QueueSettings
     /// Places that are taken.
     var running = 0
-    private var lanes: [String: Heap<Entry>] = [:]
+    private var lanes: [String: Lane] = [:]
     /// The jobs in the window, with the stamps of their entries.
     private var members: [JobID: Int] = [:]
     private var lastStamp = 0
@@ -64,7 +71,7 @@ struct ReadyQueue {
     var isEmpty: Bool { members.isEmpty && horizon == nil }
 
     /// Takes in a job that became ready. One behind the window stays in the store, unless it is under way.
-    mutating func insert(_ entry: Entry) {
+    func insert(_ entry: Entry) {
         if !entry.isUnderWay {
             if members.count >= Self.windowSize * 2 { trim() }
             if let horizon, entry.position > horizon {
@@ -75,17 +82,20 @@ struct ReadyQueue {
         add(entry)
     }
 
-    private mutating func add(_ entry: Entry) {
+    private func add(_ entry: Entry) {
         guard members[entry.position.id] == nil else { return }
         lastStamp += 1
         var entry = entry
         entry.stamp = lastStamp
         members[entry.position.id] = lastStamp
-        lanes[entry.host ?? "", default: Heap()].insert(entry)
+        let host = entry.host ?? ""
+        let lane = lanes[host] ?? Lane()
+        lane.heap.insert(entry)
+        lanes[host] = lane
     }
 
     /// Leaves the last half of the window to the store.
-    private mutating func trim() {
+    private func trim() {
         let entries = live().sorted()
         let kept = entries.filter { !$0.isUnderWay }.prefix(Self.windowSize)
         guard let last = kept.last else { return }
@@ -93,7 +103,7 @@ struct ReadyQueue {
         refill(kept + entries.filter(\.isUnderWay))
     }
 
-    private mutating func refill(_ entries: [Entry]) {
+    private func refill(_ entries: [Entry]) {
         lanes = [:]
         members = [:]
         stale = 0
@@ -101,32 +111,31 @@ struct ReadyQueue {
     }
 
     /// Forgets a job. Its entry stays in its lane until it comes out, or until too many such are there.
-    mutating func remove(_ id: JobID) {
+    func remove(_ id: JobID) {
         guard members.removeValue(forKey: id) != nil else { return }
         stale += 1
         if stale > Self.windowSize { refill(live()) }
     }
 
     private func live() -> [Entry] {
-        lanes.values.flatMap(\.unordered).filter { members[$0.position.id] == $0.stamp }
+        lanes.values.flatMap(\.heap.unordered).filter { members[$0.position.id] == $0.stamp }
     }
 
     /// Takes out the first job whose host is open.
-    mutating func popFirst(where isOpen: (String) -> Bool) -> Entry? {
+    func popFirst(where isOpen: (String) -> Bool) -> Entry? {
         while true {
-            var best: (host: String, entry: Entry)?
+            var best: (host: String, lane: Lane, position: ReadyPosition)?
             for (host, lane) in lanes where host.isEmpty || isOpen(host) {
-                guard let entry = lane.min else { continue }
-                if let found = best, found.entry < entry { continue }
-                best = (host, entry)
+                guard let position = lane.heap.min?.position else { continue }
+                if let found = best, found.position < position { continue }
+                best = (host, lane, position)
             }
-            guard let best else { return nil }
-            _ = lanes[best.host]?.popMin()
-            if lanes[best.host]?.isEmpty == true { lanes[best.host] = nil }
+            guard let best, let entry = best.lane.heap.popMin() else { return nil }
+            if best.lane.heap.isEmpty { lanes[best.host] = nil }
             // One that was removed meanwhile is skipped.
-            if members[best.entry.position.id] == best.entry.stamp {
-                members[best.entry.position.id] = nil
-                return best.entry
+            if members[entry.position.id] == entry.stamp {
+                members[entry.position.id] = nil
+                return entry
             }
             stale -= 1
         }
@@ -143,7 +152,7 @@ struct ReadyQueue {
     /// Where the store goes on; nil at its beginning.
     private var place: ReadyPosition? { horizon?.priority == .max ? nil : horizon }
 
-    mutating func nextFetch(closed: (String) -> Bool) -> Fetch? {
+    func nextFetch(closed: (String) -> Bool) -> Fetch? {
         guard !isFetching, horizon != nil else { return nil }
         if members.count < Self.windowSize / 2 {
             isFetching = true
@@ -155,7 +164,7 @@ struct ReadyQueue {
     }
 
     /// Takes in what a fetch gave. `known` are those that changed since it began.
-    mutating func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: Set<JobID>) {
+    func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: Set<JobID>) {
         isFetching = false
         if case .more(let start) = fetch, start != place {
             // Meanwhile the end of the window came forward: what was fetched lies too far behind it.
@@ -173,7 +182,7 @@ struct ReadyQueue {
         missedOne = false
     }
 
-    mutating func fetchFailed() {
+    func fetchFailed() {
         isFetching = false
     }
 }

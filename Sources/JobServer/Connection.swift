@@ -41,7 +41,7 @@ final class Connection: Sendable {
         self.server = server
         self.logger = logger
         limits = engine.settings.limits
-        outbox = Outbox(limit: limits.outbound, overflowed: overflowed)
+        outbox = Outbox(limit: limits.outbound, deliver: engine.afterwards, overflowed: overflowed)
     }
 
     // MARK: - Reading

@@ -3,6 +3,7 @@ package import JobEngine
 import JobModel
 import JobProtocol
 package import Logging
+import LoopTasks
 import NIOCore
 package import NIOPosix
 import ServiceLifecycle
@@ -62,7 +63,10 @@ package struct JobServer: Service {
         defer { state.leave(peer.uid) }
         do {
             let channel = try await adopt(descriptor)
-            try await converse(channel, peer.caller(adminGroup: adminGroup))
+            // Its tasks live on the event loop of its socket, so that a request changes threads for the engine only.
+            try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
+                try await converse(channel, peer.caller(adminGroup: adminGroup))
+            }
         } catch {
             logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
         }

@@ -29,6 +29,8 @@ final class Outbox: Sendable {
         var size = 0
         var phase = Phase.open
         var reader: CheckedContinuation<[UInt8]?, Never>?
+        /// The reader is about to be given what waits.
+        var isDelivering = false
     }
 
     fileprivate enum Phase {
@@ -42,11 +44,17 @@ final class Outbox: Sendable {
 
     private let state = Mutex(State())
     private let limit: Int
+    private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
-    init(limit: Int, overflowed: @escaping @Sendable () -> Void) {
+    /// `deliver` runs what gives the reader all that has gathered by then; it may do so later, so that what comes together
+    /// is sent together. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    init(
+        limit: Int, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        overflowed: @escaping @Sendable () -> Void
+    ) {
         self.limit = limit
+        self.deliver = deliver
         self.overflowed = overflowed
     }
 
@@ -70,33 +78,43 @@ final class Outbox: Sendable {
             // Progress that comes after it stays behind it.
             append(.state(watch: watch, event), size: event.body.count + 96, ends: key)
         case .progress(_, _, _, let coalesced):
-            let reader = state.withLock { state -> Delivery? in
-                guard state.phase == .open else { return nil }
+            let mustDeliver = state.withLock { state in
+                guard state.phase == .open else { return false }
                 if let place = state.progress[key], case .progress(_, _, let merged) = state.entries[place] {
                     state.entries[place] = .progress(key, event, coalesced: merged + coalesced + 1)
-                    return nil
+                    return false
                 }
                 state.progress[key] = state.entries.count
                 state.entries.append(.progress(key, event, coalesced: coalesced))
+                return state.mustDeliver()
+            }
+            if mustDeliver { deliverSoon() }
+        }
+    }
+
+    private func deliverSoon() {
+        deliver {
+            let delivery = self.state.withLock { state in
+                state.isDelivering = false
                 return state.delivery()
             }
-            reader?.deliver()
+            delivery?.deliver()
         }
     }
 
     private func append(_ entry: Entry, size: Int, ends progress: ProgressKey? = nil) {
-        let (delivery, isOver) = state.withLock { state -> (Delivery?, Bool) in
-            guard state.phase == .open else { return (nil, false) }
+        let (mustDeliver, isOver) = state.withLock { state in
+            guard state.phase == .open else { return (false, false) }
             if let progress { state.progress[progress] = nil }
             state.entries.append(entry)
             state.size += size
             guard state.size <= limit else {
                 state.close()
-                return (state.delivery(), true)
+                return (state.mustDeliver(), true)
             }
-            return (state.delivery(), false)
+            return (state.mustDeliver(), false)
         }
-        delivery?.deliver()
+        if mustDeliver { deliverSoon() }
         if isOver { overflowed() }
     }
 
@@ -143,6 +161,13 @@ extension Outbox.State {
         first = 0
         progress = [:]
         size = 0
+    }
+
+    /// Whether the reader waits and nobody is about to give it anything.
+    fileprivate mutating func mustDeliver() -> Bool {
+        guard reader != nil, !isDelivering else { return false }
+        isDelivering = true
+        return true
     }
 
     /// What the reader gets now, if it waits and there is something.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import Foundation
 import JobProtocol
 import Logging
@@ -39,7 +40,8 @@ struct Deferd: AsyncParsableCommand {
     var check = false
 
     func run() async throws {
-        // First of all, as it changes the environment.
+        deferd_settle_allocator()
+        // Before there are threads, as it changes the environment.
         let sockets = Result { () throws(SystemdError) in try ListenSockets() }
         // A client that goes away must not end the daemon.
         signal(SIGPIPE, SIG_IGN)

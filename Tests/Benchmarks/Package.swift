@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nothing but a benchmark run depends on it: swift run -c release --package-path Tests/Benchmarks
+// A package of its own, so that nothing but a benchmark run depends on it: make bench-kit
 let package = Package(
     name: "Benchmarks",
     dependencies: [

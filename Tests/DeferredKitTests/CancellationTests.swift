@@ -154,6 +154,18 @@ import Testing
         #expect(links.allSatisfy { $0.isCancelled })
     }
 
+    @Test func cancel_takesTheConsumersAlongAndLeavesTheOthers_whenCalledInTheMiddle() {
+        let promise = Promise<Int, any Error>()
+        let other = promise.deferred.map { $0 }
+        let middle = promise.deferred.map { $0 }
+        let links = (0..<3).map { _ in middle.then { $0 } }
+        middle.cancel()
+        #expect(middle.isCancelled && links.allSatisfy { $0.isCancelled })
+        #expect(!promise.isCancelled && other.outcome == nil)
+        other.cancel()
+        #expect(promise.isCancelled)
+    }
+
     @Test func cancel_stopsWhereAnotherBranchBegins() {
         let journal = Journal<String>()
         let promise = noting(journal)
@@ -307,6 +319,20 @@ import Testing
         #expect(!inner.isCancelled)
         inner.succeed(1)
         #expect(other.value == 1)
+    }
+
+    @Test func cancel_leavesTheInnerOnesOtherConsumersAlone_whenItCameAfterAnotherConsumer() {
+        let outer = Promise<Int, any Error>()
+        let inner = Promise<Int, any Error>()
+        let before = outer.deferred.map { $0 }
+        let paused = outer.deferred.flatMap { _ in inner.deferred }
+        outer.succeed(1)
+        let after = inner.deferred.map { $0 + 1 }
+        paused.cancel()
+        #expect(paused.isCancelled && before.value == 1)
+        inner.succeed(2)
+        #expect(after.value == 3)
+        #expect(before.map { $0 + 10 }.value == 11)
     }
 
     @Test func cancel_failsAtOnceAndCancelsWhatComes_whenTheClosureIsRunning() {

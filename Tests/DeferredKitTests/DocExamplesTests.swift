@@ -161,6 +161,18 @@ private final class Connection: Sendable {
             second.report(ProgressUpdate(completed: 30, total: 50))
             second.succeed(2)
         }
+        do {
+            // The same again, noting what the example above prints.
+            let journal = Journal<String>()
+            let first = Promise<Int, any Error>()
+            let second = Promise<Int, any Error>()
+            Deferred.all([first.deferred, second.deferred])
+                .onProgress { journal.note("\($0.completed) \($0.total ?? -1)") }
+            first.report(ProgressUpdate(completed: 10, total: 100))
+            second.report(ProgressUpdate(completed: 30, total: 50))
+            second.succeed(2)
+            #expect(journal.entries == ["10 -1", "40 150", "60 150"])
+        }
     }
 
     struct LineCount: DataSource {
@@ -236,8 +248,30 @@ private final class Connection: Sendable {
             d.both { outcome in
                 print(outcome)
             }
+            d.then { _ in 1 }
+        }
+        do {
+            let d = answer()
+            d.then { number -> Int in
+                throw error
+            }
+            d.fail { error in
+                guard error is CancellationError else {
+                    throw error
+                }
+                return 0
+            }
+        }
+        do {
+            let d = answer()
             d.finally { outcome in
                 spinner.stop()
+            }
+            d.finally { outcome in
+                switch outcome {
+                case .success(let number): print(number)
+                case .failure: spinner.stop()
+                }
             }
             #expect(spinner.isClosed)
         }
@@ -247,7 +281,11 @@ private final class Connection: Sendable {
             let e = Promise<Int, any Error>()
             e.fail(error)
             let f = Deferred<Int, any Error>.succeeded(42)
-            #expect(d.deferred.value == 42 && e.deferred.error is NotThere && f.value == 42)
+            let g = Deferred<Int, any Error>.failed(error)
+            #expect(d.deferred.value == 42 && e.deferred.error is NotThere && f.value == 42 && g.error is NotThere)
+            let isFirst = d.succeed(43)
+            print(isFirst, d.deferred.outcome != nil)
+            #expect(!isFirst)
         }
         do {
             login.then { user in
@@ -276,6 +314,13 @@ private final class Connection: Sendable {
             #expect(everything.value?.count == 2 && first.value?.value == 1 && all.error is NotThere)
         }
         do {
+            let member = Promise<Int, any Error>()
+            let list = [member.deferred]
+            let all = Deferred.all(list)
+            all.cancel()
+            #expect(member.isCancelled)
+        }
+        do {
             let d = answer()
             let observation = d.upon { outcome in
                 print(outcome)
@@ -288,10 +333,23 @@ private final class Connection: Sendable {
             let queue = WorkQueue(concurrency: 4)
             let d = source.start(on: queue)
             #expect(try await d.get() == "Hello, world!")
+            #expect(Answer(connection: connection).start().value == 42)
         }
     }
 
-    @Test func fromTwisted_works() {
+    private struct Answer: DataSource {
+        let connection: Connection
+
+        func start() -> Deferred<Int, any Error> {
+            let promise = Promise<Int, any Error> { _ in
+                connection.close()
+            }
+            promise.succeed(42)
+            return promise.deferred
+        }
+    }
+
+    @Test func fromTwisted_works() async throws {
         let canceller: @Sendable () -> Void = { [connection] in connection.close() }
         do {
             let promise = Promise<Int, any Error> { _ in canceller() }
@@ -306,37 +364,97 @@ private final class Connection: Sendable {
                 .both { print($0) }
             promise.succeed(1)
         }
-        let d = Promise<Int, any Error>()
-        let c = Promise<Int, any Error>()
-        let other = answer()
-        let (a, b) = (d.deferred, answer())
-        let gathered = Deferred.all([a, b])
-        let list = Deferred.settled([a, b])
-        d.deferred.cancel()
-        let limited = gathered.timeout(.seconds(10))
-        c.resolve(with: other)
-        #expect(gathered.isCancelled && list.value?.count == 2 && limited.isCancelled && c.deferred.value == 42)
+        do {
+            let d = Promise<String, any Error>()
+            d.deferred.fail { error in
+                guard error is NotThere else { throw error }
+                return ""
+            }
+            d.fail(NotThere(name: "page"))
+        }
+        do {
+            @Sendable func compute() throws -> Int { 42 }
+            @Sendable func coroutine() async throws -> Int { 42 }
+            let known = Deferred<Int, any Error>.succeeded(42)
+            let failed = Deferred<Int, any Error>.failed(NotThere(name: "page"))
+            let maybe = Deferred<Int, any Error>.run(on: .inline) { try compute() }
+            let elsewhere = Deferred<Int, any Error>.run(on: .background) { try compute() }
+            let task = Deferred<Int, any Error> { try await coroutine() }
+            print(try await known.get())
+            #expect(failed.error is NotThere && maybe.value == 42)
+            #expect(try await elsewhere.get() == 42)
+            #expect(try await task.get() == 42)
+        }
+        do {
+            let d = Promise<Int, any Error>()
+            let c = Promise<Int, any Error>()
+            let other = answer()
+            let (a, b) = (d.deferred, answer())
+            let gathered = Deferred.all([a, b])
+            let list = Deferred.settled([a, b])
+            let strict = Deferred.all([a, b])
+            let first = Deferred.firstSuccess([a, b])
+            let same = Deferred.firstSuccess([a, b])
+            d.deferred.cancel()
+            let limited = gathered.timeout(.seconds(10))
+            c.resolve(with: other)
+            #expect(gathered.isCancelled && list.value?.count == 2 && limited.isCancelled && strict.isCancelled)
+            #expect(first.value?.index == 1 && same.value?.index == 1 && c.deferred.value == 42)
+        }
+        do {
+            let lock = WorkQueue(concurrency: 1)
+            let alone = lock.add { load("page") }
+            let semaphore = WorkQueue(concurrency: 4)
+            let limited = semaphore.add { load("page") }
+            #expect(alone.value == everything["page"] && limited.value == everything["page"])
+        }
     }
 
     @Test func fromOAPromise_works() {
-        let promise = Promise<String?, any Error>()
-        promise.deferred.then { value in
-            value
-        } fail: { error in
-            nil
+        let error = NotThere(name: "page")
+        do {
+            let promise = Promise<String?, any Error>()
+            promise.deferred.then { value in
+                value
+            } fail: { error in
+                nil
+            }
+            promise.deferred.then { name in
+                load(name ?? "list")
+            }.fail { error in
+                throw error
+            }
+            promise.deferred.both { outcome in
+                String(describing: outcome)
+            }
+            let length = promise.deferred.map { $0?.count }
+            promise.report(.fraction(0.5))
+            promise.deferred.onProgress { update in
+                print(update.fraction ?? 0)
+            }
+            promise.deferred.then(on: .queue(queue)) { value in
+                print("later, on the queue:", value ?? "nothing")
+            }
+            promise.succeed("name")
+            queue.sync {}
+            #expect(length.value == 4)
         }
-        promise.deferred.both { outcome in
-            String(describing: outcome)
+        do {
+            let promise = Promise<String, any Error>()
+            promise.succeed("a")
+            print(promise.deferred.outcome != nil)
+            let a = Deferred<String, any Error>.succeeded("a")
+            let b = Deferred<String, any Error>.failed(error)
+            #expect(promise.deferred.value == "a" && a.value == "a" && b.error is NotThere)
         }
-        promise.report(.fraction(0.5))
-        promise.deferred.onProgress { update in
-            print(update.fraction ?? 0)
+        do {
+            let promise = Promise<Int, any Error> { _ in
+                connection.close()
+            }
+            promise.deferred.cancel()
+            print(promise.isCancelled)
+            #expect(promise.isCancelled && connection.isClosed)
         }
-        promise.deferred.then(on: .queue(queue)) { value in
-            print("later, on the queue:", value ?? "nothing")
-        }
-        promise.succeed("value")
-        queue.sync {}
     }
 
     @Test func fromBNRDeferred_works() async {
@@ -344,9 +462,18 @@ private final class Connection: Sendable {
             let d = Promise<Int, Never>()
             d.succeed(1)
             print(d.succeed(2) == false)
+            print(d.deferred.outcome != nil)
             print(d.deferred.outcome as Any)
             print(await d.deferred.get())
-            #expect(d.deferred.outcome == .success(1))
+            let three = Deferred<Int, Never>.succeeded(3)
+            #expect(d.deferred.outcome == .success(1) && three.outcome == .success(3))
+        }
+        do {
+            func blocked(by d: Deferred<Int, Never>) -> Int? {
+                guard case .success(let value)? = d.wait(timeout: .seconds(5)) else { return nil }
+                return value
+            }
+            #expect(blocked(by: .succeeded(1)) == 1)
         }
         @Sendable func fetch(_ number: Int) -> Deferred<String, Never> { .succeeded("\(number)") }
         let d = Deferred<Int, Never>.succeeded(1)
@@ -354,8 +481,10 @@ private final class Connection: Sendable {
             d.upon { print($0) }
             d.upon(on: .queue(queue)) { print($0) }
             let next = d.map { $0 + 1 }
+            let there = d.map(on: .queue(queue)) { $0 + 1 }
             let more = d.flatMap { fetch($0) }
             #expect(next.value == 2 && more.value == "1")
+            #expect(await there.get() == 2)
         }
         let (a, b) = (d, Deferred<Int, Never>.succeeded(2))
         do {
@@ -371,6 +500,20 @@ private final class Connection: Sendable {
         image.deferred.cancel()
         #expect(image.deferred.outcome == .success("placeholder"))
         #expect(connection.isClosed)
+        do {
+            @Sendable func backup() -> Deferred<Int, any Error> { answer() }
+            let task = Promise<Int, any Error>().deferred
+            let other = answer()
+            task.then(on: .queue(queue)) { load("\($0)") }
+            task.fail(on: .queue(queue)) { _ in 0 }
+            task.fail(on: .queue(queue)) { _ in backup() }
+            task.cancel()
+            let values = Deferred.all([task, other])
+            let outcomes = Deferred.settled([task, other])
+            let first = Deferred.firstResolved([task, other])
+            let again = Deferred.retry(attempts: 3) { _ in backup() }
+            #expect(values.isCancelled && outcomes.value?.count == 2 && first.value === task && again.value == 42)
+        }
     }
 
     @Test func fromPINFuture_works() async throws {
@@ -378,6 +521,7 @@ private final class Connection: Sendable {
         let (label, spinner) = (Connection(), Connection())
         let future = load("name")
         let futures = [future, load("page")]
+        let error = NotThere(name: "page")
         do {
             future.upon(on: .queue(main)) { outcome in
                 switch outcome {
@@ -392,18 +536,56 @@ private final class Connection: Sendable {
             #expect(label.isClosed && spinner.isClosed)
         }
         do {
+            let counts = [
+                future.map(on: .inline) { $0.count },
+                future.map(on: .main) { $0.count },
+                future.map(on: .background) { $0.count },
+                future.map(on: .queue(queue)) { $0.count },
+            ]
+            #expect(try await Deferred.all(counts).get() == [6, 6, 6, 6])
+            #expect(try await future.map(on: ImmediateOnMain()) { $0.count }.get() == 6)
+        }
+        do {
             let length = future.map { $0.count }
+
             let loaded = future.flatMap { load($0) }
-            let plain = future.mapError { NotThere(name: "\($0)") }
+
+            let one = future.map { _ in 1 }
+            #expect(length.value == 6 && loaded.error is NotThere && one.value == 1)
+        }
+        do {
+            let empty = future.fail { _ in "" }
+            let typed = future.flatMapError { _ in Deferred<String, Never>.succeeded("") }
             let healed = future.flatMapError { _ in load("cache") }
+            let plain = future.mapError { NotThere(name: "\($0)") }
+            #expect(empty.value == "deferd" && typed.value == "deferd" && healed.value == "deferd")
+            #expect(plain.value == "deferd")
+        }
+        do {
             let logged = future.finally { print($0) }
-            #expect(length.value == 6 && loaded.error is NotThere && plain.value == "deferd")
-            #expect(healed.value == "deferd" && logged.value == "deferd")
+            let stopped = future.finally { _ in spinner.stop() }
+            #expect(logged.value == "deferd" && stopped.value == "deferd")
         }
         do {
             let all = Deferred.all(futures)
             let some = Deferred.settled(futures)
-            #expect(all.value?.count == 2 && some.value?.count == 2)
+            let bare = some.map { $0.map { try? $0.get() } }
+            #expect(all.value?.count == 2 && some.value?.count == 2 && bare.value?.first == "deferd")
+        }
+        do {
+            func loadThen(_ resolve: (String) -> Void, orElse reject: (any Error) -> Void) {
+                resolve("a")
+                reject(error)
+            }
+            let a = Deferred<String, any Error>.succeeded("a")
+            let b = Deferred<String, any Error>.failed(error)
+            let adapted = Promise<String, any Error>()
+            loadThen {
+                adapted.succeed($0)
+            } orElse: {
+                adapted.fail($0)
+            }
+            #expect(a.value == "a" && b.error is NotThere && adapted.deferred.value == "a")
         }
         do {
             let promise = Promise<String, any Error>()
@@ -417,6 +599,12 @@ private final class Connection: Sendable {
         }
     }
 
+    private struct ImmediateOnMain: CallbackExecutor {
+        func submit(_ job: @escaping @Sendable () -> Void) {
+            if Thread.isMainThread { job() } else { DispatchQueue.main.async(execute: job) }
+        }
+    }
+
     @Test func performance_works() async throws {
         @Sendable func countdown(_ number: Int) -> Deferred<Int, any Error> {
             Deferred.succeeded(number).flatMap { $0 == 0 ? .succeeded(0) : countdown($0 - 1) }
@@ -426,8 +614,9 @@ private final class Connection: Sendable {
 
     // MARK: - The documentation itself
 
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+    /// This very file, wherever a package has linked it from.
+    private static let here = URL(filePath: #filePath).resolvingSymlinksInPath()
+    private static let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// The lines of a text without what is only indentation.
     private static func lines(of text: String) -> [String] {
@@ -456,7 +645,7 @@ private final class Connection: Sendable {
         let sources = Self.root.appending(path: "Sources/DeferredKit").resolvingSymlinksInPath()
         let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
             .compactMap { $0 as? URL }.filter { ["md", "swift"].contains($0.pathExtension) }
-        let here = try Self.lines(of: String(contentsOf: URL(filePath: #filePath), encoding: .utf8))
+        let here = try Self.lines(of: String(contentsOf: Self.here, encoding: .utf8))
             .joined(separator: "\n")
         var count = 0
         for file in files {
@@ -465,7 +654,7 @@ private final class Connection: Sendable {
                 #expect(here.contains(example), "an example of \(file.lastPathComponent) is not tested")
             }
         }
-        #expect(count > 30)
+        #expect(count > 50)
     }
 
     @Test func finder_findsExamples() {

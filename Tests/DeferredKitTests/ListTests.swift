@@ -213,6 +213,35 @@ import Testing
         #expect(never.isCancelled)
     }
 
+    @Test func list_takesTheProducersAnswer_whenItsMembersAreOneAndTheSame() {
+        let promise = Promise<Int, any Error> { $0.succeed(7) }
+        let list = Deferred.all([promise.deferred, promise.deferred])
+        list.cancel()
+        #expect(list.value == [7, 7])
+    }
+
+    @Test func list_takesTheProducersAnswer_whenItsMembersWaitForTheSame() {
+        let journal = Journal<String>()
+        let promise = Promise<Int, any Error> {
+            journal.note("cancelled")
+            $0.succeed(7)
+        }
+        let pair = both(promise.deferred.map { $0 + 1 }, promise.deferred.map { $0 * 2 }.finally { _ in })
+        pair.cancel()
+        #expect(journal.entries == ["cancelled"])
+        #expect(pair.value?.0 == 8 && pair.value?.1 == 14)
+    }
+
+    @Test func list_failsAtOnce_whenOthersWantWhatItsMembersWaitFor() {
+        let promise = Promise<Int, any Error> { $0.succeed(7) }
+        let other = promise.deferred.map { $0 }
+        let pair = both(promise.deferred.map { $0 + 1 }, promise.deferred)
+        pair.cancel()
+        #expect(pair.isCancelled && !promise.isCancelled)
+        promise.succeed(1)
+        #expect(other.value == 1)
+    }
+
     @Test func member_isWantedByNobody_afterItsListResolved() {
         let promises = promises(2)
         let list = Deferred.firstResolved(promises.map(\.deferred))

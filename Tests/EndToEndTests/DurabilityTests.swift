@@ -77,7 +77,7 @@ import Testing
         try await Household.with { household in
             var daemon = try await household.start()
             let wire = try daemon.connect()
-            let count = 3000
+            let count = 10_000
             // A job says by its tag which request it was.
             var lines = ""
             for number in 1...count {

@@ -5,7 +5,7 @@ import JobStore
 
 extension ReadyQueue {
     /// Takes in what a fetch gave; `known` tells the jobs that changed since it began.
-    mutating func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: (JobID) -> Bool) {
+    func fetched(_ fetch: Fetch, _ jobs: [Job], limit: Int, known: (JobID) -> Bool) {
         fetched(fetch, jobs, limit: limit, known: Set(jobs.map(\.id).filter(known)))
     }
 }

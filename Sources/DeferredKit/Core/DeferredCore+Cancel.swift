@@ -25,21 +25,35 @@ extension DeferredCore {
 
     final func abandon(_ trampoline: Trampoline.Reference) {
         var work = [Abandoned(core: self, failable: nil)]
+        var staying: [Abandoned] = []
         while let next = work.popLast() {
-            next.core.abandon(below: next.failable, &work, trampoline)
+            next.core.abandon(below: next.failable, &work, &staying, trampoline)
         }
+        // Only now, as what one way up left to others may have been left by another way up, too.
+        for item in staying where item.core.waitsWithOthers() { item.failable?.failDetached(trampoline) }
+    }
+
+    /// Whether it waits for what others want as well, or for what will never resolve.
+    private final func waitsWithOthers() -> Bool {
+        let (isSo, gathering) = withUpstream { marks, upstream, theirs -> (Bool, Gathering?) in
+            guard marks & Mark.resolved == 0 else { return (false, nil) }
+            if let gathering = extras?.gathering { return (false, gathering) }
+            guard let upstream else { return (marks & Mark.orphaned != 0, nil) }
+            return (theirs & Mark.resolved == 0 && upstream.interest > 0, nil)
+        }
+        return gathering?.waitsWithOthers ?? isSo
     }
 
     private final func abandon(
         below lower: DeferredCore?,
         _ work: inout [Abandoned],
+        _ staying: inout [Abandoned],
         _ trampoline: Trampoline.Reference
     ) {
         let failable = marks & Mark.holdsCancellation != 0 ? self : lower
         // What goes is released after the locks.
         var onCancel: (@Sendable (DeferredCore) -> Void)?
         var step: Step?
-        var kept: Unmanaged<DeferredWaiter>?
         let verdict = withUpstream { marks, upstream, theirs -> Verdict in
             guard marks & Mark.resolved == 0 else { return .resolved }
             let isFirst = marks & Mark.cancelled == 0
@@ -59,23 +73,18 @@ extension DeferredCore {
                 marks &= ~Mark.interested
                 upstream.interest -= 1
             }
-            if upstream.interest == 0 { return .onward(upstream) }
-            if failable === self {
-                kept = upstream.unlink(self)
-                step = self.step.take()
-            }
-            return .stays
+            return upstream.interest == 0 ? .onward(upstream) : .stays
         }
-        kept?.release()
         withExtendedLifetime(step) {}
 
         switch verdict {
         case .resolved: break
         case .onward(let upstream): work.append(Abandoned(core: upstream, failable: failable))
-        case .stays: failable?.failDetached(trampoline)
+        case .stays: staying.append(Abandoned(core: self, failable: failable))
         case .running: if failable === self { failDetached(trampoline) }
         case .list(let gathering):
-            if gathering.withdraw(below: failable, &work) { failable?.failDetached(trampoline) }
+            gathering.withdraw(below: failable, &work)
+            staying.append(Abandoned(core: self, failable: failable))
         case .top(let isFirst, let isOrphan):
             if isFirst { onCancel?(self) }
             if isOrphan {

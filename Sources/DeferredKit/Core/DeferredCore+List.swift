@@ -22,8 +22,9 @@ extension DeferredCore {
     /// Adds at the end of the list. Call it locked.
     @inline(__always)
     final func link(_ kept: Unmanaged<DeferredWaiter>, to last: Unmanaged<DeferredWaiter>?) {
+        // Also where there is none: a waiter that comes from another list may have had one there.
+        kept._withUnsafeGuaranteedRef { $0.previous = last }
         if let last {
-            kept._withUnsafeGuaranteedRef { $0.previous = last }
             last._withUnsafeGuaranteedRef { $0.next = kept }
         } else {
             head = kept

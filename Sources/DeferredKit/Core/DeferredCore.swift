@@ -1,3 +1,4 @@
+// Unchecked: every field is under the lock of the base class, but `due` and `nextDue`, the delivering thread's own.
 /// The part of a Deferred that does not depend on its types: its callbacks, its upstream and its cancellation.
 ///
 /// It is public because ``Deferred`` inherits from it, and of no use by itself.
@@ -94,33 +95,5 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
         if marks & Mark.cancelled != 0, marks & Mark.resolved == 0 {
             Trampoline.enter { _ = fail(with: CancellationError(), unless: Mark.resolved, $0) }
         }
-    }
-}
-
-/// What only some Deferreds need. All of it but the latest progress goes at resolution.
-@usableFromInline
-final class DeferredExtras {
-    @usableFromInline var onCancel: (@Sendable (DeferredCore) -> Void)?
-    var latest: ProgressUpdate?
-    var rounds: [ProgressRound] = []
-    @usableFromInline var gathering: Gathering?
-
-    @usableFromInline init() {}
-
-    /// What stays after resolution, for lists.
-    var remains: DeferredExtras? {
-        guard let latest else { return nil }
-        let remains = DeferredExtras()
-        remains.latest = latest
-        return remains
-    }
-}
-
-extension Optional {
-    /// Leaves nil and returns what was there.
-    mutating func take() -> Self {
-        let value = self
-        self = nil
-        return value
     }
 }

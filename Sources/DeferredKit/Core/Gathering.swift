@@ -112,74 +112,24 @@ final class Gathering: @unchecked Sendable {
     }
 
     /// Withdraws the list's interest in all members, which then decide its outcome.
-    ///
-    /// - Returns: Whether some member will not: others want it, or it will never resolve.
-    func withdraw(below failable: DeferredCore?, _ work: inout [DeferredCore.Abandoned]) -> Bool {
-        var isStuck = false
+    func withdraw(below failable: DeferredCore?, _ work: inout [DeferredCore.Abandoned]) {
         for member in members {
-            switch member.leave(unlinking: false) {
-            case .gone: break
-            case .orphaned, .wanted: isStuck = true
-            case .unwanted(let upstream): work.append(DeferredCore.Abandoned(core: upstream, failable: failable))
+            guard case .unwanted(let upstream) = member.leave(unlinking: false) else { continue }
+            work.append(DeferredCore.Abandoned(core: upstream, failable: failable))
+        }
+    }
+
+    /// Whether some member will not decide the outcome: others want it, or it will never resolve.
+    var waitsWithOthers: Bool {
+        members.contains { member in
+            member.withUpstream { marks, upstream, theirs in
+                guard let upstream else { return marks & (Mark.orphaned | Mark.resolved) == Mark.orphaned }
+                return theirs & Mark.resolved == 0 && upstream.interest > 0
             }
         }
-        return isStuck
     }
 
     func upstreams() -> [DeferredCore] {
         members.compactMap { member in member.withUpstream { _, upstream, _ in upstream } }
-    }
-}
-
-/// A list's place among the waiters of one of its members.
-final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
-    private let index: Int
-    /// Whether its outcome was taken in; under the list's lock.
-    var isCounted = false
-    private var gathering: Gathering?
-    private var target: DeferredCore?
-
-    init(_ index: Int, _ gathering: Gathering, _ target: DeferredCore) {
-        self.index = index
-        self.gathering = gathering
-        self.target = target
-        super.init(marks: Mark.interested | Mark.followsProgress)
-    }
-
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        let gathering = self.gathering.take()
-        let target = self.target.take()
-        unlock(marks | Mark.resolved)
-        if let gathering, let target { gathering.arrive(source, target, index, trampoline) }
-    }
-
-    override func progressed(
-        from source: DeferredCore,
-        _ update: ProgressUpdate,
-        _ trampoline: Trampoline.Reference
-    ) {
-        let marks = lock()
-        let gathering = self.gathering
-        let target = self.target
-        unlock(marks)
-        if let gathering, let target { gathering.progressed(index, update, target) }
-    }
-
-    override func orphan() {
-        release()
-    }
-
-    /// Lets go of the list.
-    func release() {
-        let marks = lock()
-        let gathering = self.gathering.take()
-        let target = self.target.take()
-        unlock(marks)
-        if let target, target.marks & (Mark.cancelled | Mark.resolved) == Mark.cancelled {
-            Trampoline.enter { _ = target.fail(with: CancellationError(), unless: Mark.resolved, $0) }
-        }
-        withExtendedLifetime(gathering) {}
     }
 }

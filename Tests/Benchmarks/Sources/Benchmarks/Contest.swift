@@ -10,15 +10,13 @@ struct Contest {
     let nio: Work
     let task: Work
 
-    /// What came out, in nanoseconds for each time.
+    /// What came out.
     struct Result {
-        let name: String
-        let deferred: Double
-        let nio: Double
-        let task: Double
-        /// DeferredKit's time in relation to NIO's and to Task's: the median of the rounds' ratios.
-        let toNIO: Double
-        let toTask: Double
+        /// Nanoseconds of each contestant, for each time the work is done: the median of the rounds.
+        let nanoseconds: [Double]
+        /// DeferredKit's time in relation to that of the others in the same round.
+        let toNIO: Spread
+        let toTask: Spread
     }
 
     /// Measures in rounds. In each all contestants run, in turn first, so that what disturbs one disturbs all.
@@ -36,18 +34,9 @@ struct Contest {
             }
         }
         return Result(
-            name: name,
-            deferred: median(samples[0]),
-            nio: median(samples[1]),
-            task: median(samples[2]),
-            toNIO: median(zip(samples[0], samples[1]).map { $0 / $1 }),
-            toTask: median(zip(samples[0], samples[2]).map { $0 / $1 })
+            nanoseconds: samples.map { Spread($0).median },
+            toNIO: Spread(zip(samples[0], samples[1]).map { $0 / $1 }),
+            toTask: Spread(zip(samples[0], samples[2]).map { $0 / $1 })
         )
-    }
-
-    private func median(_ values: [Double]) -> Double {
-        let sorted = values.sorted()
-        return sorted.count % 2 == 1
-            ? sorted[sorted.count / 2] : (sorted[sorted.count / 2 - 1] + sorted[sorted.count / 2]) / 2
     }
 }

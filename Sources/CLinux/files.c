@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "openat2.h"
+#include "files.h"
 
 #include <linux/openat2.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-#ifndef DEFERD_OPENAT2_H
-#define DEFERD_OPENAT2_H
+#ifndef DEFERD_FILES_H
+#define DEFERD_FILES_H
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -1,0 +1,7 @@
+#ifndef DEFERD_MEMORY_H
+#define DEFERD_MEMORY_H
+
+/// Sets glibc's allocator up for a process of few threads that runs for months: mallopt(3). To be called before threads.
+void deferd_settle_allocator(void);
+
+#endif

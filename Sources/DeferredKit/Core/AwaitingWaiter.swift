@@ -1,0 +1,57 @@
+// Unchecked: `continuation` is set before anybody else knows the waiter, and resumed by whoever ends the waiting.
+/// An awaiting task.
+final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
+    private var continuation: UnsafeContinuation<Bool, Never>?
+    private let canThrow: Bool
+
+    init(throwing canThrow: Bool) {
+        self.canThrow = canThrow
+        super.init(marks: Mark.interested)
+    }
+
+    func start(_ continuation: UnsafeContinuation<Bool, Never>, waitingFor core: DeferredCore) {
+        self.continuation = continuation
+        core.append(self, leaving: Mark.looked)
+        let marks = lock()
+        unlock(marks | Mark.committed)
+        if marks & Mark.cancelled != 0 { withdraw() }
+    }
+
+    func cancel() {
+        let marks = lock()
+        unlock(marks | Mark.cancelled)
+        // Before `start` is through there is nothing to withdraw from yet; it looks at the mark itself.
+        if marks & Mark.committed != 0 { withdraw() }
+    }
+
+    private func withdraw() {
+        let leave = leave(unlinking: canThrow)
+        switch leave {
+        case .gone, .orphaned: return
+        case .wanted: if canThrow { continuation?.resume(returning: false) }
+        case .unwanted(let upstream):
+            if canThrow { continuation?.resume(returning: false) }
+            upstream.abandon()
+        }
+    }
+
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+        let marks = lock()
+        upstream = nil
+        unlock(marks | Mark.resolved)
+        continuation?.resume(returning: true)
+    }
+}
+
+extension DeferredCore {
+    /// Waits for the outcome; false if the task was cancelled and `Failure` can hold that.
+    @usableFromInline
+    final func arrival() async -> Bool {
+        let waiter = AwaitingWaiter(throwing: marks & Mark.holdsCancellation != 0)
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter.start($0, waitingFor: self) }
+        } onCancel: {
+            waiter.cancel()
+        }
+    }
+}

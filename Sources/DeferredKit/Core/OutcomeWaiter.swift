@@ -1,0 +1,44 @@
+// Unchecked: `body` is under the lock of the base class.
+/// A callback for the outcome.
+@usableFromInline
+final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
+    /// Runs the callback, or with `arriving` hands the waiter to the executor.
+    @usableFromInline
+    typealias Body = @Sendable (_ source: DeferredCore, _ waiter: DeferredWaiter, _ arriving: Bool) -> Void
+
+    private var body: Body?
+
+    @usableFromInline
+    init(hopping: Bool, _ body: @escaping Body) {
+        self.body = body
+        super.init(marks: hopping ? Mark.hops : 0)
+    }
+
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+        let marks = lock()
+        upstream = nil
+        guard marks & Mark.hops != 0 else {
+            let body = self.body.take()
+            unlock(marks | Mark.resolved)
+            body?(source, self, false)
+            return
+        }
+        let body = self.body
+        unlock(marks)
+        body?(source, self, true)
+    }
+
+    override func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+        let marks = lock()
+        let body = self.body.take()
+        unlock(marks | Mark.resolved)
+        body?(source, self, false)
+    }
+
+    override func finish() {
+        let marks = lock()
+        let body = self.body.take()
+        unlock(marks | Mark.resolved)
+        withExtendedLifetime(body) {}
+    }
+}

@@ -1,0 +1,26 @@
+public import Foundation
+
+/// Runs callbacks as operations of an operation queue.
+public struct OperationQueueExecutor: CallbackExecutor {
+    /// The queue that runs them.
+    public let queue: OperationQueue
+
+    /// Creates an executor.
+    ///
+    /// - Parameter queue: The queue that runs the callbacks.
+    public init(_ queue: OperationQueue) {
+        self.queue = queue
+    }
+
+    /// Adds the job to the queue.
+    public func submit(_ job: @escaping @Sendable () -> Void) {
+        queue.addOperation(job)
+    }
+}
+
+extension CallbackExecutor where Self == OperationQueueExecutor {
+    /// An operation queue.
+    ///
+    /// - Parameter queue: The queue that runs the callbacks.
+    public static func operations(_ queue: OperationQueue) -> OperationQueueExecutor { OperationQueueExecutor(queue) }
+}

@@ -1,0 +1,91 @@
+import DeferredKit
+import Dispatch
+import Foundation
+import Testing
+
+/// Where callbacks run, with each of the executors that there are.
+@Suite struct ExecutorTests {
+    private static let key = DispatchSpecificKey<String>()
+
+    /// Where a closure runs: the name that was given to its queue.
+    private static var place: String { DispatchQueue.getSpecific(key: key) ?? "elsewhere" }
+
+    @Test func main_isTheMainQueue() async {
+        DispatchQueue.main.setSpecific(key: Self.key, value: "main")
+        #expect(await Deferred<String, Never>.run(on: .main) { Self.place }.get() == "main")
+        #expect(await Deferred<Int, Never>.succeeded(1).map(on: .main) { _ in Self.place }.get() == "main")
+    }
+
+    @Test func queue_isTheNamedQueue_forEveryKindOfCallback() async throws {
+        let queue = DispatchQueue(label: "named")
+        queue.setSpecific(key: Self.key, value: "named")
+        let one = Deferred<Int, any Error>.succeeded(1)
+        let failed = Deferred<Int, any Error>.failed(Oops.one)
+        let places = Journal<String>()
+        let links: [Deferred<Void, any Error>] = [
+            one.map(on: .queue(queue)) { _ in places.note(Self.place) },
+            one.flatMap(on: .queue(queue)) { _ in
+                places.note(Self.place)
+                return .succeeded(())
+            },
+            one.then(on: .queue(queue)) { _ in places.note(Self.place) },
+            one.both(on: .queue(queue)) { _ in places.note(Self.place) },
+            one.finally(on: .queue(queue)) { _ in places.note(Self.place) }.map { _ in },
+            failed.fail(on: .queue(queue)) { _ in
+                places.note(Self.place)
+                return 0
+            }.map { _ in },
+            failed.mapError(on: .queue(queue)) { error in
+                places.note(Self.place)
+                return error
+            }.fail { _ in 0 }.map { _ in },
+            failed.flatMapError(on: .queue(queue)) { _ in
+                places.note(Self.place)
+                return Deferred<Int, any Error>.succeeded(0)
+            }.map { _ in },
+            one.then(on: .queue(queue)) { _ in
+                places.note(Self.place)
+            } fail: { _ in
+                places.note(Self.place)
+            },
+            failed.then(on: .queue(queue)) { _ in
+                places.note(Self.place)
+            } fail: { _ in
+                places.note(Self.place)
+            },
+            Deferred.run(on: .queue(queue)) { places.note(Self.place) },
+        ]
+        _ = try await Deferred.all(links).get()
+        #expect(places.entries == Array(repeating: "named", count: links.count))
+    }
+
+    @Test func operations_isTheNamedOperationQueue() async {
+        let operations = OperationQueue()
+        let there = Deferred<Int, Never>.succeeded(1).map(on: .operations(operations)) { _ in
+            OperationQueue.current === operations
+        }
+        #expect(await there.get())
+    }
+
+    @Test func background_runsSideBySide() async throws {
+        let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let one = Deferred<Void, any Error>.run(on: .background) {
+            first.signal()
+            second.wait()
+        }
+        let two = Deferred<Void, any Error>.run(on: .background) {
+            second.signal()
+            first.wait()
+        }
+        _ = try await both(one, two).get()
+    }
+
+    @Test func inline_isTheResolvingThread() {
+        let queue = DispatchQueue(label: "resolving")
+        queue.setSpecific(key: Self.key, value: "resolving")
+        let promise = Promise<Int, any Error>()
+        let link = promise.deferred.map { _ in Self.place }
+        queue.sync { _ = promise.succeed(1) }
+        #expect(link.value == "resolving")
+    }
+}

@@ -1,0 +1,28 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own that has nothing but the product DeferredKit, as somebody else's would: make test-outside.
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+    ] + (Context.environment["DEFERD_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+
+let package = Package(
+    name: "Outside",
+    dependencies: [.package(name: "deferd", path: "../..")],
+    targets: [
+        .testTarget(
+            name: "OutsideTests",
+            dependencies: [.product(name: "DeferredKit", package: "deferd")],
+            swiftSettings: settings
+        ),
+        // A link to the main package's tests, the origins' behaviours among them: here the product alone passes them.
+        .testTarget(
+            name: "DeferredKitTests",
+            dependencies: [.product(name: "DeferredKit", package: "deferd")],
+            swiftSettings: settings
+        ),
+    ]
+)
