@@ -4,8 +4,8 @@ import Glibc
 /// A running nginx on loopback that serves files from memory.
 final class Nginx {
     static let smallSize = 4096
-    /// Bytes a second for each transfer below `/slow/`, sent in eight pieces.
-    static let slowRate = 16 << 10
+    /// Bytes a second for each transfer below `/slow/`, in eight pieces, which are pages as nginx sends no less at once.
+    static let slowRate = 32 << 10
 
     let port: Int
     private let process: ChildProcess

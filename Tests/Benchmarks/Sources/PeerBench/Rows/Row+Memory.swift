@@ -54,7 +54,7 @@ extension Row {
                 Comparison(
                     "memory, 1,000 running", against: "aria2 with as many", unit: "MB", target: .atMost(1),
                     deferd: samples[0], peer: samples[1]))
-            bench.note("resident sizes; running: downloads at 16 KB/s each, ten seconds after their start")
+            bench.note("resident sizes; running: downloads at 32 KB/s each, ten seconds after their start")
         }
     }
 

@@ -26,7 +26,7 @@ extension Row {
                         target: .atLeast(0.9),
                         deferd: samples[1], peer: samples[0]))
             }
-            bench.note("20,000 submissions a round after 5,000 to warm up, on one connection")
+            bench.note("40,000 submissions a round after 5,000 to warm up, on one connection")
         }
     }
 
@@ -40,6 +40,6 @@ extension Row {
     private static func rate(_ daemon: Deferd) throws -> Double {
         let load = try daemon.submissions(connections: 1, depth: 128)
         _ = try load.run(count: 5000)
-        return try load.run(count: 20_000).rate
+        return try load.run(count: 40_000).rate
     }
 }

@@ -13,31 +13,40 @@ extension Row {
                     {
                         let daemon = try Deferd(bench, Deferd.Options(concurrency: parallel, perHost: parallel))
                         defer { daemon.stop() }
-                        let outcome = try JobWatcher(daemon).run(specs: specs, depth: 128)
+                        let watcher = try JobWatcher(daemon)
+                        let before = ProcessUse.seconds(of: daemon.pid)
+                        let outcome = try watcher.run(specs: specs, depth: 128)
+                        let cpu = ProcessUse.seconds(of: daemon.pid) - before
                         share.append(outcome.cpu / outcome.seconds)
                         guard outcome.bytes > count * Nginx.smallSize else { throw BenchError("Results are missing.") }
-                        return Double(count) / outcome.seconds
+                        return Throughput(jobs: count, seconds: outcome.seconds, cpu: cpu)
                     },
                     {
                         let folder = try bench.folders.inMemory()
                         defer { bench.folders.delete(folder) }
                         let end = try Aria.start(urls: urls, parallel: parallel, folder: folder).succeed()
-                        return Double(count) / end.wall
+                        return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
                     {
                         let folder = try bench.folders.inMemory()
                         let end = try Curl.start(urls: urls, parallel: parallel, folder: folder).succeed()
-                        return Double(count) / end.wall
+                        return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
                 ])
             bench.add(
                 Comparison(
                     "small jobs", against: "aria2c -j \(parallel)", unit: "jobs/s", target: .atLeast(2),
-                    deferd: samples[0], peer: samples[1]))
+                    deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate)))
             bench.add(
                 Comparison(
                     "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
-                    deferd: samples[0], peer: samples[2]))
+                    deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate)))
+            for (peer, name) in [(1, "aria2c -j \(parallel)"), (2, "curl --parallel-max \(parallel)")] {
+                bench.add(
+                    Comparison(
+                        "small jobs, CPU", against: name, unit: "µs a job", target: nil, deferd: samples[0].map(\.cpu),
+                        peer: samples[peer].map(\.cpu)))
+            }
             bench.note(loadNote(share, for: "one that submits and reads every result"))
             bench.note(
                 "\(parallel) at once with all three (deferd: queue and http.perHost \(parallel)); aria2's files in memory"

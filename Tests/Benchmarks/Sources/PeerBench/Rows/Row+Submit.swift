@@ -1,3 +1,5 @@
+import Glibc
+
 extension Row {
     /// How many durable submissions a second, many under way at once.
     static var submit: Row {
@@ -11,28 +13,35 @@ extension Row {
                             let daemon = try Deferd(bench, Deferd.waiting())
                             defer { daemon.stop() }
                             try daemon.takeOnlyPlace()
-                            return try rate(daemon.submissions(connections: connections, depth: depth), &share)
+                            return try measured(
+                                daemon.pid, daemon.submissions(connections: connections, depth: depth), &share)
                         },
                         {
                             let daemon = try Beanstalkd(bench, .always)
                             defer { daemon.stop() }
-                            return try rate(daemon.puts(connections: connections, depth: depth), &share)
+                            return try measured(
+                                daemon.pid, daemon.puts(connections: connections, depth: depth), &share)
                         },
                         {
                             let daemon = try Beanstalkd(bench, .none)
                             defer { daemon.stop() }
-                            return try rate(daemon.puts(connections: connections, depth: depth), &share)
+                            return try measured(
+                                daemon.pid, daemon.puts(connections: connections, depth: depth), &share)
                         },
                     ])
                 let name = "durable submit, \(connections) connection\(connections == 1 ? "" : "s")"
                 bench.add(
                     Comparison(
-                        name, against: "beanstalkd -f 0", unit: "jobs/s", target: .atLeast(12), deferd: samples[0],
-                        peer: samples[1]))
+                        name, against: "beanstalkd -f 0", unit: "jobs/s", target: .atLeast(12),
+                        deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate)))
                 bench.add(
                     Comparison(
-                        name, against: "beanstalkd, no binlog", unit: "jobs/s", target: .atLeast(1), deferd: samples[0],
-                        peer: samples[2]))
+                        name, against: "beanstalkd, no binlog", unit: "jobs/s", target: .atLeast(1),
+                        deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate)))
+                bench.add(
+                    Comparison(
+                        name + ", CPU", against: "beanstalkd, no binlog", unit: "µs a job", target: nil,
+                        deferd: samples[0].map(\.cpu), peer: samples[2].map(\.cpu)))
                 bench.note(loadNote(share, for: "\(connections) connection(s)"))
             }
             bench.note(
@@ -44,11 +53,13 @@ extension Row {
     private static let depth = 128
 
     /// Warms the daemon up, then measures for two seconds.
-    private static func rate(_ load: PipelinedLoad, _ share: inout [Double]) throws -> Double {
+    private static func measured(_ daemon: pid_t, _ load: PipelinedLoad, _ share: inout [Double]) throws -> Throughput {
         _ = try load.run(count: 2000)
+        let before = ProcessUse.seconds(of: daemon)
         let outcome = try load.run(seconds: 2)
         share.append(outcome.cpu / outcome.seconds)
-        return outcome.rate
+        let cpu = ProcessUse.seconds(of: daemon) - before
+        return Throughput(jobs: outcome.answers, seconds: outcome.seconds, cpu: cpu)
     }
 
     static func loadNote(_ share: [Double], for what: String) -> String {
