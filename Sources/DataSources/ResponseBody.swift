@@ -40,8 +40,10 @@ extension IncomingResponse {
 
     /// The content's type without parameters, in lower case.
     private var mediaType: String? {
-        guard let type = field("Content-Type")?.prefix(while: { $0 != ";" }) else { return nil }
-        let trimmed = type.drop { $0 == " " }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()
-        return trimmed.isEmpty ? nil : String(trimmed).lowercased()
+        guard var type = field("Content-Type")?.utf8.prefix(while: { $0 != UInt8(ascii: ";") }) else { return nil }
+        func isSpace(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
+        while isSpace(type.first) { type.removeFirst() }
+        while isSpace(type.last) { type.removeLast() }
+        return type.isEmpty ? nil : String(Substring(type)).lowercased()
     }
 }

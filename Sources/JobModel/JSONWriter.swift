@@ -57,15 +57,35 @@ package struct JSONWriter {
         text.withUTF8 { utf8 in
             // Runs that need no escape are appended whole.
             var start = 0
-            for place in utf8.indices where Self.isEscaped(utf8[place]) {
-                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<place]))
-                escape(utf8[place])
-                start = place + 1
+            while start < utf8.count {
+                let end = Self.plainEnd(UnsafeRawBufferPointer(utf8), from: start)
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<end]))
+                if end < utf8.count { escape(utf8[end]) }
+                start = end + 1
             }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
         bytes.append(UInt8(ascii: "\""))
     }
+
+    /// Where the next byte stands that has to be escaped, or the end: eight bytes at a time while none of them does.
+    private static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var place = start
+        while place + 8 <= text.count {
+            let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+            // A byte's highest bit is set in each of these where the byte is less than a space, or one of three others.
+            let control = (word &- 0x2020_2020_2020_2020) & ~word
+            let quote = zeros(in: word ^ 0x2222_2222_2222_2222)
+            let backslash = zeros(in: word ^ 0x5C5C_5C5C_5C5C_5C5C)
+            let delete = zeros(in: word ^ 0x7F7F_7F7F_7F7F_7F7F)
+            if (control | quote | backslash | delete) & 0x8080_8080_8080_8080 != 0 { break }
+            place += 8
+        }
+        while place < text.count, !isEscaped(text[place]) { place += 1 }
+        return place
+    }
+
+    /// Sets the highest bit of at least each byte that is zero, and none where no byte is.
+    private static func zeros(in word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
     private static func isEscaped(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F

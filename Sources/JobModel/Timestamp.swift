@@ -31,14 +31,29 @@ extension Timestamp: CustomStringConvertible {
         let days = Int(milliseconds.flooredQuotient(by: 86_400_000))
         let rest = Int(milliseconds) - days * 86_400_000
         let (year, month, day) = Self.civil(fromDays: days)
-        return
-            "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(rest / 3_600_000, 2)):"
-            + "\(padded(rest / 60_000 % 60, 2)):\(padded(rest / 1000 % 60, 2)).\(padded(rest % 1000, 3))Z"
-    }
-
-    private func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        // Of four digits, but for years that no spec can name.
+        let front = (0...9999).contains(year) ? "" : String(year / 10_000)
+        return front
+            + String(unsafeUninitializedCapacity: 24) { text in
+                var place = 0
+                func write(_ number: Int, _ width: Int, _ end: StaticString) {
+                    var rest = number
+                    for digit in stride(from: place + width - 1, through: place, by: -1) {
+                        text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
+                        rest /= 10
+                    }
+                    text[place + width] = end.utf8Start.pointee
+                    place += width + 1
+                }
+                write(abs(year) % 10_000, 4, "-")
+                write(month, 2, "-")
+                write(day, 2, "T")
+                write(rest / 3_600_000, 2, ":")
+                write(rest / 60_000 % 60, 2, ":")
+                write(rest / 1000 % 60, 2, ".")
+                write(rest % 1000, 3, "Z")
+                return place
+            }
     }
 
     /// The time that RFC 3339 `text` writes, in whatever offset, or nil. A fraction finer than milliseconds is cut off.

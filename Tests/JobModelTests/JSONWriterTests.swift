@@ -23,6 +23,20 @@ import Testing
         #expect(JSON.string(text).description == written)
     }
 
+    @Test func write_escapes_whereverTheByteStands() throws {
+        for byte in UInt8(0)..<128 {
+            for place in 0..<20 {
+                var bytes = Array("abcdefghijklmnopqrst".utf8)
+                bytes[place] = byte
+                let text = String(decoding: bytes, as: UTF8.self)
+                let written = JSON.string(text).utf8
+                #expect(try JSON(parsing: written) == .string(text))
+                let isPlain = byte >= 0x20 && byte != 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+                #expect((written.count == 22) == isPlain, "byte \(byte) at \(place)")
+            }
+        }
+    }
+
     @Test func write_putsNoSpace_betweenValues() {
         let value: JSON = ["a": [1, nil, true, false, "x"], "b": [:], "c": []]
         #expect(value.description == #"{"a":[1,null,true,false,"x"],"b":{},"c":[]}"#)
