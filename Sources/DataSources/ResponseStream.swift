@@ -139,6 +139,7 @@ final class ResponseStream: HTTPClientResponseDelegate {
                     case .waiting, .receiving: break
                     }
                     if isDue(state) { return true }
+                    if state.lastActivity != nil { state.lastActivity = .now() }
                     state.reader = continuation
                     return false
                 }
@@ -233,7 +234,7 @@ final class ResponseStream: HTTPClientResponseDelegate {
             let now = NIODeadline.now()
             let (task, silence) = self.state.withLock { state in
                 // While the reader is the slow one, nothing is expected of the server.
-                let last = state.room == nil ? state.lastActivity ?? now : now
+                let last = state.room == nil && state.reader != nil ? state.lastActivity ?? now : now
                 return (state.task, now - last)
             }
             if silence < self.idleTimeout {
