@@ -106,6 +106,7 @@ let package = Package(
             name: "crash",
             dependencies: ["DataSources", "JobClient", "JobEngine", "JobModel", "JobStore", "TestOrigin", log] + nio,
             path: "Tests/Crash", swiftSettings: ours),
+        .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
@@ -122,7 +123,8 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests", dependencies: ["JobEngine", "JobModel", "JobStore"], swiftSettings: ours),
         .testTarget(
-            name: "JobProtocolTests", dependencies: ["JobProtocol", "JobModel"], resources: [.copy("Fixtures")],
+            name: "JobProtocolTests", dependencies: ["MallocCounter", "JobProtocol", "JobModel"],
+            resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
             name: "JobServerTests", dependencies: ["JobServer", "JobEngine", "JobModel", "JobProtocol"],

@@ -1,4 +1,5 @@
 import JobClient
+import JobModel
 import JobProtocol
 
 /// Why a verb could not do its work: what to tell the user, and the program.
@@ -13,7 +14,15 @@ struct CommandFailure: Error, Sendable, Equatable {
     }
 
     init(_ error: JobClientError) {
-        self.init(Self.status(of: error), error.message)
+        self.init(Self.status(of: error), Self.message(of: error))
+    }
+
+    /// The message, with the place in the spec or the params that it is about.
+    private static func message(of error: JobClientError) -> String {
+        guard let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
+            let pointer = remote.data["pointer"]?.string, !pointer.isEmpty
+        else { return error.message }
+        return "\(error.message) (at \(pointer))"
     }
 
     /// What `error` comes to where it was met by a submission, which may have been carried out or not.

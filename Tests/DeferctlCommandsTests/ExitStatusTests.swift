@@ -42,4 +42,10 @@ typealias Status = DeferctlCommands.ExitStatus
     func jobState_hasItsNumber(state: String, number: Int32) {
         #expect(Status(jobState: state).rawValue == number)
     }
+
+    @Test func message_saysWhere_whenTheSpecIsWrong() {
+        let remote = JobClientError.Remote(
+            code: -32602, kind: nil, message: "Wrong.", data: ["pointer": "/source/url", "reason": "Wrong."])
+        #expect(CommandFailure(JobClientError(.rpc, "Wrong.", rpc: remote)).message == "Wrong. (at /source/url)")
+    }
 }
