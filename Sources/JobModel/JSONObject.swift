@@ -25,6 +25,12 @@ public struct JSONObject: Sendable {
         self.members = members
     }
 
+    /// An empty object with room for so many members.
+    init(reservingCapacity capacity: Int) {
+        members = []
+        members.reserveCapacity(capacity)
+    }
+
     /// The names of all members, in order.
     public var names: [String] { members.map(\.name) }
 

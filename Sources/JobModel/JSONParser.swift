@@ -63,12 +63,12 @@ package struct JSONParser {
     }
 
     private mutating func object() throws(JSONSyntaxError) -> JSON {
-        var object = JSONObject()
         skipSpace()
         if current == UInt8(ascii: "}") {
             position += 1
-            return .object(object)
+            return .object(JSONObject())
         }
+        var object = JSONObject(reservingCapacity: 4)
         while true {
             skipSpace()
             guard current == UInt8(ascii: "\"") else { throw fault("a member's name is missing") }

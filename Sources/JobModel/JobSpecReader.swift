@@ -57,12 +57,12 @@ package struct JobSpecReader {
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
         let source = try source(written, at: reader.place(of: "source"), context)
-        let links = try links(reader, context, after: ResultShape(of: source))
+        let links = try links(reader, context, after: source)
         return try JobSpec(reader: reader, source: source, links: links)
     }
 
     private mutating func links(
-        _ reader: MemberReader, _ context: Context, after shape: ResultShape
+        _ reader: MemberReader, _ context: Context, after source: Step
     ) throws(SpecError) -> [Link] {
         guard let written = reader.value("then") else { return [] }
         guard let elements = written.array else {
@@ -74,7 +74,7 @@ package struct JobSpecReader {
         var inner = context
         inner.mode = .template
         inner.scope = context.isChecked ? nil : context.scope?.intoLinks ?? TemplateScope()
-        var shape = shape
+        var shape = ResultShape(of: source)
         var links: [Link] = []
         for (index, element) in elements.enumerated() {
             let link = try link(element, at: reader.place(of: "then").appending(index), inner, shape)

@@ -16,6 +16,13 @@ package enum ResultShape: Sendable, Equatable {
     /// The shape of what `job` stands for.
     static let job = ResultShape.members(["id", "attempt", "label"])
 
+    private static let response = ResultShape.members([
+        "status", "headers", "mediaType", "size", "notModified", "body", "encoding", "spilled",
+    ])
+    private static let download = ResultShape.members([
+        "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
+    ])
+
     /// Whether a value of this shape may have something at `pointer`.
     func admits(_ pointer: JSONPointer) -> Bool {
         guard let token = pointer.tokens.first else { return true }
@@ -32,14 +39,8 @@ package enum ResultShape: Sendable, Equatable {
     /// The shape of a source's result. `source` is as it was written.
     init(of type: SourceType, _ source: JSON) {
         switch type {
-        case .url:
-            self = .members([
-                "status", "headers", "mediaType", "size", "notModified", "body", "encoding", "spilled",
-            ])
-        case .download:
-            self = .members([
-                "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
-            ])
+        case .url: self = Self.response
+        case .download: self = Self.download
         case .json, .error: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)

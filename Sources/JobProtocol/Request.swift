@@ -58,6 +58,8 @@ package enum IncomingCall: Sendable, Equatable {
     /// It is answered with the error, unless `id` is nil.
     case rejected(id: JSON?, ProtocolError)
 
+    private static let members = ["jsonrpc", "id", "method", "params"]
+
     init(_ json: JSON) {
         guard let object = json.object else {
             self = .rejected(
@@ -80,8 +82,8 @@ package enum IncomingCall: Sendable, Equatable {
             self = .invalid(id: id, "\"method\" must be a string.")
             return
         }
-        if let name = object.names.first(where: { !["jsonrpc", "id", "method", "params"].contains($0) }) {
-            self = .invalid(id: id, "a call has no member \"\(name)\".")
+        if let stranger = object.members.first(where: { !Self.members.contains($0.name) }) {
+            self = .invalid(id: id, "a call has no member \"\(stranger.name)\".")
             return
         }
         switch object["params"] {
