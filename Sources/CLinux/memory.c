@@ -8,4 +8,5 @@ void deferd_settle_allocator(void) {
     // Small steps up and down would cost a system call each.
     mallopt(M_TOP_PAD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }

@@ -50,7 +50,7 @@ struct HTTPTransport: Sendable {
             try channel.syncOptions?.setOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(
-                    minimum: 2048, initial: 4096, maximum: ResponseStream.limit))
+                    minimum: 2048, initial: 8192, maximum: ResponseStream.limit))
             return channel.eventLoop.makeSucceededVoidFuture()
         } catch {
             // The client forgets a refused connection without closing it, and must do so before it sees it closed.
