@@ -99,7 +99,10 @@ extension JobEngine {
     }
 
     private func note(_ entry: ActiveJob) {
-        for interval in watches.intervals(for: entry.job, parents: parents(of: entry.job)) {
+        let intervals = watches.intervals(for: entry.job, parents: parents(of: entry.job))
+        // Who watched it has gone: nothing is announced until somebody watches again.
+        if intervals.isEmpty { entry.progress.setWatched(false) }
+        for interval in intervals {
             fresh[interval, default: []].insert(entry.job.id)
             alarms?.setEarlier(.progress(interval), in: Double(interval) / 1000)
         }

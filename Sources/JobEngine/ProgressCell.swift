@@ -54,9 +54,12 @@ final class ProgressCell: Sendable {
         }
     }
 
-    /// Whether somebody wants to hear of changes.
+    /// Whether somebody wants to hear of changes: the next one is announced, whatever was announced to others before.
     func setWatched(_ isWatched: Bool) {
-        state.withLock { $0.isWatched = isWatched }
+        state.withLock { state in
+            state.isWatched = isWatched
+            state.isAnnounced = false
+        }
     }
 
     /// The latest progress, without taking note of having looked.

@@ -176,6 +176,36 @@ import Testing
         }
     }
 
+    @Test func progress_isTold_whenAnEarlierWatchHasEnded() async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+                let exchange = try await origin.exchange("/file")
+                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+                var sent = 0
+                for _ in 0..<3 {
+                    let watch = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])["watch"]
+                    sent += 10_000
+                    exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                    let (target, name) = (sent, watch?.string)
+                    _ = try await wire.next("progress") {
+                        $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
+                    }
+                    _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
+                    // Progress that nobody watches.
+                    sent += 10_000
+                    exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                    let seen = sent
+                    while try await wire.call("job.get", .job(job))["progress"]?["completed"]?.int ?? 0 < seen {}
+                }
+                exchange.send(Array(Sample.content[sent...]))
+                exchange.finish()
+                #expect(try await wire.wait(job)["state"] == "succeeded")
+            }
+        }
+    }
+
     @Test func progress_isMergedByInterval_andTellsHowFar() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run { daemon in
