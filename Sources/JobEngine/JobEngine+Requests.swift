@@ -354,6 +354,7 @@ extension JobEngine {
             throw EngineError(.wrongState(error.state), "Job \(id) is \(error.state.rawValue) and cannot be retried.")
         }
         entry.job.host = nextHost(of: entry)
+        var gone: [RemovedJob] = []
         if entry.job.children > 0 {
             let link = entry.job.link
             let result = await withCheckedContinuation { continuation in
@@ -362,7 +363,7 @@ extension JobEngine {
             switch result {
             case .success(let removed):
                 forget(removed)
-                await discardParts(of: removed)
+                gone = removed
                 entry.job.children = max(0, entry.job.children - removed.count)
             case .failure(let error):
                 counters.move(seen, from: entry.job.state)
@@ -371,7 +372,10 @@ extension JobEngine {
             }
         }
         save(entry, then: .enqueue)
-        return entry.job.json()
+        let retried = entry.job.json()
+        // Only now, as the job must not be left between its two states while files are removed.
+        await discardParts(of: gone)
+        return retried
     }
 
     /// Removes a finished job with all below it.

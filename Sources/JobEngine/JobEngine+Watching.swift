@@ -18,8 +18,9 @@ extension JobEngine {
             // Looked at once more, as what ended before the watch began is not told of any more.
             let jobs = try await visible(ids, to: caller)
             for job in jobs where job.state.isTerminal { watches.finished(job.id) }
-            let (below, more) = try await descendants(of: jobs.map(snapshot), scope, caller, limit: Self.snapshots)
-            return (watch, jobs.map(snapshot) + below, more)
+            let shown = jobs.map(snapshot)
+            let (below, more) = try await descendants(of: shown, scope, caller, limit: Self.snapshots)
+            return (watch, shown + below, more)
         }
         let watch = watches.add(scope, caller, watcher)
         watchBegan()

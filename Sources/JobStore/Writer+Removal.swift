@@ -40,8 +40,14 @@ extension Writer {
 
     private static let removal = """
         SELECT id, owner, queue, state, link, \
-        (SELECT json_group_array(json(note)) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
+        (SELECT json_group_array(note) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
         """
+
+    /// The notes in an array of their texts, but for those that make no sense.
+    private static func notes(_ texts: UnsafeRawBufferPointer) -> [JSON] {
+        let texts = (try? JSONParser.parse(texts))?.array ?? []
+        return texts.compactMap { text in text.string.flatMap { try? JSON(parsing: $0) } }
+    }
 
     private func removals(_ sql: String, _ arguments: Int64...) throws -> [RemovedJob] {
         let statement = try statement(sql)
@@ -51,7 +57,7 @@ extension Writer {
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
                 state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
-                notes: row.utf8(5) { (try? JSON(parsing: Array($0)))?.array ?? [] } ?? [])
+                notes: row.utf8(5, Self.notes) ?? [])
         }
     }
 

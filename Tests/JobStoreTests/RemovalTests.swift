@@ -72,6 +72,20 @@ import Testing
         #expect(try await store.job(first[0]) == nil)
     }
 
+    @Test func remove_tellsTheNotes_butForThoseThatMakeNoSense() async throws {
+        let first = try await family(1)
+        try await store.save(note: ["a": "\"b\""], of: first[0], link: 0)
+        try await store.save(note: ["c": 2], of: first[0], link: 1)
+        try await store.save(note: 3, of: first[1], link: 0)
+        try await store.pool.writeWithoutTransaction { connection in
+            try connection.execute(sql: "UPDATE notes SET note = '{' WHERE link = 1")
+        }
+        let removed = try await withCheckedContinuation { continuation in
+            store.remove(first[0]) { continuation.resume(returning: $0) }
+        }.get()
+        #expect(removed.map(\.notes) == [[["a": "\"b\""]], [3]])
+    }
+
     @Test func removeChildren_leavesThoseOfEarlierLinks() async throws {
         let first = try await family(2)
         let parent = try await store.existing(first[0])
