@@ -85,8 +85,8 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                "CLinux", "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "Systemd",
-                "Yams",
+                "CLinux", "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "LoopTasks",
+                "Systemd", "Yams",
                 arguments, log, services,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
@@ -113,7 +113,7 @@ let package = Package(
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "TestOrigin",
+                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

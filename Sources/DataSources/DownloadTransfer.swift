@@ -209,7 +209,7 @@ struct DownloadTransfer {
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
         guard var part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
-        var pace = spec.rate.map { Pace(bytesPerSecond: $0) }
+        var pace = spec.rate.map { Pace(bytesPerSecond: $0, on: attempt.handle.loop) }
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
         while let blocks = try await response.next() {

@@ -1,14 +1,18 @@
 import JobModel
+import LoopTasks
 import NIOCore
 
 /// Holds a transfer to a number of bytes a second, counted from its beginning.
 struct Pace {
     private let bytesPerSecond: Double
-    private let start = ContinuousClock.now
+    private let clock: LoopClock
+    private let start: LoopClock.Instant
     private var taken = 0
 
-    init(bytesPerSecond: Int) {
+    init(bytesPerSecond: Int, on loop: any EventLoop) {
         self.bytesPerSecond = Double(bytesPerSecond)
+        clock = LoopClock(loop)
+        start = clock.now
     }
 
     /// `blocks` in pieces of at most a quarter of a second, so that progress does not come in jumps.
@@ -28,7 +32,7 @@ struct Pace {
     mutating func wait(for count: Int) async throws(JobError) {
         taken += count
         do {
-            try await Task.sleep(until: start + .seconds(Double(taken) / bytesPerSecond), clock: .continuous)
+            try await clock.sleep(until: start + .seconds(Double(taken) / bytesPerSecond), tolerance: nil)
         } catch {
             throw JobError(.cancelled, "The transfer was cancelled; start it again if it is needed.")
         }

@@ -56,7 +56,12 @@ extension JobEngine {
         emit(entry)
         release(job.id)
         for wait in waits.ended(job.id) { answer(wait) }
-        if let parent = job.parent { childEnded(parent, entry) }
+        if let parent = job.parent {
+            childEnded(parent, entry)
+        } else {
+            // There may be too many now.
+            alarms?.setEarlier(.retention, in: Self.purgeInterval)
+        }
     }
 
     // MARK: - A storage that fails
@@ -152,17 +157,45 @@ extension JobEngine {
 
     // MARK: - Old jobs
 
-    private func purge() {
+    /// Seconds from the end of a job, or from a purge that found nothing, to the next purge at the earliest.
+    private static let purgeInterval = 60.0
+
+    func purge() {
         let before = clock.now().adding(seconds: -settings.retentionAge)
         store.purge(finishedBefore: before, keeping: settings.retentionCount, atMost: 500) { result in
-            self.enter { engine in
-                let removed = (try? result.get()) ?? []
-                engine.forget(removed)
-                // Owned by the engine; it ends with the removal of the files.
-                Task { await engine.discardParts(of: removed) }
-                engine.alarms?.set(.retention, in: removed.isEmpty ? 60 : 0.05)
-            }
+            self.enter { $0.purged(result) }
         }
+    }
+
+    private func purged(_ result: Result<[RemovedJob], StoreError>) {
+        switch result {
+        case .failure: alarms?.set(.retention, in: Self.purgeInterval)
+        case .success(let removed):
+            guard !removed.isEmpty else {
+                // Owned by the engine; it ends with the read.
+                Task { await awaitNextExpiry() }
+                return
+            }
+            forget(removed)
+            // Owned by the engine; it ends with the removal of the files.
+            Task { await discardParts(of: removed) }
+            alarms?.set(.retention, in: 0.05)
+        }
+    }
+
+    /// Sets the alarm for when the next finished job is too old; where there is none, the next one that ends sets it.
+    private func awaitNextExpiry() async {
+        let first: Timestamp?
+        do {
+            first = try await store.firstEnd()
+        } catch {
+            logger.error("The finished jobs cannot be read.", metadata: ["error": "\(error)"])
+            alarms?.set(.retention, in: Self.purgeInterval)
+            return
+        }
+        guard let first else { return }
+        let expiry = first.adding(seconds: settings.retentionAge)
+        wallAlarms?.set(.retention, in: max(Self.purgeInterval, expiry.seconds(since: clock.now())))
     }
 
     /// Removes what unfinished downloads of removed jobs have kept for a retry.
@@ -187,7 +220,7 @@ extension JobEngine {
         }
         guard !removed.isEmpty else { return }
         let bodies = BodyFolder(path: settings.bodies)
-        DispatchQueue.global(qos: .utility).async {
+        bodyQueue.async {
             for job in removed { bodies.remove(job.id, upTo: job.links) }
         }
     }
@@ -196,7 +229,7 @@ extension JobEngine {
     func removeForgottenBodies() {
         let bodies = BodyFolder(path: settings.bodies)
         let links = settings.limits.links
-        DispatchQueue.global(qos: .utility).async {
+        bodyQueue.async {
             let found = bodies.jobs().sorted()
             guard !found.isEmpty else { return }
             // Owned by the engine; it ends with the reads.
@@ -205,13 +238,16 @@ extension JobEngine {
                 for start in stride(from: 0, to: found.count, by: 256) {
                     let page = Array(found[start..<min(start + 256, found.count)])
                     guard let jobs = try? await self.store.jobs(numbered: page) else { return }
-                    for job in Set(page).subtracting(jobs.map(\.id)) {
-                        bodies.remove(job, upTo: links)
-                        forgotten += 1
+                    let lost = Set(page).subtracting(jobs.map(\.id))
+                    forgotten += lost.count
+                    self.bodyQueue.async {
+                        for job in lost { bodies.remove(job, upTo: links) }
                     }
                 }
                 guard forgotten > 0 else { return }
-                self.logger.notice("Bodies of removed jobs were left over.", metadata: ["removed": "\(forgotten)"])
+                self.bodyQueue.async { [forgotten] in
+                    self.logger.notice("Bodies of removed jobs were left over.", metadata: ["removed": "\(forgotten)"])
+                }
             }
         }
     }

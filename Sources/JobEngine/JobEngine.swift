@@ -1,5 +1,6 @@
 package import DataSources
 import DeferredKit
+import Dispatch
 import JobModel
 package import JobStore
 package import Logging
@@ -12,6 +13,8 @@ package actor JobEngine {
     package nonisolated let settings: EngineSettings
     package nonisolated let admission: Admission
     nonisolated let executor = EngineExecutor()
+    /// Where files of removed jobs are removed.
+    nonisolated let bodyQueue = DispatchQueue(label: "deferd.bodies", qos: .utility)
     nonisolated let store: any JobStore
     nonisolated let library: SourceLibrary
     nonisolated let clock: EngineClock
@@ -82,7 +85,7 @@ package actor JobEngine {
         phase = .serving
         for job in interrupted { resume(job) }
         setTimes(try await store.nextTimes())
-        alarms?.set(.retention, in: 1)
+        purge()
         removeForgottenBodies()
         pumpAll()
     }

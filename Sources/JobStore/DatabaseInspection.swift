@@ -58,7 +58,10 @@ struct DatabaseInspection {
             var configuration = Configuration()
             configuration.readonly = true
             let queue = try DatabaseQueue(path: path, configuration: configuration)
-            defer { try? queue.close() }
+            defer {
+                try? queue.close()
+                ClosedDatabases.keep(queue)
+            }
             try queue.read { connection in
                 let version = try Schema.version(of: connection)
                 guard version <= Schema.version else { throw newer(version) }

@@ -70,6 +70,9 @@ package protocol JobStore: Sendable {
     /// When the next scheduled job is due and when the next deadline of an unfinished job passes.
     func nextTimes() async throws(StoreError) -> (due: Timestamp?, deadline: Timestamp?)
 
+    /// When the first of the finished root jobs ended.
+    func firstEnd() async throws(StoreError) -> Timestamp?
+
     /// The jobs that were running when the daemon ended.
     func interrupted() async throws(StoreError) -> [Job]
 

@@ -12,6 +12,7 @@ enum NewDatabase {
             guard file >= 0 else { throw StoreError.unwritable(draft) }
             close(file)
             let queue = try DatabaseQueue(path: draft)
+            defer { ClosedDatabases.keep(queue) }
             try queue.writeWithoutTransaction { connection in
                 try connection.execute(sql: "PRAGMA auto_vacuum = NONE; PRAGMA synchronous = FULL")
                 try Schema.migrate(connection)

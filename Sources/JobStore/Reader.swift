@@ -64,6 +64,10 @@ struct Reader {
         )
     }
 
+    func firstEnd() throws -> Timestamp? {
+        try statement("SELECT min(finished_at) FROM jobs WHERE state >= 3 AND parent IS NULL").row { $0.time(0) }
+    }
+
     // MARK: Children
 
     func children(of parent: JobID, link: Int, from start: Int, limit: Int) throws -> [Job] {

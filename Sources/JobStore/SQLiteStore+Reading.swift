@@ -46,6 +46,10 @@ extension SQLiteStore {
         try await read { try $0.nextTimes() }
     }
 
+    package func firstEnd() async throws(StoreError) -> Timestamp? {
+        try await read { try $0.firstEnd() }
+    }
+
     package func interrupted() async throws(StoreError) -> [Job] {
         try await read { try $0.interrupted() }
     }

@@ -39,8 +39,14 @@ struct Deferd: AsyncParsableCommand {
     @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
     var check = false
 
-    func run() async throws {
+    /// On the main actor, so that nothing has run anywhere else before it is said where.
+    @MainActor static func main() async {
         deferd_settle_allocator()
+        TaskPool.becomeEventLoops()
+        await main(nil)
+    }
+
+    func run() async throws {
         // Before there are threads, as it changes the environment.
         let sockets = Result { () throws(SystemdError) in try ListenSockets() }
         // A client that goes away must not end the daemon.

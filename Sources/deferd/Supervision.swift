@@ -3,6 +3,7 @@ import Foundation
 import JobEngine
 import JobModel
 import Logging
+import LoopTasks
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
@@ -34,7 +35,9 @@ struct Supervision: Service {
             await cancelWhenGracefulShutdown {
                 await withDiscardingTaskGroup { tasks in
                     if let watchdog {
-                        tasks.addTask { await watchdog.run(logger: logger) { await probe() } }
+                        tasks.addTask {
+                            await watchdog.run(clock: LoopClock(group.any()), logger: logger) { await probe() }
+                        }
                     }
                     tasks.addTask { await reload(on: hangUps, notifier) }
                 }

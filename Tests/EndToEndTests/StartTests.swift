@@ -17,6 +17,27 @@ import Testing
         return (end, lines.last.map(String.init) ?? "")
     }
 
+    // MARK: - Rest
+
+    @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
+        try await GuidedOrigin.run({ _, _ in .init(body: [1]) }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                _ = try await wire.succeed(.fetch(origin.url("/")))
+                let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
+                _ = try await wire.wait(large)
+                // libdispatch names its pool's threads after its queues, cut to 15 bytes; from the first in one of its
+                // shared queues on it wakes up every second. Those that serve one queue each are "…-qos.overcommit".
+                let names = try Files.names(in: "/proc/\(daemon.pid)/task").map { thread in
+                    try String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
+                        .trimmingCharacters(in: .whitespacesAndNewlines)
+                }
+                #expect(names.contains { $0.hasSuffix("overcommit") }, "the names are still these")
+                #expect(names.filter { $0.hasSuffix("-qos") } == [])
+            }
+        }
+    }
+
     // MARK: - Sockets
 
     @Test func socketPath_isRefused_whenItCannotBeOne() async throws {

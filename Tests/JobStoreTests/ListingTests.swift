@@ -151,6 +151,19 @@ import Testing
         #expect(try await store.nextTimes().due == nil)
     }
 
+    @Test func firstEnd_isOfTheRootJobThatEndedFirst() async throws {
+        let parent = try await store.stored()
+        let child = Job.Parent(job: parent.id, link: 0, index: 0, depth: 1)
+        let ids =
+            try await store.create(.example(), .example(), .example())
+            + store.submit(children: [.example(parent: child)], of: parent)
+        #expect(try await store.firstEnd() == nil)
+        for (id, end) in zip(ids, [20, 10, 30, 5]) {
+            try await store.save(store.existing(id).finished(at: .after(end)))
+        }
+        #expect(try await store.firstEnd() == .after(10))
+    }
+
     @Test func interrupted_givesRunningJobs() async throws {
         let parent = Job.Parent(job: 1, link: 0, index: 0, depth: 1)
         let ids = try await store.create(

@@ -117,6 +117,7 @@ import Testing
         try await expectSearches { _ = try $0.due(at: .after(1), limit: 1) }
         try await expectSearches { _ = try $0.overdue(at: .after(1), limit: 1) }
         try await expectSearches { _ = try $0.nextTimes() }
+        try await expectSearches { _ = try $0.firstEnd() }
     }
 
     @Test func children_areFoundThroughAnIndex() async throws {

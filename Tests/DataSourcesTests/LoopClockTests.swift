@@ -1,0 +1,26 @@
+import LoopTasks
+import NIOEmbedded
+import NIOPosix
+import Testing
+
+@Suite struct LoopClockTests {
+    @Test func sleep_endsNoSooner_thanItsTime() async throws {
+        let clock = LoopClock(MultiThreadedEventLoopGroup.singleton.any())
+        let deadline = clock.now.advanced(by: .milliseconds(2))
+        try await clock.sleep(until: deadline, tolerance: nil)
+        #expect(clock.now >= deadline)
+    }
+
+    /// The time of this loop stands still.
+    @Test func sleep_endsAtOnce_whenItsTimeIsOver() async throws {
+        let clock = LoopClock(NIOAsyncTestingEventLoop())
+        try await clock.sleep(until: clock.now.advanced(by: .seconds(-1)), tolerance: nil)
+    }
+
+    @Test func sleep_throws_whenTheTaskIsCancelled() async throws {
+        let clock = LoopClock(NIOAsyncTestingEventLoop())
+        let task = Task { try await clock.sleep(until: clock.now.advanced(by: .seconds(60)), tolerance: nil) }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+}
