@@ -19,7 +19,7 @@ test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same p
 	@rm -f .build/tsan/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
-bench: build # Measures deferd beside beanstalkd, aria2 and curl, and prints one table; ROW=name measures one row.
+bench: build # Measures deferd beside beanstalkd, redis, aria2, curl, wget and task-spooler, and prints one table; ROW=name measures one row.
 	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product peerbench && .build/bench/release/peerbench --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.
 	@$(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product Benchmarks && .build/bench/release/Benchmarks $(ROUNDS)

@@ -41,6 +41,13 @@ extension Row {
                         let digested = try ChildProcess(["openssl", "dgst", "-sha256", "\(folder)/large.bin"]).succeed()
                         return (fetched.wall + digested.wall, (fetched.cpu + digested.cpu) / gigabytes)
                     },
+                    { () -> Sample in
+                        try bench.folders.warmMemory(bytes: size)
+                        let folder = try bench.folders.inMemory()
+                        defer { bench.folders.delete(folder) }
+                        let end = try Wget.start(url: url, file: "\(folder)/large.bin").succeed()
+                        return (end.wall, end.cpu / gigabytes)
+                    },
                 ])
             bench.add(
                 Comparison(
@@ -50,6 +57,10 @@ extension Row {
                 Comparison(
                     "large download", against: "curl, then openssl dgst", unit: "s", target: nil,
                     deferd: samples[0].map(\.wall), peer: samples[2].map(\.wall)))
+            bench.add(
+                Comparison(
+                    "large download", against: "wget", unit: "s", target: nil, deferd: samples[0].map(\.wall),
+                    peer: samples[3].map(\.wall)))
             bench.add(
                 Comparison(
                     "large download, CPU", against: "curl, then openssl dgst", unit: "s/GB", target: .atMost(1),

@@ -9,12 +9,17 @@ extension Row {
                         let daemon = try Deferd(bench, Deferd.waiting())
                         defer { daemon.stop() }
                         try daemon.takeOnlyPlace()
-                        return try times(daemon.connect(), request: Deferd.submission)
+                        return try times(daemon.connect(), request: Deferd.submission, Deferd.answers)
                     },
                     {
                         let daemon = try Beanstalkd(bench, .always)
                         defer { daemon.stop() }
-                        return try times(daemon.connect(), request: Beanstalkd.put)
+                        return try times(daemon.connect(), request: Beanstalkd.put, Beanstalkd.answers)
+                    },
+                    {
+                        let daemon = try Redis(bench)
+                        defer { daemon.stop() }
+                        return try times(daemon.connect(), request: Redis.push, Redis.answers)
                     },
                 ])
             for (part, target) in [(0.5, 1.0), (0.99, 1.5)] {
@@ -23,17 +28,23 @@ extension Row {
                     Comparison(
                         "one at a time, p\(Int(part * 100))", against: "beanstalkd -f 0", unit: "µs",
                         target: .atMost(target), deferd: figures[0], peer: figures[1]))
+                bench.add(
+                    Comparison(
+                        "one at a time, p\(Int(part * 100))", against: "redis, synced", unit: "µs", target: nil,
+                        deferd: figures[0], peer: figures[2]))
             }
             bench.note("4,000 submissions a round after 500 to warm up, on one connection")
         }
     }
 
     /// The sorted seconds that each request took.
-    private static func times(_ socket: LocalSocket, request: (String) -> String) throws -> [Double] {
+    private static func times(
+        _ socket: LocalSocket, request: (String) -> String, _ answers: AnswerScanner
+    ) throws -> [Double] {
         let bytes = Array(request("1000").utf8)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
         defer { buffer.deallocate() }
-        var scanner = bytes.first == UInt8(ascii: "{") ? Deferd.answers : Beanstalkd.answers
+        var scanner = answers
         var times: [Double] = []
         for index in 0..<4500 {
             let watch = Stopwatch()

@@ -32,6 +32,13 @@ extension Row {
                         let end = try Curl.start(urls: urls, parallel: parallel, folder: folder).succeed()
                         return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
+                    {
+                        let folder = try bench.folders.inMemory()
+                        defer { bench.folders.delete(folder) }
+                        let few = Array(urls.prefix(spooled))
+                        let seconds = try TaskSpooler.run(urls: few, parallel: parallel, folder: folder)
+                        return Throughput(jobs: spooled, seconds: seconds, cpu: .nan)
+                    },
                 ])
             bench.add(
                 Comparison(
@@ -41,6 +48,10 @@ extension Row {
                 Comparison(
                     "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
                     deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate)))
+            bench.add(
+                Comparison(
+                    "small jobs", against: "tsp -S \(parallel), curl", unit: "jobs/s", target: nil,
+                    deferd: samples[0].map(\.rate), peer: samples[3].map(\.rate)))
             for (peer, name) in [(1, "aria2c -j \(parallel)"), (2, "curl --parallel-max \(parallel)")] {
                 bench.add(
                     Comparison(
@@ -49,11 +60,13 @@ extension Row {
             }
             bench.note(loadNote(share, for: "one that submits and reads every result"))
             bench.note(
-                "\(parallel) at once with all three (deferd: queue and http.perHost \(parallel)); aria2's files in memory"
+                "\(parallel) at once with all (deferd: queue and http.perHost \(parallel)); aria2's and tsp's files in memory"
             )
+            bench.note("tsp, which starts processes for each job, is given the first \(spooled) of them")
         }
     }
 
     private static let count = 10_000
     private static let parallel = 50
+    private static let spooled = 200
 }

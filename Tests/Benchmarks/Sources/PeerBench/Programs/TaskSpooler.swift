@@ -1,0 +1,28 @@
+import Foundation
+
+/// tsp, Debian's task-spooler: a process of its own for each job, queued by a shell, which starts `tsp` for each.
+enum TaskSpooler {
+    static let options = "tsp -S N; tsp -n curl -q --silent --fail --output FILE URL"
+
+    /// Queues a curl for each of `urls`, so many of which run at once, and gives the seconds until all have ended.
+    static func run(urls: [String], parallel: Int, folder: String) throws -> Double {
+        let environment = ["TS_SOCKET": "\(folder)/tsp.sock", "TMPDIR": folder]
+        let jobs = urls.enumerated().map { index, url in
+            "tsp -n curl -q --silent --fail --output '\(folder)/\(index)' '\(url)' >&3"
+        }
+        // One that needs all places runs after the others.
+        let script =
+            "exec 3>/dev/null\n" + jobs.joined(separator: "\n") + "\ntsp -w \"$(tsp -n -N \(parallel) true)\"\n"
+        try script.write(toFile: "\(folder)/jobs", atomically: false, encoding: .utf8)
+        // The first one starts the server.
+        _ = try ChildProcess(["tsp", "-S", String(parallel)], environment: environment).succeed()
+        defer { _ = try? ChildProcess(["tsp", "-K"], environment: environment).wait() }
+        let end = try ChildProcess(["sh", "\(folder)/jobs"], environment: environment).succeed()
+        for index in urls.indices {
+            guard FileManager.default.fileExists(atPath: "\(folder)/\(index)") else {
+                throw BenchError("tsp has run no curl for \(urls[index]).")
+            }
+        }
+        return end.wall
+    }
+}
