@@ -3,12 +3,19 @@ import DeferredKit
 import JobModel
 import Logging
 
-/// One attempt at a download, from its path to its result.
-struct DownloadAttempt: Sendable {
+/// One attempt at a download, from its path to its result; an object, as all its steps that wait refer to it.
+final class DownloadAttempt: Sendable {
     let spec: DownloadSpec
     let context: SourceContext
     let services: DownloadServices
     let handle: TransferHandle
+
+    init(spec: DownloadSpec, context: SourceContext, services: DownloadServices, handle: TransferHandle) {
+        self.spec = spec
+        self.context = context
+        self.services = services
+        self.handle = handle
+    }
 
     func run() async throws(JobError) -> JSON {
         guard !Task.isCancelled else {
@@ -17,7 +24,7 @@ struct DownloadAttempt: Sendable {
         let path = try services.folders.path(spec.path, owner: context.owner)
         let note = DownloadNote(context.note)
         if let result = try await resultOfEarlierRun(path, note) { return result }
-        let target = try await services.queue.run { () throws(JobError) in
+        let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
                 path, renaming: spec.exists == .rename, preferred: note?.name, job: context.job,
                 registry: services.registry, files: services.files)
@@ -39,31 +46,49 @@ struct DownloadAttempt: Sendable {
     }
 
     private func run(_ target: DownloadTarget, _ note: DownloadNote?) async throws(JobError) -> JSON {
-        let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
-        if let existing, existing.isFolder {
-            throw JobError(.exists, "\"\(target.absolutePath)\" is a folder; give the path of a file.")
-        }
-        var memory: DownloadMemory?
-        if let existing {
-            switch spec.exists {
-            case .fail:
-                throw JobError(
-                    .exists,
-                    "\"\(target.absolutePath)\" is there already; give another path, or say what to do with \"exists\"."
-                )
-            case .skip: return try await skipped(target, existing)
-            case .validate: memory = await remembered(target.absolutePath, existing)
-            case .replace, .rename: break
+        switch try await precedence(over: target) {
+        case .result(let result): return result
+        case .transfer(unlessUnchanged: let memory):
+            switch try await transfer(to: target, note, unlessUnchanged: memory) {
+            case .unchanged(let memory, let url): return try unchanged(target, memory, url)
+            case .received(let received): return try await finished(target, received)
             }
-        }
-        var transfer = DownloadTransfer(attempt: self, target: target, note: note)
-        switch try await transfer.run(unlessUnchanged: memory) {
-        case .unchanged(let memory, let url): return try unchanged(target, memory, url)
-        case .received(let received): return try await finished(target, received)
         }
     }
 
+    private func transfer(
+        to target: DownloadTarget, _ note: DownloadNote?, unlessUnchanged memory: DownloadMemory?
+    ) async throws(JobError) -> DownloadTransfer.Outcome {
+        var transfer = DownloadTransfer(attempt: self, target: target, note: note)
+        return try await transfer.run(unlessUnchanged: memory)
+    }
+
     // MARK: What is there already
+
+    /// What follows from what is there already. Indirect, as what waits for it has room for it.
+    private indirect enum Precedence {
+        case result(JSON)
+        case transfer(unlessUnchanged: DownloadMemory?)
+    }
+
+    private func precedence(over target: DownloadTarget) async throws(JobError) -> Precedence {
+        let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
+        guard let existing else { return .transfer(unlessUnchanged: nil) }
+        if existing.isFolder {
+            throw JobError(.exists, "\"\(target.absolutePath)\" is a folder; give the path of a file.")
+        }
+        switch spec.exists {
+        case .fail:
+            throw JobError(
+                .exists,
+                "\"\(target.absolutePath)\" is there already; give another path, or say what to do with \"exists\"."
+            )
+        case .skip: return .result(try await skipped(target, existing))
+        case .validate:
+            return .transfer(unlessUnchanged: await remembered(target.absolutePath, existing))
+        case .replace, .rename: return .transfer(unlessUnchanged: nil)
+        }
+    }
 
     /// The result where this very job put the file there, but the daemon ended before that was stored.
     private func resultOfEarlierRun(_ path: DownloadPath, _ note: DownloadNote?) async throws(JobError) -> JSON? {
@@ -79,7 +104,7 @@ struct DownloadAttempt: Sendable {
     private func remembered(_ path: DownloadPath, among alternatives: Int) async -> DownloadMemory? {
         for count in 0...alternatives {
             let name = count == 0 ? path.name : path.alternative(count)
-            let status = await services.queue.run {
+            let status = await services.queue.run { [services] in
                 // What cannot be looked at is found out when the target is opened.
                 guard let folder = try? services.files.openFolder(path.folder) else {
                     return FileOperations.Status?.none
@@ -149,7 +174,7 @@ struct DownloadAttempt: Sendable {
     private func finished(_ target: DownloadTarget, _ received: DownloadTransfer.Received) async throws(JobError)
         -> JSON
     {
-        let status = try await services.queue.run { () throws(JobError) in
+        let status = try await services.queue.run { [services] () throws(JobError) in
             do throws(SystemError) {
                 try services.files.sync(target.part.descriptor)
                 return try services.files.statusOfOpen(target.part.descriptor)

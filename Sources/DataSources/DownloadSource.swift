@@ -16,8 +16,8 @@ struct DownloadSource: DataSource {
     }
 }
 
-/// What all downloads share.
-struct DownloadServices: Sendable {
+/// What all downloads share; one object, as each step of each of them that waits would keep a copy of a value.
+final class DownloadServices: Sendable {
     let transport: HTTPTransport
     let policy: AccessPolicy
     let folders: DownloadFolders
@@ -26,4 +26,18 @@ struct DownloadServices: Sendable {
     let queue: FileQueue
     let userAgent: String
     let logger: Logger
+
+    init(
+        transport: HTTPTransport, policy: AccessPolicy, folders: DownloadFolders, files: FileOperations,
+        queue: FileQueue, userAgent: String, logger: Logger
+    ) {
+        self.transport = transport
+        self.policy = policy
+        self.folders = folders
+        registry = TargetRegistry()
+        self.files = files
+        self.queue = queue
+        self.userAgent = userAgent
+        self.logger = logger
+    }
 }

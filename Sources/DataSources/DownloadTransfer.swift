@@ -20,7 +20,8 @@ struct DownloadTransfer {
         let source: String
     }
 
-    enum Outcome: Sendable {
+    /// Indirect, as every step that waits for it has room for it.
+    indirect enum Outcome: Sendable {
         case received(Received)
         /// The server says that the file of the last download is still the present one.
         case unchanged(DownloadMemory, RequestURL)
@@ -110,20 +111,34 @@ struct DownloadTransfer {
         let url = try services.policy.url(source)
         let name = Masking.masked(url: source)
         if let partial, let note = partial.note, note.url == name {
-            if let received = try await resume(note, partial.part.size, from: source, at: url) {
-                return .received(received)
-            }
+            if let outcome = try await resume(note, partial.part.size, from: source, at: url) { return outcome }
         }
-        var request = request(for: url)
         let memory = memory?.url == name ? memory : nil
+        let response = try await open(url, unlessUnchanged: memory)
+        defer { response.close() }
+        if response.status == 304, let memory { return .unchanged(memory, response.url) }
+        return try await receive(response, from: source)
+    }
+
+    private func open(
+        _ url: RequestURL, unlessUnchanged memory: DownloadMemory?
+    ) async throws(JobError) -> IncomingResponse {
+        var request = request(for: url)
         if let memory {
             if let tag = memory.etag { request.set("If-None-Match", tag) }
             if let date = memory.lastModified { request.set("If-Modified-Since", date) }
         }
-        let response = try await services.transport.open(request, attempt.handle)
-        defer { response.close() }
-        if response.status == 304, let memory { return .unchanged(memory, response.url) }
-        return .received(try await receive(response, from: source))
+        return try await services.transport.open(request, attempt.handle)
+    }
+
+    /// Asks for the bytes from `offset` on.
+    private func open(
+        _ url: RequestURL, from offset: Int64, ifStill note: DownloadNote
+    ) async throws(JobError) -> IncomingResponse {
+        var request = request(for: url)
+        request.set("Range", "bytes=\(offset)-")
+        request.set("If-Range", note.validator.text)
+        return try await services.transport.open(request, attempt.handle)
     }
 
     private func request(for url: RequestURL) -> OutgoingRequest {
@@ -133,11 +148,8 @@ struct DownloadTransfer {
     /// Asks for the rest. Nil where the server's answer does not continue what is there.
     private mutating func resume(
         _ note: DownloadNote, _ offset: Int64, from source: String, at url: RequestURL
-    ) async throws(JobError) -> Received? {
-        var request = request(for: url)
-        request.set("Range", "bytes=\(offset)-")
-        request.set("If-Range", note.validator.text)
-        let response = try await services.transport.open(request, attempt.handle)
+    ) async throws(JobError) -> Outcome? {
+        let response = try await open(url, from: offset, ifStill: note)
         defer { response.close() }
         switch response.status {
         case 206:
@@ -148,7 +160,7 @@ struct DownloadTransfer {
             else { return nil }
             let total = range.total ?? note.total
             try await append(response, total: total)
-            return try await received(response, from: source, resumedFrom: offset)
+            return try received(response, from: source, resumedFrom: offset)
         case 416:
             await response.discard()
             return nil
@@ -158,15 +170,14 @@ struct DownloadTransfer {
     }
 
     /// Takes the whole file from a response to an ordinary request.
-    private mutating func receive(_ response: IncomingResponse, from source: String) async throws(JobError) -> Received
-    {
+    private mutating func receive(_ response: IncomingResponse, from source: String) async throws(JobError) -> Outcome {
         guard response.isSuccess, response.status != 206 else {
             await response.discard()
             throw response.statusError
         }
         try await startOver(response, from: source)
         try await append(response, total: response.contentLength)
-        return try await received(response, from: source, resumedFrom: 0)
+        return try received(response, from: source, resumedFrom: 0)
     }
 
     /// Begins a new `.part` for the version that `response` brings.
@@ -184,7 +195,8 @@ struct DownloadTransfer {
 
     private mutating func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
         let journal = partial?.journal
-        let outcome = await withTaskGroup(of: Void.self) { group in
+        // Of those that have ended nothing is kept, however many a long download makes.
+        let outcome = await withDiscardingTaskGroup { group in
             do throws(JobError) {
                 try await fill(from: response, total: total) { size in
                     guard let journal, journal.isDue(at: size) else { return }
@@ -237,7 +249,7 @@ struct DownloadTransfer {
 
     private mutating func received(
         _ response: IncomingResponse, from source: String, resumedFrom: Int64
-    ) async throws(JobError) -> Received {
+    ) throws(JobError) -> Outcome {
         guard let part = partial?.part else { preconditionFailure("There is a part before it is complete.") }
         let digest = part.hash.finalize().hexadecimal
         if let wanted = spec.sha256, wanted != digest {
@@ -248,8 +260,10 @@ struct DownloadTransfer {
                 "\(SourceMessage.quoted(response.url)) has the SHA-256 \(digest) instead of \(wanted); check the URL and the checksum."
             )
         }
-        return Received(
-            size: part.size, sha256: digest, status: response.status, etag: response.field("ETag"),
-            lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url, source: source)
+        return .received(
+            Received(
+                size: part.size, sha256: digest, status: response.status, etag: response.field("ETag"),
+                lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url,
+                source: source))
     }
 }

@@ -40,19 +40,19 @@ struct DownloadedPart: Sendable {
 
     /// Writes `blocks` behind what is there; large ones are written while they are hashed.
     mutating func append(_ blocks: [ByteBuffer]) async throws(JobError) {
-        let (before, files, target, queue) = (hash, services.files, target, services.queue)
+        let (before, services, target, queue) = (hash, services, target, services.queue)
         let blocks = Self.coalesced(blocks)
         let count = blocks.reduce(0) { $0 + $1.readableBytes }
         do throws(SystemError) {
             if count < Self.worthTwoThreads {
                 hash = try await queue.run { () throws(SystemError) in
-                    try Self.write(blocks, target.part.descriptor, files)
+                    try Self.write(blocks, target.part.descriptor, services.files)
                     return Self.hash(before, blocks)
                 }
             } else {
                 async let digest = queue.run { Self.hash(before, blocks) }
                 let written = await queue.run {
-                    Result { () throws(SystemError) in try Self.write(blocks, target.part.descriptor, files) }
+                    Result { () throws(SystemError) in try Self.write(blocks, target.part.descriptor, services.files) }
                 }
                 hash = await digest
                 try written.get()

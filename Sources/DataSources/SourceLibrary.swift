@@ -18,7 +18,7 @@ package final class SourceLibrary: Sendable {
     private let transport: HTTPTransport
     private let files: FileOperations
     private let queue: FileQueue
-    private let registry = TargetRegistry()
+    private let downloads: DownloadServices
     private let running = RunningTransfers()
     private let logger: Logger
 
@@ -40,6 +40,9 @@ package final class SourceLibrary: Sendable {
         transport = try HTTPTransport(
             settings.http, limits: settings.limits, policy: policy, group: group, logger: logger)
         queue = FileQueue()
+        downloads = DownloadServices(
+            transport: transport, policy: policy, folders: folders, files: files, queue: queue,
+            userAgent: settings.http.userAgent, logger: logger)
     }
 
     /// Refuses what is no URL (kind `invalid`), and scheme, host or written address that are forbidden (kind `policy`).
@@ -63,12 +66,7 @@ package final class SourceLibrary: Sendable {
         case .url(let spec): document(spec, .response, context)
         case .json(let spec, let pointer): document(spec, .json(pointer), context)
         case .download(let spec):
-            DownloadSource(
-                spec: spec, context: context,
-                services: DownloadServices(
-                    transport: transport, policy: policy, folders: folders, registry: registry, files: files,
-                    queue: queue, userAgent: settings.http.userAgent, logger: logger),
-                task: task(context))
+            DownloadSource(spec: spec, context: context, services: downloads, task: task(context))
         case .value(let value): ConstantSource(outcome: .success(value))
         case .error(let kind, let message): ConstantSource(outcome: .failure(JobError(kind, message)))
         case .timer(let seconds): TimerSource(seconds: seconds, loop: timers ?? group.next())
