@@ -49,18 +49,12 @@ final class DownloadAttempt: Sendable {
         switch try await precedence(over: target) {
         case .result(let result): return result
         case .transfer(unlessUnchanged: let memory):
-            switch try await transfer(to: target, note, unlessUnchanged: memory) {
+            let transfer = DownloadTransfer(attempt: self, target: target, note: note)
+            switch try await transfer.run(unlessUnchanged: memory) {
             case .unchanged(let memory, let url): return try unchanged(target, memory, url)
             case .received(let received): return try await finished(target, received)
             }
         }
-    }
-
-    private func transfer(
-        to target: DownloadTarget, _ note: DownloadNote?, unlessUnchanged memory: DownloadMemory?
-    ) async throws(JobError) -> DownloadTransfer.Outcome {
-        var transfer = DownloadTransfer(attempt: self, target: target, note: note)
-        return try await transfer.run(unlessUnchanged: memory)
     }
 
     // MARK: What is there already

@@ -5,7 +5,9 @@ import NIOCore
 import NIOHTTP1
 
 /// Fetches a file into its `.part`: from the URL or one of its mirrors, from the start or where it was broken off.
-struct DownloadTransfer {
+///
+/// One task has it; it is an object so that the steps of that task which wait refer to it.
+final class DownloadTransfer {
     /// What the `.part` is once it is complete.
     struct Received: Sendable {
         let size: Int64
@@ -37,7 +39,7 @@ struct DownloadTransfer {
 
     private let attempt: DownloadAttempt
     private let target: DownloadTarget
-    private var note: DownloadNote?
+    private let note: DownloadNote?
     private var partial: Partial?
 
     private var spec: DownloadSpec { attempt.spec }
@@ -51,7 +53,7 @@ struct DownloadTransfer {
     }
 
     /// Tries the URL and then each mirror. `memory` is of the file that is there, where it is to be validated.
-    mutating func run(unlessUnchanged memory: DownloadMemory?) async throws(JobError) -> Outcome {
+    func run(unlessUnchanged memory: DownloadMemory?) async throws(JobError) -> Outcome {
         await reopen()
         var failures: [JobError] = []
         for source in sources {
@@ -81,7 +83,7 @@ struct DownloadTransfer {
 
     // MARK: Taking up an earlier transfer
 
-    private mutating func reopen() async {
+    private func reopen() async {
         guard let note, note.name == target.name, sources.contains(where: { Masking.masked(url: $0) == note.url })
         else { return }
         let (target, files) = (target, services.files)
@@ -97,7 +99,7 @@ struct DownloadTransfer {
     }
 
     /// Keeps the `.part` where a retry can go on with it.
-    private mutating func keepForRetry() async {
+    private func keepForRetry() async {
         guard let partial, let journal = partial.journal, partial.part.size > 0 else { return }
         await journal.close()
         target.release()
@@ -105,7 +107,7 @@ struct DownloadTransfer {
 
     // MARK: One server
 
-    private mutating func transfer(
+    private func transfer(
         from source: String, unlessUnchanged memory: DownloadMemory?
     ) async throws(JobError) -> Outcome {
         let url = try services.policy.url(source)
@@ -146,7 +148,7 @@ struct DownloadTransfer {
     }
 
     /// Asks for the rest. Nil where the server's answer does not continue what is there.
-    private mutating func resume(
+    private func resume(
         _ note: DownloadNote, _ offset: Int64, from source: String, at url: RequestURL
     ) async throws(JobError) -> Outcome? {
         let response = try await open(url, from: offset, ifStill: note)
@@ -170,7 +172,7 @@ struct DownloadTransfer {
     }
 
     /// Takes the whole file from a response to an ordinary request.
-    private mutating func receive(_ response: IncomingResponse, from source: String) async throws(JobError) -> Outcome {
+    private func receive(_ response: IncomingResponse, from source: String) async throws(JobError) -> Outcome {
         guard response.isSuccess, response.status != 206 else {
             await response.discard()
             throw response.statusError
@@ -181,7 +183,7 @@ struct DownloadTransfer {
     }
 
     /// Begins a new `.part` for the version that `response` brings.
-    private mutating func startOver(_ response: IncomingResponse, from source: String) async throws(JobError) {
+    private func startOver(_ response: IncomingResponse, from source: String) async throws(JobError) {
         partial = nil
         let part = try await DownloadedPart(new: target, services)
         let total = response.contentLength
@@ -193,7 +195,7 @@ struct DownloadTransfer {
         partial = Partial(part: part, note: note, journal: note.map { journal(of: $0, noted: nil) })
     }
 
-    private mutating func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
+    private func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
         let journal = partial?.journal
         // Of those that have ended nothing is kept, however many a long download makes.
         let outcome = await withDiscardingTaskGroup { group in
@@ -217,7 +219,7 @@ struct DownloadTransfer {
     }
 
     /// Writes the body into the `.part`; `grown` is told its size from time to time.
-    private mutating func fill(
+    private func fill(
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
         guard var part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
@@ -247,7 +249,7 @@ struct DownloadTransfer {
         }
     }
 
-    private mutating func received(
+    private func received(
         _ response: IncomingResponse, from source: String, resumedFrom: Int64
     ) throws(JobError) -> Outcome {
         guard let part = partial?.part else { preconditionFailure("There is a part before it is complete.") }

@@ -47,9 +47,7 @@ struct HTTPTransport: Sendable {
             if let policy, let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) {
                 try policy.check(address)
             }
-            try channel.syncOptions?.setOption(.recvAllocator, value: ReceiveBuffers())
-            // Else as many buffers would be kept.
-            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+            try ReceiveBuffers.use(on: channel)
             return channel.eventLoop.makeSucceededVoidFuture()
         } catch {
             // The client forgets a refused connection without closing it, and must do so before it sees it closed.
