@@ -244,7 +244,11 @@ extension UnsafeBufferPointer<UInt8> {
             if raw.loadUnaligned(fromByteOffset: place, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
             place += 8
         }
-        return self[place...].allSatisfy { $0 < 0x80 }
+        while place < count {
+            if raw[place] >= 0x80 { return false }
+            place += 1
+        }
+        return true
     }
 }
 
