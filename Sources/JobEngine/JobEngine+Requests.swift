@@ -37,11 +37,11 @@ extension JobEngine {
         }
     }
 
-    /// Stores new jobs; calls `done` on the engine's queue once they are durable, in the order of the calls.
+    /// Stores new jobs; calls `done` on the engine once they are durable, in the order of the calls.
     package nonisolated func submit(
         _ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void
     ) {
-        enter { $0.take(requests, done) }
+        enterNow { $0.take(requests, done) }
     }
 
     private func take(_ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void) {
@@ -68,7 +68,7 @@ extension JobEngine {
         let (stored, wanted, refused, users) = (jobs, places, answers, own)
         // Empty where all were refused: their answers keep their turn all the same.
         store.submit(stored) { result in
-            self.enter { engine in
+            self.enterNow(further: 16) { engine in
                 engine.coming.jobs -= stored.count
                 for (user, count) in users {
                     let left = engine.coming.byUser[user, default: 0] - count
