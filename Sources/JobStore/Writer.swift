@@ -7,6 +7,7 @@ final class Writer {
     private let connection: Database
     private let newJobs: NewJobRows
     private let insertJob: PreparedStatement
+    private let texts = BoundTexts()
     private let insertTag: PreparedStatement
     private let updateJob: PreparedStatement
     private let selectKey: PreparedStatement
@@ -151,7 +152,8 @@ final class Writer {
             try newJobs.insert(jobs, specs: specs[...], from: first)
         } else {
             for (offset, job) in jobs.enumerated() {
-                count(bytes: JobRow.bindLife(of: job, numbered: first + JobID(offset), to: insertJob))
+                defer { texts.removeAll() }
+                count(bytes: JobRow.bindLife(of: job, numbered: first + JobID(offset), to: insertJob, texts: texts))
                 JobRow.bindOrigin(of: job, spec: specs[offset], to: insertJob)
                 try insertJob.run()
             }
@@ -187,7 +189,8 @@ final class Writer {
 
     /// Stores what has become of a job; false where it was removed.
     private func update(_ job: Job) throws -> Bool {
-        let size = JobRow.bindLife(of: job, numbered: job.id, to: updateJob)
+        defer { texts.removeAll() }
+        let size = JobRow.bindLife(of: job, numbered: job.id, to: updateJob, texts: texts)
         let isThere = try updateJob.run()
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {
