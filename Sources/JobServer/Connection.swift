@@ -68,7 +68,7 @@ final class Connection: Sendable {
             }
         }
         // What comes next can be read while these are stored.
-        await submit(&submits, atMost: Self.submissions)
+        await submit(&submits, atMost: Self.groups)
     }
 
     private func replies(calls: Int, isBatch: Bool = false) -> Replies {
@@ -88,7 +88,12 @@ final class Connection: Sendable {
         case .request(let request):
             if request.method == MethodName.jobSubmit.rawValue, refusalAboveLimit() == nil {
                 if batch == nil { state.withLock { $0.open += 1 } }
-                return submits.append(Submit(request: request, batch: batch))
+                submits.append(Submit(request: request, batch: batch))
+                // Where nothing is on its way, the first are stored while the rest is read.
+                if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+                    await submit(&submits, atMost: Self.groups)
+                }
+                return
             }
             let call = Call(request: request, replies: batch ?? replies(calls: 1))
             if let refusal = refusalAboveLimit() {
@@ -110,8 +115,9 @@ final class Connection: Sendable {
         }
     }
 
-    /// Groups of submissions that can be on their way to the store.
-    private static let submissions = 4
+    /// Submissions that go to the store ahead of others of their read, and groups that can be on their way there.
+    private static let firstGroup = 32
+    private static let groups = 8
 
     /// Submits what has gathered, all with one fsync; returns once at most so many groups have no answer yet.
     private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
