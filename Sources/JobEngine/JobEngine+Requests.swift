@@ -9,14 +9,13 @@ extension JobEngine {
         let caller: Caller
         /// Hears of the job from its next change on.
         let watcher: (any JobWatcher)?
-        /// Worked out by whoever submits, as the engine does one thing at a time.
         let lane: String?
 
-        package init(spec: JobSpec, caller: Caller, watcher: (any JobWatcher)?) {
-            self.spec = spec
+        package init(_ admitted: Admission.Admitted, caller: Caller, watcher: (any JobWatcher)?) {
+            spec = admitted.spec
+            lane = admitted.lane
             self.caller = caller
             self.watcher = watcher
-            lane = spec.lane
         }
     }
 

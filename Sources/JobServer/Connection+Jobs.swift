@@ -13,9 +13,9 @@ extension Connection {
         requests.reserveCapacity(submits.count)
         for submit in submits {
             do {
-                let (spec, watches) = try readSpec(submit)
+                let (admitted, watches) = try readSpec(submit)
                 let watch = watches ? try makeWatch() : nil
-                requests.append(JobEngine.SubmitRequest(spec: spec, caller: caller, watcher: watch))
+                requests.append(JobEngine.SubmitRequest(admitted, caller: caller, watcher: watch))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(error))
@@ -45,7 +45,7 @@ extension Connection {
         }
     }
 
-    private func readSpec(_ submit: Submit) throws(ProtocolError) -> (JobSpec, watches: Bool) {
+    private func readSpec(_ submit: Submit) throws(ProtocolError) -> (Admission.Admitted, watches: Bool) {
         var written = submit.request.params
         var watches = false
         if written["watch"] != nil {
@@ -61,7 +61,7 @@ extension Connection {
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
         let spec: JobSpec
-        do { spec = try engine.admission.spec(.object(call.request.params), from: caller) } catch {
+        do { spec = try engine.admission.spec(.object(call.request.params), from: caller).spec } catch {
             throw ProtocolError(error)
         }
         let explained = try await Call.asking { () throws(EngineError) in try await engine.explain(spec) }
