@@ -10,9 +10,9 @@ enum TaskSpooler {
         let jobs = urls.enumerated().map { index, url in
             "tsp -n curl -q --silent --fail --output '\(folder)/\(index)' '\(url)' >&3"
         }
-        // One that needs all places runs after the others.
-        let script =
-            "exec 3>/dev/null\n" + jobs.joined(separator: "\n") + "\ntsp -w \"$(tsp -n -N \(parallel) true)\"\n"
+        // Asking for the list now and then is the cheapest way to wait for all of them.
+        let wait = "while tsp | grep -Eq '^[0-9]+ +(queued|running)'; do :; done"
+        let script = "exec 3>/dev/null\n" + (jobs + [wait]).joined(separator: "\n") + "\n"
         try script.write(toFile: "\(folder)/jobs", atomically: false, encoding: .utf8)
         // The first one starts the server.
         _ = try ChildProcess(["tsp", "-S", String(parallel)], environment: environment).succeed()
