@@ -11,7 +11,8 @@ struct ReceiveBuffers: RecvByteBufferAllocator {
     /// The size from which on buffers are kept.
     static let large = 64 << 10
 
-    private var sizes = AdaptiveRecvByteBufferAllocator(minimum: 2 << 10, initial: 8 << 10, maximum: 512 << 10)
+    private var sizes = AdaptiveRecvByteBufferAllocator(
+        minimum: 2 << 10, initial: 8 << 10, maximum: ResponseStream.limit)
     private var isFirst = true
     private var size: Int { sizes.nextBufferSize() ?? sizes.initial }
 

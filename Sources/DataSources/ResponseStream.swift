@@ -7,20 +7,13 @@ import Synchronization
 /// One response, received on an event loop and read from a task, in blocks as large as have come in.
 ///
 /// States: `waiting` for the head, `receiving` its body, then `finished` or `failed`, which are terminal. What the
-/// reader has not taken is bounded: at ``limit`` bytes the event loop is told to stop reading, and goes on once the
-/// reader has taken it all. As the fewer and larger pieces a fast transfer is taken in, the less it waits for threads, a
-/// few may come up to ``ampleLimit``: as long as all streams together have not ``ampleTotal``. `open`, `next` and `close`
-/// come from one task; everything else from the event loop.
+/// reader has not taken is bounded: at `limit` bytes the event loop is told to stop reading, and goes on once the
+/// reader has taken it all. `open`, `next` and `close` come from one task; everything else from the event loop.
 final class ResponseStream: HTTPClientResponseDelegate {
     typealias Response = Void
 
     /// Bytes beyond which the connection is not read from.
     static let limit = 1 << 20
-    /// Bytes beyond which it is not read from while all streams together hold little.
-    private static let ampleLimit = 4 << 20
-    private static let ampleTotal = 64 << 20
-    /// What all streams hold for their readers.
-    private static let total = Atomic<Int>(0)
 
     private enum Phase {
         case waiting
@@ -33,7 +26,7 @@ final class ResponseStream: HTTPClientResponseDelegate {
         var phase = Phase.waiting
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
-        private(set) var buffered = 0
+        var buffered = 0
         /// The reader, where it waits, and whether it is about to be woken.
         var reader: CheckedContinuation<Void, Never>?
         var isWaking = false
@@ -44,21 +37,6 @@ final class ResponseStream: HTTPClientResponseDelegate {
         /// When the server last sent or took something; nil before the request is out.
         var lastActivity: NIODeadline?
         var idleCheck: Scheduled<Void>?
-
-        /// Adds a block; whether the reader must take it before more may come.
-        mutating func add(_ block: ByteBuffer) -> Bool {
-            blocks.append(block)
-            buffered += block.readableBytes
-            let all = ResponseStream.total.add(block.readableBytes, ordering: .relaxed).newValue
-            return buffered >= (all < ampleTotal ? ampleLimit : limit)
-        }
-
-        mutating func takeBlocks() -> [ByteBuffer] {
-            ResponseStream.total.subtract(buffered, ordering: .relaxed)
-            buffered = 0
-            defer { blocks = [] }
-            return blocks
-        }
     }
 
     private let state = Mutex(State())
@@ -68,11 +46,6 @@ final class ResponseStream: HTTPClientResponseDelegate {
     init(loop: any EventLoop, idleTimeout: TimeAmount) {
         self.loop = loop
         self.idleTimeout = idleTimeout
-    }
-
-    deinit {
-        // Where nobody has closed it.
-        state.withLock { state in _ = state.takeBlocks() }
     }
 
     // MARK: The reader's side
@@ -103,10 +76,12 @@ final class ResponseStream: HTTPClientResponseDelegate {
             let (found, room): (Result<[ByteBuffer]?, any Error>?, EventLoopPromise<Void>?) = state.withLock { state in
                 guard state.blocks.isEmpty else {
                     defer {
+                        state.blocks = []
+                        state.buffered = 0
                         state.room = nil
                         state.lastActivity = .now()
                     }
-                    return (.success(state.takeBlocks()), state.room)
+                    return (.success(state.blocks), state.room)
                 }
                 switch state.phase {
                 case .finished: return (.success(nil), nil)
@@ -134,7 +109,7 @@ final class ResponseStream: HTTPClientResponseDelegate {
         let (task, reader, room, check) = state.withLock { state in
             if forgetting {
                 state.isClosed = true
-                _ = state.takeBlocks()
+                state.blocks = []
             }
             defer {
                 state.reader = nil
@@ -199,7 +174,9 @@ final class ResponseStream: HTTPClientResponseDelegate {
         var room: EventLoopFuture<Void>?
         update { state in
             guard !state.isClosed, buffer.readableBytes > 0 else { return }
-            guard state.add(buffer) else { return }
+            state.blocks.append(buffer)
+            state.buffered += buffer.readableBytes
+            guard state.buffered >= Self.limit else { return }
             let promise = loop.makePromise(of: Void.self)
             state.room = promise
             room = promise.futureResult

@@ -27,7 +27,7 @@ import Testing
         let rooms = rooms([1 << 20] + Array(repeating: 1 << 20, count: 8) + Array(repeating: 100, count: 20))
         #expect(rooms[1] == 8 << 10, "the kept one is not used again")
         #expect(rooms[2] == 16 << 10)
-        #expect(rooms.max() == 512 << 10)
+        #expect(rooms.max() == ResponseStream.limit)
         #expect(rooms.last == 2 << 10)
     }
 }
