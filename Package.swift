@@ -53,9 +53,10 @@ let package = Package(
             ] + nio,
             swiftSettings: ours
         ),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["JobModel", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: ours
         ),
         .target(

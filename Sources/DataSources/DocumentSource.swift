@@ -77,6 +77,7 @@ struct DocumentSource: DataSource {
         let spill = SpillFile(path: bodyPath, files: files, queue: queue)
         return try await spill.removingUnlessFinished { () async throws(JobError) in
             var bytes: [UInt8] = []
+            if let announced { bytes.reserveCapacity(min(Int(announced), threshold ?? limit, Self.smallDocument)) }
             var size = 0
             while let blocks = try await response.next() {
                 size += blocks.reduce(0) { $0 + $1.readableBytes }

@@ -16,12 +16,15 @@ struct HTTPTransport: Sendable {
     private let settings: HTTPSettings
     private let headerLimit: Int
     private let logger: Logger
+    private let silent = Logger(label: "silent", factory: { _ in SwiftLogNoOpLogHandler() })
 
     init(
         _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, group: any EventLoopGroup, logger: Logger
     ) throws(JobError) {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.httpVersion = .http1Only
+        // The journal and the events of a job tell of it; a span for each request would be made for nobody.
+        configuration.tracing.tracer = nil
         configuration.timeout.connect = .milliseconds(Int64(settings.connectTimeout * 1000))
         // How many at a time is decided above, and a failed connection is tried again by the job's own policy.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1 << 16
@@ -40,6 +43,9 @@ struct HTTPTransport: Sendable {
         headerLimit = limits.header
         self.logger = logger
     }
+
+    /// The HTTP client logs at low levels only, but gathers the particulars of every request for its logger.
+    private var clientLogger: Logger { logger.logLevel <= .debug ? logger : silent }
 
     /// Checks the address that a new connection has really reached, before any request goes out on it.
     private static func admit(_ channel: any Channel, policy: AccessPolicy?) -> EventLoopFuture<Void> {
@@ -100,7 +106,7 @@ struct HTTPTransport: Sendable {
                 case .asSent: verbatim[loop]
                 }
             let task = client.execute(
-                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: logger)
+                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: clientLogger)
             let head = try await stream.open(task)
             let response = IncomingResponse(url: request.url, head: head, stream: stream, loop: loop)
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }

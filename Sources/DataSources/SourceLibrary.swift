@@ -43,8 +43,9 @@ package final class SourceLibrary: Sendable {
     }
 
     /// Refuses what is no URL (kind `invalid`), and scheme, host or written address that are forbidden (kind `policy`).
-    package func check(url: String) throws(JobError) {
-        _ = try policy.url(url)
+    @discardableResult
+    package func check(url: String) throws(JobError) -> RequestURL {
+        try policy.url(url)
     }
 
     /// Refuses a download path that lies where `owner` may not write (kind `policy`), by its text alone.

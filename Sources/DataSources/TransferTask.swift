@@ -51,7 +51,8 @@ struct TransferTask: Sendable {
                         try await steps(
                             TransferHandle(report: { promise.report($0) }, control: control, loop: executor.loop)))
                 } catch {
-                    outcome = .failure(error)
+                    // Only the Deferred cancels the task; it may be slower to say so than the task is to end.
+                    outcome = .failure(Task.isCancelled ? CancellationError() : error)
                 }
                 timer?.cancel()
                 running.end(control)

@@ -11,14 +11,24 @@ package struct Admission: Sendable {
         self.limits = limits
     }
 
+    /// A spec that may be submitted.
+    package struct Admitted: Sendable {
+        package let spec: JobSpec
+        /// The host that its source asks, where that is known; lists have a lane of their own.
+        let lane: String?
+    }
+
     /// The spec that a client wrote.
-    package func spec(_ json: JSON, from caller: Caller) throws(EngineError) -> JobSpec {
+    package func spec(_ json: JSON, from caller: Caller) throws(EngineError) -> Admitted {
         let spec: JobSpec
         do { spec = try JobSpecReader.spec(json, limits: limits) } catch { throw EngineError(error) }
-        do { try checkPolicy(of: spec, JSONPointer(), caller.uid, isOpen: false) } catch {
+        do {
+            let url = try checkPolicy(of: spec, JSONPointer(), caller.uid, isOpen: false)
+            return Admitted(
+                spec: spec, lane: spec.source.type?.hasChildren == true ? HostBoard.lists : url?.hostAndPort)
+        } catch {
             throw EngineError(error.error, at: error.place)
         }
-        return spec
     }
 
     /// The spec of a child whose expressions are filled in; what is wrong with it fails the list.
@@ -59,13 +69,17 @@ package struct Admission: Sendable {
         let place: JSONPointer
     }
 
+    /// Gives the URL that the spec's own source asks, where that is known.
+    @discardableResult
     private func checkPolicy(
         of spec: JobSpec, _ place: JSONPointer, _ owner: UInt32, isOpen: Bool
-    ) throws(Refusal) {
+    ) throws(Refusal) -> RequestURL? {
+        var url: RequestURL?
         if case .source(let source) = spec.source.action {
-            try check(source, place.appending("source"), owner, isOpen: isOpen)
+            url = try check(source, place.appending("source"), owner, isOpen: isOpen)
         }
-        try check(links: spec.json["then"], place.appending("then"), owner)
+        if let links = spec.json["then"] { try check(links: links, place.appending("then"), owner) }
+        return url
     }
 
     private func check(job: JSON, _ place: JSONPointer, _ owner: UInt32, isOpen: Bool) throws(Refusal) {
@@ -83,38 +97,43 @@ package struct Admission: Sendable {
         }
     }
 
-    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in.
+    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the URL that
+    /// the source asks, where that is known.
+    @discardableResult
     private func check(
-        _ source: JSON, _ place: JSONPointer, _ owner: UInt32, isOpen: Bool
-    ) throws(Refusal) {
+        _ source: JSON, _ place: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
+    ) throws(Refusal) -> RequestURL? {
+        var asked: RequestURL?
         func literal(_ json: JSON?) -> String? {
             guard let text = json?.string, !isOpen || !TemplateText.holdsExpression(text) else { return nil }
             return text
         }
         switch source["type"]?.string.flatMap(SourceType.init(rawValue:)) {
         case .url, .json, .download:
-            if let url = literal(source["url"]) { try check(url: url, place.appending("url")) }
+            if let url = literal(source["url"]) { asked = try check(url: url, place().appending("url")) }
             for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
                 guard let url = literal(mirror) else { continue }
-                try check(url: url, place.appending("mirrors").appending(index))
+                try check(url: url, place().appending("mirrors").appending(index))
             }
             if let path = literal(source["path"]) {
                 do { try library.check(path: path, owner: owner) } catch {
-                    throw Refusal(error: error, place: place.appending("path"))
+                    throw Refusal(error: error, place: place().appending("path"))
                 }
             }
         case .list:
             for (index, job) in (source["jobs"]?.array ?? []).enumerated() {
-                try check(job: job, place.appending("jobs").appending(index), owner, isOpen: isOpen)
+                try check(job: job, place().appending("jobs").appending(index), owner, isOpen: isOpen)
             }
         case .each:
-            if let job = source["job"] { try check(job: job, place.appending("job"), owner, isOpen: true) }
+            if let job = source["job"] { try check(job: job, place().appending("job"), owner, isOpen: true) }
         case .value, .error, .timer, nil: break
         }
+        return asked
     }
 
-    private func check(url: String, _ place: JSONPointer) throws(Refusal) {
-        do { try library.check(url: url) } catch { throw Refusal(error: error, place: place) }
+    @discardableResult
+    private func check(url: String, _ place: @autoclosure () -> JSONPointer) throws(Refusal) -> RequestURL {
+        do { return try library.check(url: url) } catch { throw Refusal(error: error, place: place()) }
     }
 }
 

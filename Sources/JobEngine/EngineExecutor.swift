@@ -1,25 +1,105 @@
 import DeferredKit
 package import Dispatch
+import Glibc
+import Synchronization
 
-/// The serial queue that the engine lives on, both as its actor's executor and as the place where callbacks of
+/// Runs the engine's work, one piece after another, both as its actor's executor and as the place where callbacks of
 /// Deferreds run. So a callback is on the engine without a task being made for it.
+///
+/// States: idle, and running on one thread, which is that of `queue` or of a caller of ``runNow(_:further:)``. What is
+/// submitted while it is idle wakes `queue`; what comes while it runs waits for its turn, in the order of the calls.
 package final class EngineExecutor: SerialExecutor, CallbackExecutor {
+    fileprivate enum Work {
+        case job(UnownedJob)
+        case body(@Sendable () -> Void)
+    }
+
+    fileprivate struct State {
+        var waiting: [Work] = []
+        var isRunning = false
+    }
+
+    /// Where work runs that no caller runs.
     package let queue: DispatchQueue
+    private let state = Mutex(State())
+    /// The thread that runs work; 0 while none does.
+    private let runner = Atomic<UInt>(0)
 
     package init() {
         queue = DispatchQueue(label: "deferd.engine", qos: .userInitiated)
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        submit(.job(UnownedJob(job)))
     }
 
     package func submit(_ job: @escaping @Sendable () -> Void) {
-        queue.async(execute: job)
+        submit(.body(job))
     }
 
+    private func submit(_ work: Work) {
+        let mustWake = state.withLock { state in
+            state.waiting.append(work)
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if mustWake { queue.async { self.drain() } }
+    }
+
+    /// Runs `body` on the calling thread where nothing runs, and at most `further` pieces that came meanwhile; elsewhere
+    /// and later where something does. This spares a change of threads there and another back.
+    package func runNow(_ body: @escaping @Sendable () -> Void, further: Int) {
+        let isFree = state.withLock { state in
+            if state.isRunning { state.waiting.append(.body(body)) }
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        guard isFree else { return }
+        run([.body(body)])
+        var left = further
+        while left > 0, let work = takeOrEnd() {
+            run(work)
+            left -= work.count
+        }
+        if left <= 0, state.withLock({ $0.endIfNothingWaits() }) == false { queue.async { self.drain() } }
+    }
+
+    private func drain() {
+        while let work = takeOrEnd() { run(work) }
+    }
+
+    /// All that waits; nil where nothing does, and then nothing runs any more.
+    private func takeOrEnd() -> [Work]? {
+        state.withLock { state in
+            if state.endIfNothingWaits() { return nil }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+    }
+
+    private func run(_ work: [Work]) {
+        runner.store(Self.thisThread, ordering: .relaxed)
+        for piece in work {
+            switch piece {
+            case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+            case .body(let body): body()
+            }
+        }
+        runner.store(0, ordering: .relaxed)
+    }
+
+    private static var thisThread: UInt { UInt(pthread_self()) }
+
     package func checkIsolated() {
-        dispatchPrecondition(condition: .onQueue(queue))
+        // Only the running thread itself ever stores its own name here, so no other can take itself for it.
+        precondition(runner.load(ordering: .relaxed) == Self.thisThread, "This is not on the engine.")
+    }
+}
+
+extension EngineExecutor.State {
+    /// True where nothing waits; nothing runs from then on.
+    fileprivate mutating func endIfNothingWaits() -> Bool {
+        if waiting.isEmpty { isRunning = false }
+        return waiting.isEmpty
     }
 }

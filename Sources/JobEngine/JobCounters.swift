@@ -16,7 +16,8 @@ struct JobCounters {
         for entry in stored { add(entry.count, Place(owner: entry.owner, queue: entry.queue), entry.state) }
     }
 
-    mutating func add(_ job: Job) { add(1, Place(job), job.state) }
+    /// Counts `count` new jobs that are like `job` in owner, queue and state.
+    mutating func add(_ job: Job, _ count: Int = 1) { add(count, Place(job), job.state) }
     mutating func remove(_ job: RemovedJob) { add(-1, Place(owner: job.owner, queue: job.queue), job.state) }
 
     mutating func move(_ job: Job, from old: JobState) {

@@ -327,9 +327,6 @@ extension JobEngine {
 }
 
 extension JobSpec {
-    /// The host that its source asks, where that is known; lists have a lane of their own.
-    var lane: String? { source.type?.hasChildren == true ? HostBoard.lists : host }
-
     /// The host that its source asks, where that is known.
     var host: String? {
         guard case .source(let source) = source.action else { return nil }

@@ -9,14 +9,13 @@ extension JobEngine {
         let caller: Caller
         /// Hears of the job from its next change on.
         let watcher: (any JobWatcher)?
-        /// Worked out by whoever submits, as the engine does one thing at a time.
         let lane: String?
 
-        package init(spec: JobSpec, caller: Caller, watcher: (any JobWatcher)?) {
-            self.spec = spec
+        package init(_ admitted: Admission.Admitted, caller: Caller, watcher: (any JobWatcher)?) {
+            spec = admitted.spec
+            lane = admitted.lane
             self.caller = caller
             self.watcher = watcher
-            lane = spec.lane
         }
     }
 
@@ -37,11 +36,11 @@ extension JobEngine {
         }
     }
 
-    /// Stores new jobs; calls `done` on the engine's queue once they are durable, in the order of the calls.
+    /// Stores new jobs; calls `done` on the engine once they are durable, in the order of the calls.
     package nonisolated func submit(
         _ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void
     ) {
-        enter { $0.take(requests, done) }
+        enterNow { $0.take(requests, done) }
     }
 
     private func take(_ requests: [SubmitRequest], _ done: @escaping @Sendable (SubmitAnswers) -> Void) {
@@ -68,7 +67,7 @@ extension JobEngine {
         let (stored, wanted, refused, users) = (jobs, places, answers, own)
         // Empty where all were refused: their answers keep their turn all the same.
         store.submit(stored) { result in
-            self.enter { engine in
+            self.enterNow(further: 16) { engine in
                 engine.coming.jobs -= stored.count
                 for (user, count) in users {
                     let left = engine.coming.byUser[user, default: 0] - count
@@ -77,6 +76,7 @@ extension JobEngine {
                 var answers = refused
                 switch result {
                 case .success(let submissions):
+                    engine.count(submissions, stored)
                     for (index, submission) in submissions.enumerated() {
                         answers[wanted[index]] = engine.admitted(submission, stored[index], requests[wanted[index]])
                     }
@@ -86,9 +86,35 @@ extension JobEngine {
                 }
                 // They hear of it before anything else happens to the jobs.
                 done(answers.map { $0 ?? .failure(.stopping) })
-                for queue in Set(stored.lazy.map(\.spec.queue)) { engine.pump(queue) }
+                engine.pump(stored)
             }
         }
+    }
+
+    /// Counts the jobs that were created, those alike together.
+    private func count(_ submissions: [Submission], _ jobs: [Job]) {
+        var alike = (place: 0, count: 0)
+        func add() {
+            guard alike.count > 0 else { return }
+            counters.add(jobs[alike.place], alike.count)
+            totals[jobs[alike.place].owner, default: EngineTotals()].submitted += alike.count
+        }
+        for (place, submission) in submissions.enumerated() {
+            guard case .created = submission else { continue }
+            if alike.count == 0 || !jobs[place].counts(like: jobs[alike.place]) {
+                add()
+                alike = (place, 0)
+            }
+            alike.count += 1
+        }
+        add()
+    }
+
+    /// Starts what can start in the queues of `jobs`.
+    private func pump(_ jobs: [Job]) {
+        guard let first = jobs.first?.spec.queue else { return }
+        pump(first)
+        for queue in Set(jobs.lazy.map(\.spec.queue).filter { $0 != first }) { pump(queue) }
     }
 
     private func refusal(of request: SubmitRequest, coming: Int, ofUser own: Int) -> EngineError? {
@@ -130,8 +156,6 @@ extension JobEngine {
         case .created(let id):
             var job = job
             job.id = id
-            counters.add(job)
-            totals[job.owner, default: EngineTotals()].submitted += 1
             emit(job)
             let watch = request.watcher.map { addWatch(WatchScope(.jobs([id])), request.caller, $0) }
             if let deadline = job.deadlineAt {
@@ -140,7 +164,7 @@ extension JobEngine {
             if let time = job.notBefore {
                 wallAlarms?.setEarlier(.due, in: time.seconds(since: clock.now()))
             } else {
-                queues[job.spec.queue]?.insert(ReadyQueue.Entry(job))
+                queues[job.spec.queue]?.insert(job)
             }
             return .success(SubmitAnswer(job: id, state: job.state, created: true, watch: watch))
         }
@@ -408,6 +432,13 @@ extension JobFilter {
         (queue.map { $0 == job.spec.queue } ?? true) && (tag.map(job.spec.tags.contains) ?? true)
             && (source.map { $0 == job.spec.source.type } ?? true) && job.parent?.job == parent
             && (owner.map { $0 == job.owner } ?? true)
+    }
+}
+
+extension Job {
+    /// Whether both are of one owner, in one queue and in one state.
+    fileprivate func counts(like other: Job) -> Bool {
+        owner == other.owner && state == other.state && spec.queue == other.spec.queue
     }
 }
 

@@ -153,6 +153,12 @@ package actor JobEngine {
         executor.submit { self.assumeIsolated { body($0) } }
     }
 
+    /// Runs `body` on the engine, at once on this thread where the engine has nothing else to do, and then at most
+    /// `further` pieces of what comes of it.
+    nonisolated func enterNow(further: Int = 0, _ body: @escaping @Sendable (isolated JobEngine) -> Void) {
+        executor.runNow({ self.assumeIsolated { body($0) } }, further: further)
+    }
+
     /// Runs `body` on the engine's queue, after what the engine has to do now.
     package nonisolated func afterwards(_ body: @escaping @Sendable () -> Void) {
         executor.submit(body)

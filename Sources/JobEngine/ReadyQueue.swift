@@ -82,6 +82,15 @@ final class ReadyQueue {
         add(entry)
     }
 
+    /// Takes in a stored job that became ready, unless it is behind the window.
+    func insert(_ job: Job) {
+        if let horizon, members.count < Self.windowSize * 2, job.readyPosition > horizon {
+            missedOne = missedOne || isFetching
+        } else {
+            insert(Entry(job))
+        }
+    }
+
     private func add(_ entry: Entry) {
         guard members[entry.position.id] == nil else { return }
         lastStamp += 1
@@ -189,9 +198,13 @@ final class ReadyQueue {
 
 extension ReadyQueue.Entry {
     init(_ job: Job) {
-        position = ReadyPosition(priority: job.spec.priority, id: job.id)
+        position = job.readyPosition
         queue = job.spec.queue
         host = job.host
         self.job = job.spec.size <= ReadyQueue.largeSpec ? job : nil
     }
+}
+
+extension Job {
+    fileprivate var readyPosition: ReadyPosition { ReadyPosition(priority: spec.priority, id: id) }
 }

@@ -101,11 +101,31 @@ extension JSONObject: Hashable {
 extension String {
     /// Whether both are the same code points; `==` finds canonically equivalent ones equal, too.
     func hasSameBytes(as other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
+        let count = utf8.count
+        guard count == other.utf8.count else { return false }
         let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
+            other.utf8.withContiguousStorageIfAvailable { others in
+                UnsafeRawBufferPointer(bytes).isSame(as: UnsafeRawBufferPointer(others))
+            }
         }
         return isSame.flatMap(\.self) ?? utf8.elementsEqual(other.utf8)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both hold the same bytes; they are equally long.
+    fileprivate func isSame(as other: UnsafeRawBufferPointer) -> Bool {
+        var place = 0
+        while place + 8 <= count {
+            let word = loadUnaligned(fromByteOffset: place, as: UInt64.self)
+            guard word == other.loadUnaligned(fromByteOffset: place, as: UInt64.self) else { return false }
+            place += 8
+        }
+        while place < count {
+            guard self[place] == other[place] else { return false }
+            place += 1
+        }
+        return true
     }
 }
 

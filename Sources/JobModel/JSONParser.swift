@@ -158,6 +158,9 @@ package struct JSONParser {
     }
 
     private func text(_ range: Range<Int>) throws(JSONSyntaxError) -> String {
+        let utf8 = UnsafeBufferPointer(rebasing: bytes[range])
+        // Validating costs several times as much, and plain ASCII has nothing to repair.
+        if utf8.isASCII { return String(decoding: utf8, as: UTF8.self) }
         guard let text = String(validating: bytes[range], as: UTF8.self) else {
             throw JSONSyntaxError("a string is not UTF-8", at: range.lowerBound)
         }
@@ -229,6 +232,23 @@ package struct JSONParser {
             position += 1
         }
         return unit
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether no byte has its highest bit set.
+    fileprivate var isASCII: Bool {
+        let raw = UnsafeRawBufferPointer(self)
+        var place = 0
+        while place + 8 <= count {
+            if raw.loadUnaligned(fromByteOffset: place, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
+            place += 8
+        }
+        while place < count {
+            if raw[place] >= 0x80 { return false }
+            place += 1
+        }
+        return true
     }
 }
 

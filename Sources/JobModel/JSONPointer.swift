@@ -39,7 +39,13 @@ package struct JSONPointer: Sendable, Hashable {
     }
 
     /// This place's member or element `token`.
-    package func appending(_ token: String) -> JSONPointer { JSONPointer(tokens + [token]) }
+    package func appending(_ token: String) -> JSONPointer {
+        var longer: [String] = []
+        longer.reserveCapacity(tokens.count + 1)
+        longer.append(contentsOf: tokens)
+        longer.append(token)
+        return JSONPointer(longer)
+    }
 
     /// This place's element at `index`.
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }

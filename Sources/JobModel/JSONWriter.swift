@@ -14,6 +14,11 @@ package struct JSONWriter {
     }
 
     /// Appends bytes that are JSON already.
+    package mutating func raw(_ json: [UInt8]) {
+        bytes.append(contentsOf: json)
+    }
+
+    /// Appends bytes that are JSON already.
     package mutating func raw(_ json: some Sequence<UInt8>) {
         bytes.append(contentsOf: json)
     }

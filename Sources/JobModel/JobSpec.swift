@@ -23,6 +23,8 @@ package final class JobSpec: Sendable, Hashable {
 
     /// About how many bytes it takes as text.
     package let size: Int
+    /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
+    package let text: [UInt8]?
 
     package static let members = [
         "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",
@@ -30,10 +32,11 @@ package final class JobSpec: Sendable, Hashable {
     ]
 
     init(
-        reader: MemberReader, source: Step, links: [Link]
+        reader: MemberReader, source: Step, links: [Link], isNew: Bool
     ) throws(SpecError) {
         json = .object(reader.object)
-        size = json.size
+        text = isNew ? json.utf8 : nil
+        size = text?.count ?? json.size
         self.source = source
         self.links = links
         queue = try Self.word(reader, "queue", atMost: 64) ?? "default"

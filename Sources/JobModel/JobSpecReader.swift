@@ -17,6 +17,8 @@ package struct JobSpecReader {
         var mode: MemberReader.Mode
         /// Expressions were checked before: when it, or the spec that it is a child of, was accepted.
         var isChecked = false
+        /// Whether it is a whole spec that is to be stored.
+        var isNew = false
     }
 
     /// The spec that a client wrote. `place` is where it stands in the params.
@@ -24,7 +26,7 @@ package struct JobSpecReader {
         _ json: JSON, at place: JSONPointer = JSONPointer(), limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: place, Context(scope: nil, mode: .literal))
+        return try reader.job(json, at: place, Context(scope: nil, mode: .literal, isNew: true))
     }
 
     /// The spec of a child, its expressions filled in; `depth` counts the lists around it.
@@ -32,7 +34,8 @@ package struct JobSpecReader {
         _ json: JSON, at place: JSONPointer, depth: Int, limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: place, Context(scope: nil, depth: depth, mode: .expanded, isChecked: true))
+        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: true)
+        return try reader.job(json, at: place, context)
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
@@ -56,9 +59,11 @@ package struct JobSpecReader {
             }
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
-        let source = try source(written, at: reader.place(of: "source"), context)
-        let links = try links(reader, context, after: source)
-        return try JobSpec(reader: reader, source: source, links: links)
+        var inside = context
+        inside.isNew = false
+        let source = try source(written, at: reader.place(of: "source"), inside)
+        let links = try links(reader, inside, after: source)
+        return try JobSpec(reader: reader, source: source, links: links, isNew: context.isNew)
     }
 
     private mutating func links(

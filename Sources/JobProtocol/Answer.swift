@@ -21,6 +21,24 @@ package enum Answer {
         return writer.bytes
     }
 
+    /// Appends the answer to a `job.submit` as a line, its end included.
+    package static func writeSubmission(
+        id: JSON, job: JobID, state: JobState, created: Bool, watch: String?, to writer: inout JSONWriter
+    ) {
+        begin(&writer, id)
+        writer.raw(",\"result\":{\"job\":")
+        writer.write(Int(job))
+        writer.raw(",\"state\":\"")
+        writer.raw(state.rawValue.utf8)
+        if created { writer.raw("\",\"created\":true") } else { writer.raw("\",\"created\":false") }
+        if let watch {
+            writer.raw(",\"watch\":\"")
+            writer.raw(watch.utf8)
+            writer.raw("\"")
+        }
+        writer.raw("}}\n")
+    }
+
     package static func failure(id: JSON, error: ProtocolError) -> [UInt8] {
         var writer = JSONWriter()
         begin(&writer, id)

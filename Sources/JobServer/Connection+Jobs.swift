@@ -6,16 +6,16 @@ import JobStore
 /// `job.submit`, `job.explain`, and what changes one job.
 extension Connection {
     /// Submits jobs with one fsync; each is answered by itself, in their order, and then `done` is called.
-    func submitJobs(_ calls: [Call], _ done: @escaping @Sendable () -> Void) {
+    func submitJobs(_ submits: [Submit], _ done: @escaping @Sendable () -> Void) {
         var read: [Result<ConnectionWatch?, ProtocolError>] = []
         var requests: [JobEngine.SubmitRequest] = []
-        read.reserveCapacity(calls.count)
-        requests.reserveCapacity(calls.count)
-        for call in calls {
+        read.reserveCapacity(submits.count)
+        requests.reserveCapacity(submits.count)
+        for submit in submits {
             do {
-                let (spec, watches) = try readSpec(call)
+                let (admitted, watches) = try readSpec(submit)
                 let watch = watches ? try makeWatch() : nil
-                requests.append(JobEngine.SubmitRequest(spec: spec, caller: caller, watcher: watch))
+                requests.append(JobEngine.SubmitRequest(admitted, caller: caller, watcher: watch))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(error))
@@ -25,43 +25,35 @@ extension Connection {
         // Also where none is left: what was refused is answered behind what was submitted before.
         engine.submit(requests) { answers in
             var answers = answers.makeIterator()
-            for (call, read) in zip(calls, submitted) {
+            var replies = SubmitReplies(connection: self, lines: submits.count)
+            for (submit, read) in zip(submits, submitted) {
                 switch read {
-                case .failure(let error): call.fail(error)
-                case .success(let watch): self.answer(call, answers.next() ?? .failure(.stopping), watch)
+                case .failure(let error): replies.fail(submit, error)
+                case .success(let watch):
+                    switch answers.next() ?? .failure(.stopping) {
+                    case .success(let answer):
+                        if let watch { self.setEngineWatch(watch.name, answer.watch) }
+                        replies.succeed(submit, answer, watch)
+                    case .failure(let error):
+                        if let watch { self.setEngineWatch(watch.name, nil) }
+                        replies.fail(submit, ProtocolError(error))
+                    }
                 }
             }
+            replies.flush()
             done()
         }
     }
 
-    private func answer(
-        _ call: Call, _ answer: Result<JobEngine.SubmitAnswer, EngineError>, _ watch: ConnectionWatch?
-    ) {
-        switch answer {
-        case .success(let answer): self.answer(call, answer, watch)
-        case .failure(let error):
-            if let watch { setEngineWatch(watch.name, nil) }
-            call.fail(ProtocolError(error))
+    private func readSpec(_ submit: Submit) throws(ProtocolError) -> (Admission.Admitted, watches: Bool) {
+        var written = submit.request.params
+        var watches = false
+        if written["watch"] != nil {
+            do { watches = try MemberReader(.object(written), at: JSONPointer()).flag("watch") ?? false } catch {
+                throw ProtocolError(error)
+            }
+            written["watch"] = nil
         }
-    }
-
-    private func answer(_ call: Call, _ answer: JobEngine.SubmitAnswer, _ watch: ConnectionWatch?) {
-        var result = JSONObject()
-        result.append("job", JSON(Int(answer.job)))
-        result.append("state", .string(answer.state.rawValue))
-        result.append("created", .bool(answer.created))
-        guard let watch else { return call.succeed(.object(result)) }
-        result.append("watch", .string(watch.name))
-        setEngineWatch(watch.name, answer.watch)
-        let unfinished = answer.state.isTerminal ? [] : [answer.job]
-        call.succeed(.object(result)) { watch.open(unfinished: unfinished) }
-    }
-
-    private func readSpec(_ call: Call) throws(ProtocolError) -> (JobSpec, watches: Bool) {
-        let watches = try call.read { (params) throws(SpecError) in try params.flag("watch") ?? false }
-        var written = call.request.params
-        written["watch"] = nil
         do { return (try engine.admission.spec(.object(written), from: caller), watches) } catch {
             throw ProtocolError(error)
         }
@@ -69,7 +61,7 @@ extension Connection {
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
         let spec: JobSpec
-        do { spec = try engine.admission.spec(.object(call.request.params), from: caller) } catch {
+        do { spec = try engine.admission.spec(.object(call.request.params), from: caller).spec } catch {
             throw ProtocolError(error)
         }
         let explained = try await Call.asking { () throws(EngineError) in try await engine.explain(spec) }

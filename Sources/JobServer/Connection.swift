@@ -48,7 +48,7 @@ final class Connection: Sendable {
 
     /// Carries out the calls of one read. They are answered in order, but for those that wait.
     func handle(_ frames: [LineFramer.Frame]) async {
-        var submits: [Call] = []
+        var submits: [Submit] = []
         for frame in frames {
             switch frame {
             case .tooLong:
@@ -60,7 +60,7 @@ final class Connection: Sendable {
                         [JSONObject.Member(name: "kind", value: "line-too-long")]))
             case .line(let line):
                 switch IncomingLine(line) {
-                case .single(let call): await take(call, replies(calls: 1), &submits)
+                case .single(let call): await take(call, nil, &submits)
                 case .batch(let calls):
                     let replies = replies(calls: calls.count, isBatch: true)
                     for call in calls { await take(call, replies, &submits) }
@@ -68,7 +68,7 @@ final class Connection: Sendable {
             }
         }
         // What comes next can be read while these are stored.
-        await submit(&submits, atMost: Self.submissions)
+        await submit(&submits, atMost: Self.groups)
     }
 
     private func replies(calls: Int, isBatch: Bool = false) -> Replies {
@@ -79,13 +79,23 @@ final class Connection: Sendable {
         }
     }
 
-    private func take(_ call: IncomingCall, _ replies: Replies, _ submits: inout [Call]) async {
+    /// `batch` gathers the answers of a batch; nil for a call with a line of its own.
+    private func take(_ call: IncomingCall, _ batch: Replies?, _ submits: inout [Submit]) async {
         switch call {
         case .rejected(let id, let error):
             await submit(&submits)
-            replies.fail(id, error)
+            (batch ?? replies(calls: 1)).fail(id, error)
         case .request(let request):
-            let call = Call(request: request, replies: replies)
+            if request.method == MethodName.jobSubmit.rawValue, refusalAboveLimit() == nil {
+                if batch == nil { state.withLock { $0.open += 1 } }
+                submits.append(Submit(request: request, batch: batch))
+                // Where nothing is on its way, the first are stored while the rest is read.
+                if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+                    await submit(&submits, atMost: Self.groups)
+                }
+                return
+            }
+            let call = Call(request: request, replies: batch ?? replies(calls: 1))
             if let refusal = refusalAboveLimit() {
                 await submit(&submits)
                 return call.fail(refusal)
@@ -96,7 +106,6 @@ final class Connection: Sendable {
                 return call.fail(
                     ProtocolError(.methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
             }
-            if method == .jobSubmit { return submits.append(call) }
             await submit(&submits)
             do {
                 try await carryOut(method, call)
@@ -106,11 +115,12 @@ final class Connection: Sendable {
         }
     }
 
-    /// Groups of submissions that can be on their way to the store.
-    private static let submissions = 4
+    /// Submissions that go to the store ahead of others of their read, and groups that can be on their way there.
+    private static let firstGroup = 32
+    private static let groups = 8
 
     /// Submits what has gathered, all with one fsync; returns once at most so many groups have no answer yet.
-    private func submit(_ submits: inout [Call], atMost groups: Int = 0) async {
+    private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
         if !submits.isEmpty {
             let calls = submits
             submits = []
@@ -134,6 +144,12 @@ final class Connection: Sendable {
             }
             if isFew { continuation.resume() }
         }
+    }
+
+    /// So many lines are answered.
+    func answered(lines: Int) {
+        state.withLock { $0.open -= lines }
+        checkDrained()
     }
 
     private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {

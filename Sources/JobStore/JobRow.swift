@@ -41,7 +41,11 @@ enum JobRow {
         """
 
     /// Binds what changes in a job's life; gives the size of its texts.
-    static func bindLife(of job: Job, numbered id: JobID, to statement: PreparedStatement) -> Int {
+    ///
+    /// Texts are kept in `texts` until the statement has run.
+    static func bindLife(
+        of job: Job, numbered id: JobID, to statement: PreparedStatement, texts: BoundTexts
+    ) -> Int {
         statement.bind(id, at: 1)
         statement.bind(job.state.code, at: 2)
         statement.bind(job.link, at: 3)
@@ -57,7 +61,7 @@ enum JobRow {
         var size = 0
         func bind(_ json: JSON?, at index: Int32) {
             guard let utf8 = json?.utf8 else { return }
-            statement.bind(utf8: utf8, at: index)
+            statement.bind(utf8: utf8, at: index, keptIn: texts)
             size += utf8.count
         }
         bind(job.carried?.json, at: 13)

@@ -50,6 +50,23 @@ struct PreparedStatement {
         }
     }
 
+    /// Binds text without a copy of it by SQLite: `texts` keeps it, until it is emptied after the statement has run.
+    func bind(_ text: String?, at index: Int32, keptIn texts: BoundTexts) {
+        guard var text else { return }
+        text.withUTF8 { bind(UnsafeRawBufferPointer($0), at: index, keptIn: texts) }
+    }
+
+    /// Binds text in UTF-8 without a copy of it by SQLite.
+    func bind(utf8 text: [UInt8]?, at index: Int32, keptIn texts: BoundTexts) {
+        text?.withUnsafeBytes { bind($0, at: index, keptIn: texts) }
+    }
+
+    private func bind(_ text: UnsafeRawBufferPointer, at index: Int32, keptIn texts: BoundTexts) {
+        guard let kept = texts.keep(text) else { return bind(text, at: index) }
+        sqlite3_bind_text64(
+            pointer, index, kept.assumingMemoryBound(to: CChar.self), UInt64(text.count), nil, UInt8(SQLITE_UTF8))
+    }
+
     /// Tells SQLite to copy what is bound; C writes it as a cast that Swift does not import.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 

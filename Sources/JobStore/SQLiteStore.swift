@@ -1,3 +1,4 @@
+import CSQLite
 import Dispatch
 import GRDB
 package import JobModel
@@ -27,6 +28,7 @@ package final class SQLiteStore: JobStore {
     init(
         path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in }
     ) throws(StoreError) {
+        deferd_settle_database()
         folder = try StateFolder(path)
         unreadable = UnreadableJobs(report)
         do {

@@ -5,10 +5,16 @@ import JobModel
 /// Carries out changes inside a transaction of the one connection that writes.
 final class Writer {
     private let connection: Database
+    private let newJobs: NewJobRows
     private let insertJob: PreparedStatement
+    private let texts = BoundTexts()
+    private let insertTag: PreparedStatement
     private let updateJob: PreparedStatement
     private let selectKey: PreparedStatement
     private let dropNotes: PreparedStatement
+    private let begin: PreparedStatement
+    private let end: PreparedStatement
+    private let undo: PreparedStatement
     /// The highest number that a job ever had, as the last commit left it and as this transaction does.
     private(set) var lastJob: (committed: JobID, present: JobID)
     var downloadCount: (committed: Int?, present: Int?) = (nil, nil)
@@ -24,7 +30,9 @@ final class Writer {
         func prepare(_ sql: String) throws -> PreparedStatement {
             PreparedStatement(try connection.makeStatement(sql: sql))
         }
+        newJobs = try NewJobRows(connection)
         insertJob = try prepare(JobRow.insert)
+        insertTag = try prepare("INSERT OR IGNORE INTO tags (job, tag) VALUES (?1, ?2)")
         updateJob = try prepare(JobRow.update)
         selectKey = try prepare(
             """
@@ -32,6 +40,9 @@ final class Writer {
             WHERE owner = ?1 AND key = ?2
             """)
         dropNotes = try prepare("DELETE FROM notes WHERE job = ?1")
+        begin = try prepare("BEGIN IMMEDIATE")
+        end = try prepare("COMMIT")
+        undo = try prepare("ROLLBACK")
         let last = try Int64.fetchOne(
             connection,
             sql: "SELECT max(value, coalesce((SELECT max(id) FROM jobs), 0)) FROM state WHERE name = 'last_job'")
@@ -56,13 +67,14 @@ final class Writer {
     func commit(_ body: () throws -> Void) throws {
         load = (0, 0)
         do {
-            try connection.inTransaction(.immediate) {
-                try body()
-                return .commit
-            }
+            try begin.run()
+            try body()
+            try end.run()
             lastJob.committed = lastJob.present
             downloadCount.committed = downloadCount.present
         } catch {
+            // Some failures have undone the transaction already.
+            if connection.isInsideTransaction { _ = try? undo.run() }
             lastJob.present = lastJob.committed
             downloadCount.present = downloadCount.committed
             throw error
@@ -89,8 +101,30 @@ final class Writer {
     func submit(_ jobs: [Job]) throws -> [Submission] {
         var submissions: [Submission] = []
         submissions.reserveCapacity(jobs.count)
-        for job in jobs { submissions.append(try earlier(job) ?? .created(insert(job))) }
+        // Those that no job needs to be compared with are inserted together.
+        var start = 0
+        var keys: Set<OwnedKey> = []
+        func insertRun(upTo end: Int) throws {
+            for id in try insert(jobs[start..<end]) { submissions.append(.created(id)) }
+            start = end
+            keys.removeAll()
+        }
+        for (place, job) in jobs.enumerated() {
+            guard job.parent == nil, let key = job.spec.key else { continue }
+            let isFirst = keys.insert(OwnedKey(owner: job.owner, key: key)).inserted
+            if !isFirst { try insertRun(upTo: place) }
+            guard let earlier = try earlier(job) else { continue }
+            try insertRun(upTo: place)
+            submissions.append(earlier)
+            start = place + 1
+        }
+        try insertRun(upTo: jobs.count)
         return submissions
+    }
+
+    private struct OwnedKey: Hashable {
+        let owner: UInt32
+        let key: String
     }
 
     /// What became of `job` where its key is taken.
@@ -101,43 +135,52 @@ final class Writer {
         return try selectKey.row { row in
             let id = row.integer(0)
             let isSame = row.utf8(2) { stored in
-                let spec = job.spec.json
-                return spec.utf8.elementsEqual(stored)
-                    || (try? JSONParser.parse(stored, maximumDepth: JobRow.maximumDepth)) == spec
+                (job.spec.text ?? job.spec.json.utf8).elementsEqual(stored)
+                    || (try? JSONParser.parse(stored, maximumDepth: JobRow.maximumDepth)) == job.spec.json
             }
             guard isSame == true, let state = JobState(code: row.integer(1)) else { return .conflict(id) }
             return .joined(id, state)
         }
     }
 
-    private func insert(_ job: Job) throws -> JobID {
-        let id = lastJob.present + 1
-        let spec = job.spec.json.utf8
-        let isLarge = spec.count > JobRow.largestInlineSpec
-        let size = JobRow.bindLife(of: job, numbered: id, to: insertJob)
-        JobRow.bindOrigin(of: job, spec: isLarge ? nil : spec, to: insertJob)
-        try insertJob.run()
-        lastJob.present = id
-        if isLarge {
-            let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
-            statement.bind(id, at: 1)
-            statement.bind(utf8: spec, at: 2)
-            try statement.run()
+    /// Inserts jobs; gives their numbers.
+    private func insert(_ jobs: ArraySlice<Job>) throws -> Range<JobID> {
+        let first = lastJob.present + 1
+        let written = jobs.map { $0.spec.text ?? $0.spec.json.utf8 }
+        let specs = written.map { $0.count > JobRow.largestInlineSpec ? nil : $0 }
+        if jobs.allSatisfy(NewJobRows.takes) {
+            try newJobs.insert(jobs, specs: specs[...], from: first)
+        } else {
+            for (offset, job) in jobs.enumerated() {
+                defer { texts.removeAll() }
+                count(bytes: JobRow.bindLife(of: job, numbered: first + JobID(offset), to: insertJob, texts: texts))
+                JobRow.bindOrigin(of: job, spec: specs[offset], to: insertJob)
+                try insertJob.run()
+            }
         }
-        for tag in job.spec.tags {
-            let statement = try statement("INSERT OR IGNORE INTO tags (job, tag) VALUES (?1, ?2)")
-            statement.bind(id, at: 1)
-            statement.bind(tag, at: 2)
-            try statement.run()
+        lastJob.present += JobID(jobs.count)
+        for (offset, job) in jobs.enumerated() {
+            let id = first + JobID(offset)
+            if specs[offset] == nil {
+                let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
+                statement.bind(id, at: 1)
+                statement.bind(utf8: written[offset], at: 2)
+                try statement.run()
+            }
+            for tag in job.spec.tags {
+                insertTag.bind(id, at: 1)
+                insertTag.bind(tag, at: 2)
+                try insertTag.run()
+            }
+            count(bytes: written[offset].count)
         }
-        count(bytes: spec.count + size)
-        return id
+        return first..<lastJob.present + 1
     }
 
     /// Stores children with their parent; none where the parent was removed.
     func submit(children: [Job], of parent: Job) throws -> [JobID] {
         guard try update(parent) else { return [] }
-        return try children.map(insert)
+        return Array(try insert(children[...]))
     }
 
     func save(_ jobs: [Job]) throws {
@@ -146,7 +189,8 @@ final class Writer {
 
     /// Stores what has become of a job; false where it was removed.
     private func update(_ job: Job) throws -> Bool {
-        let size = JobRow.bindLife(of: job, numbered: job.id, to: updateJob)
+        defer { texts.removeAll() }
+        let size = JobRow.bindLife(of: job, numbered: job.id, to: updateJob, texts: texts)
         let isThere = try updateJob.run()
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {

@@ -109,7 +109,7 @@ struct FaultRun {
     private func submit(_ specs: [JSON], to engine: JobEngine, _ ends: Ends) async throws -> [JobID] {
         let requests = try specs.map { spec in
             JobEngine.SubmitRequest(
-                spec: try engine.admission.spec(spec, from: Self.caller), caller: Self.caller, watcher: ends)
+                try engine.admission.spec(spec, from: Self.caller), caller: Self.caller, watcher: ends)
         }
         return try await engine.submit(requests).map { try $0.get().job }
     }

@@ -30,23 +30,26 @@ import Testing
         #"\{"jsonrpc":"2.0","id":\#(id),"result":.*\}"#
     }
 
-    @Test func answers_comeInOrder_whereSomeAreRefused() async throws {
+    @Test func answers_comeInOrder_whereSomeAreRefusedOrInBatches() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
             let good = #""method":"job.submit","params":{"source":{"type":"value","value":1}}"#
             let bad = #""method":"job.submit","params":{"source":{"type":"value"}}"#
             let lines = (0..<400).map { number in
-                switch number % 4 {
+                switch number % 5 {
                 case 0, 2: #"{"jsonrpc":"2.0","id":\#(number),\#(good)}"#
                 case 1: #"{"jsonrpc":"2.0","id":\#(number),\#(bad)}"#
+                case 3: #"[{"jsonrpc":"2.0","id":\#(number),\#(good)}]"#
                 default: #"{"jsonrpc":"2.0","id":\#(number),"method":"server.info"}"#
                 }
             }
             wire.sendLine(lines.joined(separator: "\n"))
             for number in 0..<400 {
                 let line = try #require(try await wire.next())
-                #expect(line.id == JSON(number))
-                #expect((line.json["error"] != nil) == (number % 4 == 1))
+                let answer = line.json[0] ?? line.json
+                #expect(answer["id"] == JSON(number))
+                #expect((answer["error"] != nil) == (number % 5 == 1))
+                #expect((line.json.array != nil) == (number % 5 == 3))
             }
         }
     }

@@ -154,6 +154,8 @@ private final class CommitCounter: TransactionObserver, Sendable {
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
     func databaseDidChange(with event: DatabaseEvent) {}
-    func databaseDidCommit(_ db: Database) { commits.withLock { $0 += 1 } }
+    // Told by SQLite itself, whoever prepared the statement that commits.
+    func databaseWillCommit() { commits.withLock { $0 += 1 } }
+    func databaseDidCommit(_ db: Database) {}
     func databaseDidRollback(_ db: Database) {}
 }

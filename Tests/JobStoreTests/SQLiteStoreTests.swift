@@ -58,6 +58,42 @@ import Testing
         #expect(try await store.job(id + 1) == nil)
     }
 
+    @Test(arguments: [1, 7, 8, 31, 32, 33, 41, 100])
+    func submit_storesEveryJobWhole_howeverManyComeTogether(count: Int) async throws {
+        let long = String(repeating: "long ", count: 400)
+        let jobs = try (0..<count).map { number in
+            switch number % 5 {
+            case 0: try Job.example(#""key": "\#(number)", "tags": ["a", "n\#(number)"]"#)
+            case 1: try Job.example(source: #"{"type": "value", "value": "\#(long)\#(number)"}"#)
+            case 2: try Job.example(#""delay": 60, "deadline": 600, "priority": \#(number)"#, owner: 7)
+            // A spec with nothing but what must be there, so that a value left from another row would show.
+            case 3: try Job.example()
+            default: try Job.example(#""label": "\#(number)""#).finished(at: .after(number))
+            }
+        }
+        let ids = try await store.submit(jobs)
+        #expect(ids == (1...count).map { .created(JobID($0)) })
+        let stored = try await store.jobs(numbered: (1...count).map { JobID($0) })
+        #expect(stored == jobs.enumerated().map { $1.numbered(JobID($0 + 1)) })
+        var filter = JobFilter()
+        filter.tag = "a"
+        filter.limit = 1000
+        #expect(try await store.jobs(filter).count == (count + 4) / 5)
+    }
+
+    @Test func submit_comparesKeys_whereverTheyStandAmongOthers() async throws {
+        let earlier = try await store.create(.example(#""key": "old""#))[0]
+        let answers = try await store.submit([
+            .example(), .example(#""key": "new""#), .example(#""key": "old""#), .example(),
+            .example(#""key": "new", "label": "x""#), .example(#""key": "new""#), .example(#""key": "last""#),
+        ])
+        #expect(
+            answers == [
+                .created(2), .created(3), .joined(earlier, .queued), .created(4), .conflict(3), .joined(3, .queued),
+                .created(5),
+            ])
+    }
+
     @Test func submit_createsAnother_whenTheKeyIsOfAnotherOwner() async throws {
         let submissions = try await store.submit([
             .example(#""key": "k""#, owner: 1), .example(#""key": "k""#, owner: 2),

@@ -1,0 +1,7 @@
+#include "settings.h"
+
+#include <sqlite3.h>
+
+void deferd_settle_database(void) {
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}

@@ -1,0 +1,58 @@
+import JobEngine
+import JobModel
+import JobProtocol
+
+/// Answers a group of submissions, those that have lines of their own with one message to the outbox.
+struct SubmitReplies {
+    private let connection: Connection
+    private var lines: JSONWriter
+    /// The lines answered, calls without an id among them.
+    private var answered = 0
+    /// The watches that begin behind the answers.
+    private var watches: [(watch: ConnectionWatch, unfinished: [JobID])] = []
+
+    init(connection: Connection, lines count: Int) {
+        self.connection = connection
+        lines = JSONWriter(reservingCapacity: min(count, 1024) * 96)
+    }
+
+    mutating func succeed(_ submit: Submit, _ answer: JobEngine.SubmitAnswer, _ watch: ConnectionWatch?) {
+        let unfinished = answer.state.isTerminal ? [] : [answer.job]
+        if let batch = submit.batch {
+            flush()
+            var result = JSONObject()
+            result.append("job", JSON(Int(answer.job)))
+            result.append("state", .string(answer.state.rawValue))
+            result.append("created", .bool(answer.created))
+            if let watch { result.append("watch", .string(watch.name)) }
+            return batch.succeed(submit.request.id, .object(result)) { watch?.open(unfinished: unfinished) }
+        }
+        answered += 1
+        if let watch { watches.append((watch, unfinished)) }
+        guard let id = submit.request.id else { return }
+        Answer.writeSubmission(
+            id: id, job: answer.job, state: answer.state, created: answer.created, watch: watch?.name, to: &lines)
+    }
+
+    mutating func fail(_ submit: Submit, _ error: ProtocolError) {
+        if let batch = submit.batch {
+            flush()
+            return batch.fail(submit.request.id, error)
+        }
+        answered += 1
+        guard let id = submit.request.id else { return }
+        lines.raw(Answer.failure(id: id, error: error))
+        lines.raw("\n")
+    }
+
+    /// Sends what has gathered; the answers of later calls come behind it.
+    mutating func flush() {
+        guard answered > 0 else { return }
+        if !lines.bytes.isEmpty { connection.outbox.send(lines: lines.bytes) }
+        for (watch, unfinished) in watches { watch.open(unfinished: unfinished) }
+        connection.answered(lines: answered)
+        lines = JSONWriter()
+        watches = []
+        answered = 0
+    }
+}
