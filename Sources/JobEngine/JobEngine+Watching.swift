@@ -107,13 +107,14 @@ extension JobEngine {
     /// Running jobs have made progress that somebody wants to hear of.
     func progressed() {
         repeat {
+            var armed: Set<Int> = []
             var jobs = freshJobs.take()
             while !jobs.isEmpty {
                 // However many of its children have news, what a parent makes of them is worked out once.
                 var above: Set<JobID> = []
                 for id in jobs {
                     guard let entry = active[id] else { continue }
-                    note(entry)
+                    note(entry, &armed)
                     if let parent = entry.job.parent?.job { above.insert(parent) }
                 }
                 for id in above {
@@ -127,15 +128,27 @@ extension JobEngine {
         } while !freshJobs.settle(isAwaited: watches.shortest.map { alarms?.isSet(.progress($0)) == true } ?? false)
     }
 
-    private func note(_ entry: ActiveJob) {
-        let parents = parents(of: entry.job)
-        let intervals = watches.intervals(for: entry.job, parents: parents)
+    /// Puts a job among those that an interval's end tells of; `armed` are the intervals that are sure to end.
+    private func note(_ entry: ActiveJob, _ armed: inout Set<Int>) {
+        let hearers = hearers(of: entry)
         // Nobody takes its progress: who watched it has gone, or hears only of those above it.
-        if intervals.isEmpty { entry.progress.setWatched(watches.needProgress(of: entry.job, parents: parents)) }
-        for interval in intervals {
-            fresh[interval, default: []].insert(entry.job.id)
-            alarms?.setEarlier(.progress(interval), in: Double(interval) / 1000)
+        if hearers.isEmpty {
+            entry.progress.setWatched(watches.needProgress(of: entry.job, parents: parents(of: entry.job)))
         }
+        for hearer in hearers {
+            fresh[hearer.interval, default: []].insert(entry.job.id)
+            if armed.insert(hearer.interval).inserted {
+                alarms?.setEarlier(.progress(hearer.interval), in: Double(hearer.interval) / 1000)
+            }
+        }
+    }
+
+    /// Who hears of a job in memory, looked up once for as long as the same watch.
+    private func hearers(of entry: ActiveJob) -> [JobWatches.Hearer] {
+        if entry.hearers.version != watches.version {
+            entry.hearers = (watches.version, watches.hearers(of: entry.job, parents: parents(of: entry.job)))
+        }
+        return entry.hearers.list
     }
 
     /// Reports what changed to the watchers of an interval: each of them is told of all its jobs at once.
@@ -148,8 +161,8 @@ extension JobEngine {
             let row = ProgressBatch.Row(
                 job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,
                 coalesced: max(0, updates - 1))
-            for audience in watches.audiences(of: entry.job, parents: parents(of: entry.job), interval: interval) {
-                rows[audience, default: []].append(row)
+            for hearer in hearers(of: entry) where hearer.interval == interval {
+                rows[hearer.audience, default: []].append(row)
             }
         }
         for (audience, rows) in rows.sorted(by: { $0.key < $1.key }) {

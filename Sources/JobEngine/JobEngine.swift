@@ -171,6 +171,7 @@ package actor JobEngine {
             if freshJobs.add(id) { self?.enter { $0.progressed() } }
         }
         let entry = ActiveJob(job, progress: cell)
+        if job.children > 0 { watches.familyCame() }
         cell.setWatched(watches.needProgress(of: job, parents: parents(of: job)))
         active[id] = entry
         if let parent = job.parent { active[parent.job]?.children.insert(id) }

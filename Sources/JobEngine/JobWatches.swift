@@ -32,6 +32,8 @@ struct JobWatches {
     /// How many audiences have an interval, in milliseconds.
     private var intervals: [Int: Int] = [:]
     private var last = 0
+    /// Changes whenever another audience may hear of a job than before.
+    private(set) var version = 0
 
     var count: Int { watches.count }
 
@@ -53,6 +55,7 @@ struct JobWatches {
         let interval = max(1, Int((kind.scope.interval * 1000).rounded()))
         // No watch before has its number.
         let number = last
+        version += 1
         audiences[number] = Audience(kind: kind, owner: kind.owner, interval: interval)
         byKind[kind] = number
         switch kind.scope.subject {
@@ -71,6 +74,7 @@ struct JobWatches {
         guard let audience = audiences[number], audience.watchers.isEmpty else { return }
         if audience.isComplete { byKind[audience.kind] = nil }
         audiences[number] = nil
+        version += 1
         switch audience.kind.scope.subject {
         case .jobs(let ids): for id in ids { Self.drop(number, from: &byJob, id) }
         case .tag(let tag): Self.drop(number, from: &byTag, tag)
@@ -88,11 +92,18 @@ struct JobWatches {
 
     /// Nothing more comes about this job to those who watch it by number. Who begins to watch it later hears of it.
     mutating func finished(_ id: JobID) {
-        for number in byJob.removeValue(forKey: id) ?? [] {
+        guard let numbers = byJob.removeValue(forKey: id) else { return }
+        version += 1
+        for number in numbers {
             guard let audience = audiences[number], audience.isComplete else { continue }
             audiences[number]?.isComplete = false
             byKind[audience.kind] = nil
         }
+    }
+
+    /// A job came into memory that others may be below of, which were there before.
+    mutating func familyCame() {
+        version += 1
     }
 
     /// Whether nobody else is in the audience of a watch.
@@ -102,32 +113,33 @@ struct JobWatches {
 
     // MARK: - Who hears of a job
 
+    /// An audience that hears of a job.
+    struct Hearer: Hashable {
+        let audience: Int
+        /// In milliseconds.
+        let interval: Int
+    }
+
     /// Those who hear of `job`, each once; `parents` are the jobs above it, from the nearest.
     func watchers(of job: Job, parents: [Job]) -> [any JobWatcher] {
-        audiences(of: job, parents: parents).flatMap(watchers(in:))
+        hearers(of: job, parents: parents).flatMap { watchers(in: $0.audience) }
     }
 
     func watchers(in audience: Int) -> [any JobWatcher] {
         audiences[audience]?.watchers.map(\.watcher) ?? []
     }
 
-    /// The intervals, in milliseconds, at which somebody wants to hear of the job's progress.
-    func intervals(for job: Job, parents: [Job]) -> Set<Int> {
-        if watches.isEmpty { return [] }
-        return Set(audiences(of: job, parents: parents).compactMap { audiences[$0]?.interval })
-    }
-
     /// Whether somebody hears of `job` or of one above it, whose progress is made of that of those below.
     func needProgress(of job: Job, parents: [Job]) -> Bool {
         if watches.isEmpty { return false }
-        if !audiences(of: job, parents: parents).isEmpty { return true }
+        if !hearers(of: job, parents: parents).isEmpty { return true }
         return parents.indices.contains { index in
-            !audiences(of: parents[index], parents: Array(parents[(index + 1)...])).isEmpty
+            !hearers(of: parents[index], parents: Array(parents[(index + 1)...])).isEmpty
         }
     }
 
-    /// The audiences that hear of `job`, or those of an interval; each once, from the oldest.
-    func audiences(of job: Job, parents: [Job], interval: Int? = nil) -> [Int] {
+    /// The audiences that hear of `job`, each once, from the oldest; the same ones while the version is the same.
+    func hearers(of job: Job, parents: [Job]) -> [Hearer] {
         if watches.isEmpty { return [] }
         var numbers = byJob[job.id] ?? []
         for parent in parents {
@@ -135,9 +147,10 @@ struct JobWatches {
         }
         for tag in parents.last?.spec.tags ?? job.spec.tags { append(byTag[tag], hearing: job, to: &numbers) }
         append(ofAll, hearing: job, to: &numbers)
-        if let interval { numbers.removeAll { audiences[$0]?.interval != interval } }
         if numbers.count > 1 { numbers = Array(Set(numbers)).sorted() }
-        return numbers
+        return numbers.compactMap { number in
+            audiences[number].map { Hearer(audience: number, interval: $0.interval) }
+        }
     }
 
     private func append(_ candidates: [Int]?, hearing job: Job, to numbers: inout [Int]) {

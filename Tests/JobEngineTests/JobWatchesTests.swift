@@ -104,15 +104,16 @@ import Testing
 
     @Test func intervals_areThoseOfWhoeverHears() throws {
         var watches = JobWatches()
-        #expect(watches.intervals(for: try job(1), parents: []).isEmpty)
+        func intervals() throws -> Set<Int> { Set(watches.hearers(of: try job(1), parents: []).map(\.interval)) }
+        #expect(try intervals().isEmpty)
         _ = watches.add(WatchScope(.jobs([1]), interval: 0.25), own, Watcher("a"))
         _ = watches.add(WatchScope(.all, interval: 1), own, Watcher("b"))
         _ = watches.add(WatchScope(.all, interval: 0.0001), own, Watcher("c"))
         _ = watches.add(WatchScope(.jobs([2]), interval: 5), own, Watcher("d"))
-        #expect(watches.intervals(for: try job(1), parents: []) == [250, 1000, 1])
+        #expect(try intervals() == [250, 1000, 1])
         for (interval, heard) in [(1000, ["b"]), (250, ["a"]), (5000, [])] {
-            let audiences = watches.audiences(of: try job(1), parents: [], interval: interval)
-            #expect(names(audiences.flatMap(watches.watchers(in:))) == heard)
+            let hearers = watches.hearers(of: try job(1), parents: []).filter { $0.interval == interval }
+            #expect(names(hearers.flatMap { watches.watchers(in: $0.audience) }) == heard)
         }
     }
 
@@ -121,7 +122,7 @@ import Testing
     @Test func watches_areOneAudience_whereTheyHearOfTheSame() throws {
         var watches = JobWatches()
         let admin = Caller(uid: 9, isAdmin: true)
-        func audiences() throws -> Int { watches.audiences(of: try job(1, tags: ["t"]), parents: []).count }
+        func audiences() throws -> Int { watches.hearers(of: try job(1, tags: ["t"]), parents: []).count }
         for caller in [root, admin, own, own] { _ = watches.add(WatchScope(.all), caller, Watcher("all")) }
         #expect(try audiences() == 2, "administrators see the same")
         for caller in [root, own, other] { _ = watches.add(WatchScope(.jobs([1])), caller, Watcher("job")) }
@@ -142,7 +143,7 @@ import Testing
         watches.remove(first)
         #expect(names(watches.watchers(of: try job(1), parents: [])) == ["b"])
         watches.remove(second)
-        #expect(watches.audiences(of: try job(1), parents: []).isEmpty)
+        #expect(watches.hearers(of: try job(1), parents: []).isEmpty)
         let third = watches.add(WatchScope(.all), root, Watcher("c"))
         #expect(watches.isAlone(third))
         #expect(names(watches.watchers(of: try job(1), parents: [])) == ["c"])
@@ -176,5 +177,23 @@ import Testing
         #expect(watches.shortest == 500)
         watches.remove(numbers[0])
         #expect(watches.shortest == 3000)
+    }
+
+    @Test func version_changes_wheneverOthersHearOfAJob() throws {
+        var watches = JobWatches()
+        var seen: Set<Int> = [watches.version]
+        let first = watches.add(WatchScope(.jobs([1, 2])), own, Watcher("a"))
+        #expect(seen.insert(watches.version).inserted)
+        watches.finished(1)
+        #expect(seen.insert(watches.version).inserted)
+        watches.remove(first)
+        #expect(seen.insert(watches.version).inserted)
+        let numbers = (0..<2).map { _ in watches.add(WatchScope(.all), own, Watcher("b")) }
+        #expect(seen.insert(watches.version).inserted)
+        watches.remove(numbers[0])
+        watches.finished(7)
+        #expect(!seen.insert(watches.version).inserted, "its audience hears of the same")
+        watches.familyCame()
+        #expect(seen.insert(watches.version).inserted)
     }
 }
