@@ -122,13 +122,15 @@ let package = Package(
             name: "JobStoreTests", dependencies: ["JobStore", "JobModel"], resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
-            name: "JobEngineTests", dependencies: ["JobEngine", "JobModel", "JobStore"], swiftSettings: ours),
+            name: "JobEngineTests", dependencies: ["DataSources", "JobEngine", "JobModel", "JobStore", log] + nio,
+            swiftSettings: ours),
         .testTarget(
             name: "JobProtocolTests", dependencies: ["MallocCounter", "JobProtocol", "JobModel"],
             resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
-            name: "JobServerTests", dependencies: ["JobServer", "JobEngine", "JobModel", "JobProtocol"],
+            name: "JobServerTests",
+            dependencies: ["MallocCounter", "JobServer", "JobEngine", "JobModel", "JobProtocol"] + nio,
             swiftSettings: ours),
         .testTarget(
             name: "JobClientTests", dependencies: ["FakeDaemon", "JobClient", "JobModel", "JobProtocol"] + nio,

@@ -10,6 +10,8 @@ final class ActiveJob {
     /// Counts the steps, so that the end of one that was given up is told from that of the present one.
     var run = 0
     let progress: ProgressCell
+    /// Who hears of it, and the version of the watches that this is of.
+    var hearers: (version: Int, list: [JobWatches.Hearer]) = (-1, [])
     /// Whether it has one of its queue's places.
     var hasPlace = false
     /// The host of which it has one of the places.

@@ -71,6 +71,8 @@ final class Alarms {
         set(alarm, in: seconds)
     }
 
+    func isSet(_ alarm: Alarm) -> Bool { times[alarm] != nil }
+
     func clear(_ alarm: Alarm) {
         times[alarm] = nil
     }

@@ -148,8 +148,8 @@ extension JobEngine {
         case .joined(let id, let stored):
             let state = active[id]?.job.state ?? stored
             let watch = request.watcher.map { watcher in
-                let watch = watches.add(WatchScope(.jobs([id])), request.caller, watcher)
-                if state.isTerminal { watches.finished(id) } else { watchBegan() }
+                let watch = addWatch(WatchScope(.jobs([id])), request.caller, watcher)
+                if state.isTerminal { watches.finished(id) }
                 return watch
             }
             return .success(SubmitAnswer(job: id, state: state, created: false, watch: watch))
@@ -157,7 +157,7 @@ extension JobEngine {
             var job = job
             job.id = id
             emit(job)
-            let watch = request.watcher.map { watches.add(WatchScope(.jobs([id])), request.caller, $0) }
+            let watch = request.watcher.map { addWatch(WatchScope(.jobs([id])), request.caller, $0) }
             if let deadline = job.deadlineAt {
                 wallAlarms?.setEarlier(.deadline, in: deadline.seconds(since: clock.now()))
             }

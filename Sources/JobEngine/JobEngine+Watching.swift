@@ -13,8 +13,7 @@ extension JobEngine {
     ) async throws(EngineError) -> (watch: Int, jobs: [JSON], truncated: Bool) {
         if case .jobs(let ids) = scope.subject {
             _ = try await visible(ids, to: caller)
-            let watch = watches.add(scope, caller, watcher)
-            watchBegan()
+            let watch = addWatch(scope, caller, watcher)
             // Looked at once more, as what ended before the watch began is not told of any more.
             let jobs = try await visible(ids, to: caller)
             for job in jobs where job.state.isTerminal { watches.finished(job.id) }
@@ -22,8 +21,7 @@ extension JobEngine {
             let (below, more) = try await descendants(of: shown, scope, caller, limit: Self.snapshots)
             return (watch, shown + below, more)
         }
-        let watch = watches.add(scope, caller, watcher)
-        watchBegan()
+        let watch = addWatch(scope, caller, watcher)
         var filter = JobFilter()
         filter.states = [.scheduled, .queued, .running]
         if case .tag(let tag) = scope.subject { filter.tag = tag }
@@ -65,11 +63,29 @@ extension JobEngine {
         watches.remove(watch)
     }
 
-    /// Lets running jobs know that somebody wants to hear of their progress.
-    func watchBegan() {
-        for entry in active.values {
-            entry.progress.setWatched(!watches.intervals(for: entry.job, parents: parents(of: entry.job)).isEmpty)
+    /// Begins to watch, and lets running jobs know that somebody wants to hear of their progress.
+    func addWatch(_ scope: WatchScope, _ caller: Caller, _ watcher: any JobWatcher) -> Int {
+        let watch = watches.add(scope, caller, watcher)
+        // What an audience hears of its jobs do tell already.
+        guard watches.isAlone(watch) else { return watch }
+        for entry in below(scope) where watches.needProgress(of: entry.job, parents: parents(of: entry.job)) {
+            entry.progress.setWatched(true)
         }
+        // Its interval may be shorter than the one after which the engine would look.
+        progressed()
+        return watch
+    }
+
+    /// The jobs in memory that a watch may hear of, and those below them.
+    private func below(_ scope: WatchScope) -> [ActiveJob] {
+        guard case .jobs(let ids) = scope.subject else { return Array(active.values) }
+        var found = ids.compactMap { active[$0] }
+        var next = 0
+        while next < found.count {
+            found += found[next].children.compactMap { active[$0] }
+            next += 1
+        }
+        return found
     }
 
     // MARK: - Changes of state
@@ -80,7 +96,7 @@ extension JobEngine {
     func emit(_ job: Job) {
         let watchers = watches.watchers(of: job, parents: parents(of: job))
         if !watchers.isEmpty {
-            let event = JobEvent(job: job.id, .state(job.state, snapshot: snapshot(job)))
+            let event = JobEvent(job: job.id, job.state, snapshot: snapshot(job))
             for watcher in watchers { watcher.receive(event) }
         }
         if job.state.isTerminal { watches.finished(job.id) }
@@ -88,39 +104,70 @@ extension JobEngine {
 
     // MARK: - Progress
 
-    /// A running job has made progress that somebody wants to hear of.
-    func progressed(_ id: JobID) {
-        guard let entry = active[id] else { return }
-        note(entry)
-        for parent in parents(of: entry.job) {
-            guard let above = active[parent.id] else { continue }
-            above.progress.report(children(of: above))
-            note(above)
+    /// Running jobs have made progress that somebody wants to hear of.
+    func progressed() {
+        repeat {
+            var armed: Set<Int> = []
+            var jobs = freshJobs.take()
+            while !jobs.isEmpty {
+                // However many of its children have news, what a parent makes of them is worked out once.
+                var above: Set<JobID> = []
+                for id in jobs {
+                    guard let entry = active[id] else { continue }
+                    note(entry, &armed)
+                    if let parent = entry.job.parent?.job { above.insert(parent) }
+                }
+                for id in above {
+                    guard let entry = active[id] else { continue }
+                    entry.progress.report(children(of: entry))
+                }
+                // Those above are noted also where their cells do not announce them.
+                jobs = freshJobs.take() + above
+            }
+            // Nobody is told anything before the shortest interval ends, so there is no need to look until then.
+        } while !freshJobs.settle(isAwaited: watches.shortest.map { alarms?.isSet(.progress($0)) == true } ?? false)
+    }
+
+    /// Puts a job among those that an interval's end tells of; `armed` are the intervals that are sure to end.
+    private func note(_ entry: ActiveJob, _ armed: inout Set<Int>) {
+        let hearers = hearers(of: entry)
+        // Nobody takes its progress: who watched it has gone, or hears only of those above it.
+        if hearers.isEmpty {
+            entry.progress.setWatched(watches.needProgress(of: entry.job, parents: parents(of: entry.job)))
+        }
+        for hearer in hearers {
+            fresh[hearer.interval, default: []].insert(entry.job.id)
+            if armed.insert(hearer.interval).inserted {
+                alarms?.setEarlier(.progress(hearer.interval), in: Double(hearer.interval) / 1000)
+            }
         }
     }
 
-    private func note(_ entry: ActiveJob) {
-        let intervals = watches.intervals(for: entry.job, parents: parents(of: entry.job))
-        // Who watched it has gone: nothing is announced until somebody watches again.
-        if intervals.isEmpty { entry.progress.setWatched(false) }
-        for interval in intervals {
-            fresh[interval, default: []].insert(entry.job.id)
-            alarms?.setEarlier(.progress(interval), in: Double(interval) / 1000)
+    /// Who hears of a job in memory, looked up once for as long as the same watch.
+    private func hearers(of entry: ActiveJob) -> [JobWatches.Hearer] {
+        if entry.hearers.version != watches.version {
+            entry.hearers = (watches.version, watches.hearers(of: entry.job, parents: parents(of: entry.job)))
         }
+        return entry.hearers.list
     }
 
-    /// Reports what changed to the watchers of an interval.
+    /// Reports what changed to the watchers of an interval: each of them is told of all its jobs at once.
     func report(_ interval: Int) {
-        for id in fresh.removeValue(forKey: interval) ?? [] {
+        progressed()
+        var rows: [Int: [ProgressBatch.Row]] = [:]
+        for id in (fresh.removeValue(forKey: interval) ?? []).sorted() {
             guard let entry = active[id], entry.job.state == .running, let (progress, updates) = entry.progress.take()
             else { continue }
-            let watchers = watches.watchers(of: entry.job, parents: parents(of: entry.job), interval: interval)
-            guard !watchers.isEmpty else { continue }
-            let event = JobEvent(
-                job: id,
-                .progress(
-                    link: entry.job.link, links: entry.job.spec.links.count, progress, coalesced: max(0, updates - 1)))
-            for watcher in watchers { watcher.receive(event) }
+            let row = ProgressBatch.Row(
+                job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,
+                coalesced: max(0, updates - 1))
+            for hearer in hearers(of: entry) where hearer.interval == interval {
+                rows[hearer.audience, default: []].append(row)
+            }
+        }
+        for (audience, rows) in rows.sorted(by: { $0.key < $1.key }) {
+            let batch = ProgressBatch(rows)
+            for watcher in watches.watchers(in: audience) { watcher.receive(batch) }
         }
     }
 

@@ -38,6 +38,8 @@ package actor JobEngine {
     var alarms: Alarms?
     /// Jobs with news for watchers of an interval in milliseconds.
     var fresh: [Int: Set<JobID>] = [:]
+    /// Jobs that made progress since this was last looked at.
+    let freshJobs = FreshJobs()
     var fence = ReadFence()
     var phase = Phase.starting
     /// Why the store last failed to write, while it does.
@@ -168,9 +170,12 @@ package actor JobEngine {
     /// Takes a job into memory.
     func hold(_ job: Job) -> ActiveJob {
         let id = job.id
-        let cell = ProgressCell { [weak self] in self?.enter { $0.progressed(id) } }
+        let cell = ProgressCell { [weak self, freshJobs] in
+            if freshJobs.add(id) { self?.enter { $0.progressed() } }
+        }
         let entry = ActiveJob(job, progress: cell)
-        cell.setWatched(!watches.intervals(for: job, parents: parents(of: job)).isEmpty)
+        if job.children > 0 { watches.familyCame() }
+        cell.setWatched(watches.needProgress(of: job, parents: parents(of: job)))
         active[id] = entry
         if let parent = job.parent { active[parent.job]?.children.insert(id) }
         return entry

@@ -1,40 +1,88 @@
 import JobModel
 
 /// Who watches what.
+///
+/// Those who watch the same and see the same jobs are one audience: what a job matters to is looked up by audience, not
+/// by watcher.
 struct JobWatches {
-    private struct Watch {
-        let scope: WatchScope
-        let caller: Caller
-        let watcher: any JobWatcher
-        var interval: Int { max(1, Int((scope.interval * 1000).rounded())) }
+    private struct Audience {
+        let kind: Kind
+        /// Whose jobs it hears of, nil for everybody's.
+        let owner: UInt32?
+        let interval: Int
+        /// Whether it hears of all it ever heard of, so that another watch can join it.
+        var isComplete = true
+        var watchers: [(watch: Int, watcher: any JobWatcher)] = []
+        var includesChildren: Bool { kind.scope.includesChildren }
     }
 
-    private var watches: [Int: Watch] = [:]
+    private struct Kind: Hashable {
+        let scope: WatchScope
+        let owner: UInt32?
+    }
+
+    private var audiences: [Int: Audience] = [:]
+    /// The audience of each watch.
+    private var watches: [Int: Int] = [:]
+    /// The audiences that are complete.
+    private var byKind: [Kind: Int] = [:]
     private var byJob: [JobID: [Int]] = [:]
     private var byTag: [String: [Int]] = [:]
     private var ofAll: [Int] = []
+    /// How many audiences have an interval, in milliseconds.
+    private var intervals: [Int: Int] = [:]
     private var last = 0
+    /// Changes whenever another audience may hear of a job than before.
+    private(set) var version = 0
 
     var count: Int { watches.count }
 
+    /// The shortest interval of any of them, in milliseconds.
+    private(set) var shortest: Int?
+
     mutating func add(_ scope: WatchScope, _ caller: Caller, _ watcher: any JobWatcher) -> Int {
         last += 1
-        watches[last] = Watch(scope: scope, caller: caller, watcher: watcher)
-        switch scope.subject {
-        case .jobs(let ids): for id in Set(ids) { byJob[id, default: []].append(last) }
-        case .tag(let tag): byTag[tag, default: []].append(last)
-        case .all: ofAll.append(last)
-        }
+        // The jobs that are named the caller does see.
+        let owner: UInt32? = if case .jobs = scope.subject { nil } else { caller.isAdmin ? nil : caller.uid }
+        let kind = Kind(scope: scope, owner: owner)
+        let audience = byKind[kind] ?? open(kind)
+        audiences[audience]?.watchers.append((last, watcher))
+        watches[last] = audience
         return last
     }
 
-    mutating func remove(_ number: Int) {
-        guard let watch = watches.removeValue(forKey: number) else { return }
-        switch watch.scope.subject {
+    private mutating func open(_ kind: Kind) -> Int {
+        let interval = max(1, Int((kind.scope.interval * 1000).rounded()))
+        // No watch before has its number.
+        let number = last
+        version += 1
+        audiences[number] = Audience(kind: kind, owner: kind.owner, interval: interval)
+        byKind[kind] = number
+        switch kind.scope.subject {
+        case .jobs(let ids): for id in Set(ids) { byJob[id, default: []].append(number) }
+        case .tag(let tag): byTag[tag, default: []].append(number)
+        case .all: ofAll.append(number)
+        }
+        intervals[interval, default: 0] += 1
+        shortest = min(shortest ?? interval, interval)
+        return number
+    }
+
+    mutating func remove(_ watch: Int) {
+        guard let number = watches.removeValue(forKey: watch) else { return }
+        audiences[number]?.watchers.removeAll { $0.watch == watch }
+        guard let audience = audiences[number], audience.watchers.isEmpty else { return }
+        if audience.isComplete { byKind[audience.kind] = nil }
+        audiences[number] = nil
+        version += 1
+        switch audience.kind.scope.subject {
         case .jobs(let ids): for id in ids { Self.drop(number, from: &byJob, id) }
         case .tag(let tag): Self.drop(number, from: &byTag, tag)
         case .all: ofAll.removeAll { $0 == number }
         }
+        let rest = (intervals[audience.interval] ?? 1) - 1
+        intervals[audience.interval] = rest > 0 ? rest : nil
+        if rest == 0, audience.interval == shortest { shortest = intervals.keys.min() }
     }
 
     private static func drop<Key: Hashable>(_ number: Int, from index: inout [Key: [Int]], _ key: Key) {
@@ -42,36 +90,75 @@ struct JobWatches {
         if index[key]?.isEmpty == true { index[key] = nil }
     }
 
-    /// Nothing more comes about this job to those who watch it by number.
+    /// Nothing more comes about this job to those who watch it by number. Who begins to watch it later hears of it.
     mutating func finished(_ id: JobID) {
-        byJob[id] = nil
+        guard let numbers = byJob.removeValue(forKey: id) else { return }
+        version += 1
+        for number in numbers {
+            guard let audience = audiences[number], audience.isComplete else { continue }
+            audiences[number]?.isComplete = false
+            byKind[audience.kind] = nil
+        }
+    }
+
+    /// A job came into memory that others may be below of, which were there before.
+    mutating func familyCame() {
+        version += 1
+    }
+
+    /// Whether nobody else is in the audience of a watch.
+    func isAlone(_ watch: Int) -> Bool {
+        watches[watch].flatMap { audiences[$0]?.watchers.count } == 1
+    }
+
+    // MARK: - Who hears of a job
+
+    /// An audience that hears of a job.
+    struct Hearer: Hashable {
+        let audience: Int
+        /// In milliseconds.
+        let interval: Int
     }
 
     /// Those who hear of `job`, each once; `parents` are the jobs above it, from the nearest.
-    func watchers(of job: Job, parents: [Job], interval: Int? = nil) -> [any JobWatcher] {
-        matching(job, parents).filter { interval == nil || $0.interval == interval }.map(\.watcher)
+    func watchers(of job: Job, parents: [Job]) -> [any JobWatcher] {
+        hearers(of: job, parents: parents).flatMap { watchers(in: $0.audience) }
     }
 
-    /// The intervals, in milliseconds, at which somebody wants to hear of the job's progress.
-    func intervals(for job: Job, parents: [Job]) -> Set<Int> {
-        if watches.isEmpty { return [] }
-        return Set(matching(job, parents).map(\.interval))
+    func watchers(in audience: Int) -> [any JobWatcher] {
+        audiences[audience]?.watchers.map(\.watcher) ?? []
     }
 
-    private func matching(_ job: Job, _ parents: [Job]) -> [Watch] {
+    /// Whether somebody hears of `job` or of one above it, whose progress is made of that of those below.
+    func needProgress(of job: Job, parents: [Job]) -> Bool {
+        if watches.isEmpty { return false }
+        if !hearers(of: job, parents: parents).isEmpty { return true }
+        return parents.indices.contains { index in
+            !hearers(of: parents[index], parents: Array(parents[(index + 1)...])).isEmpty
+        }
+    }
+
+    /// The audiences that hear of `job`, each once, from the oldest; the same ones while the version is the same.
+    func hearers(of job: Job, parents: [Job]) -> [Hearer] {
         if watches.isEmpty { return [] }
         var numbers = byJob[job.id] ?? []
         for parent in parents {
-            numbers += (byJob[parent.id] ?? []).filter { watches[$0]?.scope.includesChildren == true }
+            numbers += (byJob[parent.id] ?? []).filter { audiences[$0]?.includesChildren == true }
         }
-        let root = parents.last ?? job
-        let isChild = job.parent != nil
-        let general = root.spec.tags.flatMap { byTag[$0] ?? [] } + ofAll
-        numbers += general.filter { number in
-            guard let watch = watches[number] else { return false }
-            return watch.caller.sees(job) && (!isChild || watch.scope.includesChildren)
-        }
+        for tag in parents.last?.spec.tags ?? job.spec.tags { append(byTag[tag], hearing: job, to: &numbers) }
+        append(ofAll, hearing: job, to: &numbers)
         if numbers.count > 1 { numbers = Array(Set(numbers)).sorted() }
-        return numbers.compactMap { watches[$0] }
+        return numbers.compactMap { number in
+            audiences[number].map { Hearer(audience: number, interval: $0.interval) }
+        }
+    }
+
+    private func append(_ candidates: [Int]?, hearing job: Job, to numbers: inout [Int]) {
+        for number in candidates ?? [] {
+            guard let audience = audiences[number], audience.owner == nil || audience.owner == job.owner,
+                job.parent == nil || audience.includesChildren
+            else { continue }
+            numbers.append(number)
+        }
     }
 }

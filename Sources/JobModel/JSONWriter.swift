@@ -25,7 +25,24 @@ package struct JSONWriter {
 
     /// Appends a whole number.
     package mutating func write(_ value: Int) {
-        bytes.append(contentsOf: String(value).utf8)
+        guard value >= 0 else { return bytes.append(contentsOf: String(value).utf8) }
+        withUnsafeTemporaryAllocation(byteCount: UnsafeMutableRawPointer.mostDigits, alignment: 1) { digits in
+            guard let start = digits.baseAddress else { return }
+            let count = start.writeDigits(of: value) - start
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: digits[..<count]))
+        }
+    }
+
+    /// Appends a number that is so many tenths, hundredths.. as it would be written whole: without zeros at its end.
+    package mutating func write(_ value: Int, over power: Int) {
+        write(value / power)
+        var (rest, power) = (value % power, power)
+        if rest > 0 { bytes.append(UInt8(ascii: ".")) }
+        while rest > 0 {
+            power /= 10
+            bytes.append(UInt8(ascii: "0") + UInt8(rest / power))
+            rest %= power
+        }
     }
 
     /// Appends a value.

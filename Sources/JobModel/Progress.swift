@@ -40,4 +40,32 @@ package struct Progress: Sendable, Hashable {
             "rate": rate.map { JSON($0.rounded()) } ?? .null, "eta": eta.map { JSON($0) } ?? .null,
         ]
     }
+
+    /// Writes ``json`` without making it.
+    package func write(to writer: inout JSONWriter) {
+        writer.raw("{\"completed\":")
+        writer.write(Int(completed))
+        writer.raw(",\"total\":")
+        if let total { writer.write(Int(total)) } else { writer.raw("null") }
+        writer.raw(",\"unit\":\"")
+        writer.raw(unit.rawValue.utf8)
+        writer.raw("\",\"fraction\":")
+        Self.write(fraction, in: 10_000, to: &writer)
+        writer.raw(",\"rate\":")
+        Self.write(rate, in: 1, to: &writer)
+        writer.raw(",\"eta\":")
+        Self.write(eta, in: 10, to: &writer)
+        writer.raw("}")
+    }
+
+    /// Writes a number rounded to so many parts of one; up to 15 digits are what is shown of the nearest binary value.
+    private static func write(_ value: Double?, in parts: Double, to writer: inout JSONWriter) {
+        guard let value else { return writer.raw("null") }
+        let count = (value * parts).rounded()
+        if count >= 0, count < 1e15 {
+            writer.write(Int(count), over: Int(parts))
+        } else {
+            writer.write(JSON(count / parts))
+        }
+    }
 }

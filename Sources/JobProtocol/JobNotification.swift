@@ -2,57 +2,37 @@ package import JobModel
 
 /// Writes what a server pushes.
 ///
-/// What is alike for all watchers of a job is written once and shared; only the head differs from watch to watch.
+/// What is alike for all watchers of a job is the body, which is written once and shared: all that stands behind `seq`, the
+/// end of the line included. What stands before differs from watch to watch and is written by ``NotificationHead``.
 package enum JobNotification {
     package enum Method: String, Sendable {
         case progress = "job.progress"
         case state = "job.state"
     }
 
-    /// The line of a notification, its end included. `body` is made by ``progress(link:links:progress:)`` or
-    /// ``state(_:snapshot:)``.
-    package static func line(
-        _ method: Method, watch: String, job: JobID, seq: Int, body: [UInt8], coalesced: Int? = nil
-    ) -> [UInt8] {
-        var writer = JSONWriter(reservingCapacity: body.count + 128)
-        switch method {
-        case .progress: writer.raw("{\"jsonrpc\":\"2.0\",\"method\":\"job.progress\",\"params\":{\"watch\":\"")
-        case .state: writer.raw("{\"jsonrpc\":\"2.0\",\"method\":\"job.state\",\"params\":{\"watch\":\"")
-        }
-        writer.raw(watch.utf8)
-        writer.raw("\",\"job\":")
-        writer.write(Int(job))
-        writer.raw(",\"seq\":")
-        writer.write(seq)
-        writer.raw(",")
-        writer.raw(body)
-        if let coalesced {
-            writer.raw(",\"coalesced\":")
-            writer.write(coalesced)
-        }
-        writer.raw("}}\n")
-        return writer.bytes
-    }
-
-    /// The shared members of a `job.progress`.
-    package static func progress(link: Int, links: Int, progress: Progress) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.raw("\"link\":")
+    /// Writes the body of a `job.progress`.
+    package static func writeProgress(
+        link: Int, links: Int, _ progress: Progress, coalesced: Int, to writer: inout JSONWriter
+    ) {
+        writer.raw(",\"link\":")
         writer.write(link)
         writer.raw(",\"links\":")
         writer.write(links)
         writer.raw(",\"progress\":")
-        writer.write(progress.json)
-        return writer.bytes
+        progress.write(to: &writer)
+        writer.raw(",\"coalesced\":")
+        writer.write(coalesced)
+        writer.raw("}}\n")
     }
 
-    /// The shared members of a `job.state`.
+    /// The body of a `job.state`.
     package static func state(_ state: JobState, snapshot: JSON) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: 1024)
-        writer.raw("\"state\":\"")
+        writer.raw(",\"state\":\"")
         writer.raw(state.rawValue.utf8)
         writer.raw("\",\"snapshot\":")
         writer.write(snapshot)
+        writer.raw("}}\n")
         return writer.bytes
     }
 }

@@ -25,7 +25,7 @@ extension Connection {
             }
             return job["job"]?.int.map(JobID.init)
         }
-        call.succeed(.object(result)) { watch.open(unfinished: unfinished) }
+        call.succeed(.object(result)) { watch.open(unfinished: unfinished, isAll: !begun.truncated) }
     }
 
     func jobUnwatch(_ call: Call) async throws(ProtocolError) {
@@ -33,10 +33,11 @@ extension Connection {
             try params.allow(["watch"])
             return try params.requiredString("watch")
         }
-        guard let number = removeWatch(name) else {
+        guard let (watch, number) = removeWatch(name) else {
             throw ProtocolError(.notFound, "This connection has no watch \"\(name)\".")
         }
         if let number { await engine.unwatch(number) }
+        outbox.end(watch: watch.number)
         call.succeed([:])
     }
 

@@ -211,18 +211,18 @@ final class Connection: Sendable {
 
     /// A new watch, which keeps its events back until it is opened.
     func makeWatch() throws(ProtocolError) -> ConnectionWatch {
-        let name = state.withLock { state -> String? in
+        let number = state.withLock { state -> Int? in
             guard state.watches.count < limits.inFlight else { return nil }
             state.lastWatch += 1
-            return "w\(state.lastWatch)"
+            return state.lastWatch
         }
-        guard let name else {
+        guard let number else {
             throw ProtocolError(
                 .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
                 [JSONObject.Member(name: "retryAfter", value: 1)])
         }
-        let watch = ConnectionWatch(name: name, outbox: outbox) { [weak self] in self?.checkDrained() }
-        state.withLock { $0.watches[name] = (watch, nil) }
+        let watch = ConnectionWatch(number: number, outbox: outbox) { [weak self] in self?.checkDrained() }
+        state.withLock { $0.watches[watch.name] = (watch, nil) }
         return watch
     }
 
@@ -233,8 +233,8 @@ final class Connection: Sendable {
     }
 
     /// Takes a watch out; nil where there is none of that name.
-    func removeWatch(_ name: String) -> Int?? {
-        state.withLock { $0.watches.removeValue(forKey: name).map(\.engine) }
+    func removeWatch(_ name: String) -> (watch: ConnectionWatch, engine: Int?)? {
+        state.withLock { $0.watches.removeValue(forKey: name) }
     }
 
     var watchCount: Int { state.withLock(\.watches.count) }

@@ -4,56 +4,80 @@ import Synchronization
 
 /// One watch of one connection: it passes events on, once the answer that names it is on its way.
 final class ConnectionWatch: JobWatcher {
-    fileprivate struct State {
-        /// What came before the answer.
-        var held: [JobEvent]? = []
-        /// The jobs whose end it has still to tell of.
-        var unfinished: Set<JobID> = []
+    fileprivate enum Held {
+        case event(JobEvent)
+        case batch(ProgressBatch)
     }
 
-    /// The most events that are held.
+    fileprivate struct State {
+        /// What came before the answer.
+        var held: [Held]? = []
+        /// How many notifications are held.
+        var heldCount = 0
+        /// The jobs whose end it has still to tell of.
+        var unfinished: Set<JobID> = []
+        /// Whether every unfinished job was told of or was there when the watch began, so that only changes of state
+        /// tell of others.
+        var knowsAll = true
+    }
+
+    /// The most notifications that are held.
     private static let bound = 100_000
 
-    let name: String
+    let number: Int
+    var name: String { "w\(number)" }
     private let outbox: Outbox
     private let state = Mutex(State())
     private let settled: @Sendable () -> Void
 
     /// `settled` is called whenever nothing it watches is unfinished any more.
-    init(name: String, outbox: Outbox, settled: @escaping @Sendable () -> Void) {
-        self.name = name
+    init(number: Int, outbox: Outbox, settled: @escaping @Sendable () -> Void) {
+        self.number = number
         self.outbox = outbox
         self.settled = settled
     }
 
-    func receive(_ event: JobEvent) {
+    func receive(_ event: JobEvent) { receive(.event(event)) }
+
+    func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
+
+    private func receive(_ news: Held) {
         let (isOpen, isSettled) = state.withLock { state -> (Bool, Bool) in
-            if state.held != nil {
-                if state.held?.count ?? 0 < Self.bound { state.held?.append(event) }
-                return (false, false)
-            }
-            return (true, state.note(event))
+            if state.hold(news, bound: Self.bound) { return (false, false) }
+            return (true, state.note(news))
         }
         guard isOpen else { return }
-        outbox.send(event, watch: name)
+        send(news)
         if isSettled { settled() }
     }
 
-    /// Passes on what was held and all that comes; `jobs` are those that were unfinished when the watch began.
-    func open(unfinished jobs: [JobID]) {
-        state.withLock { $0.unfinished.formUnion(jobs) }
+    private func send(_ news: Held) {
+        switch news {
+        case .event(let event): outbox.send(event, watch: number)
+        case .batch(let batch): outbox.send(batch, watch: number)
+        }
+    }
+
+    /// Passes on what was held and all that comes; `jobs` are those that were unfinished when the watch began, or some of
+    /// them.
+    func open(unfinished jobs: [JobID], isAll: Bool = true) {
+        state.withLock { state in
+            state.unfinished.formUnion(jobs)
+            state.knowsAll = isAll
+        }
         while let held = takeHeld() {
-            for event in held {
-                _ = state.withLock { $0.note(event) }
-                outbox.send(event, watch: name)
+            for news in held {
+                _ = state.withLock { $0.note(news) }
+                send(news)
             }
         }
         if isSettled { settled() }
     }
 
     /// What is held, or nil once there is nothing, from when on events pass straight through.
-    private func takeHeld() -> [JobEvent]? {
+    private func takeHeld() -> [Held]? {
         state.withLock { state in
+            state.heldCount = 0
             guard let held = state.held, !held.isEmpty else {
                 state.held = nil
                 return nil
@@ -68,9 +92,27 @@ final class ConnectionWatch: JobWatcher {
 }
 
 extension ConnectionWatch.State {
+    /// Holds what came before the answer; false where that is on its way.
+    fileprivate mutating func hold(_ news: ConnectionWatch.Held, bound: Int) -> Bool {
+        guard held != nil else { return false }
+        guard heldCount < bound else { return true }
+        held?.append(news)
+        switch news {
+        case .event: heldCount += 1
+        case .batch(let batch): heldCount += batch.rows.count
+        }
+        return true
+    }
+
     /// Keeps count of what is unfinished; true where nothing is any more.
-    fileprivate mutating func note(_ event: JobEvent) -> Bool {
-        if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
+    fileprivate mutating func note(_ news: ConnectionWatch.Held) -> Bool {
+        switch news {
+        case .event(let event):
+            if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
+        case .batch(let batch):
+            // Mostly each of them is known, and there are very many.
+            if !knowsAll { for row in batch.rows { unfinished.insert(row.job) } }
+        }
         return unfinished.isEmpty
     }
 }

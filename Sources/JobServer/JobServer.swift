@@ -104,7 +104,7 @@ package struct JobServer: Service {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask {
                     while let bytes = await connection.outbox.next() {
-                        try await outbound.write(ByteBuffer(bytes: bytes))
+                        try await outbound.write(bytes)
                     }
                     outbound.finish()
                 }

@@ -1,6 +1,5 @@
 import JobEngine
-import JobModel
-import JobProtocol
+import NIOCore
 import Synchronization
 
 /// What waits to be sent to one client, in order and within a bound.
@@ -8,28 +7,27 @@ import Synchronization
 /// States: open, finishing (what is there is still sent), closed. Closed is terminal; what comes then is dropped. Progress
 /// of one job to one watch that was not sent yet is merged, so it takes no more room however slow the client is.
 final class Outbox: Sendable {
-    fileprivate struct ProgressKey: Hashable {
-        let watch: String
-        let job: JobID
-    }
-
     fileprivate enum Entry {
         case bytes([UInt8])
-        case state(watch: String, JobEvent)
-        case progress(ProgressKey, JobEvent, coalesced: Int)
+        case state(watch: Int, JobEvent)
+        case progress(watch: Int, ProgressBatch)
+        /// Nothing more comes of this watch.
+        case end(watch: Int)
+        case sent
     }
 
     fileprivate struct State {
         var entries: [Entry] = []
         var first = 0
-        /// The place in `entries` of the progress that later progress is merged into.
-        var progress: [ProgressKey: Int] = [:]
-        var seqs: [ProgressKey: Int] = [:]
+        /// How many rows of the first entry are sent, where that is a batch.
+        var sentRows = 0
+        /// By number.
+        var watches: [Int: OutboxWatch] = [:]
         /// Bytes of what waits, progress not counted.
         var size = 0
         var phase = Phase.open
-        var reader: CheckedContinuation<[UInt8]?, Never>?
-        /// The reader is about to be given what waits.
+        var reader: CheckedContinuation<Void, Never>?
+        /// The reader is about to be woken.
         var isDelivering = false
     }
 
@@ -37,6 +35,12 @@ final class Outbox: Sendable {
         case open
         case finishing
         case closed
+    }
+
+    fileprivate enum Taken {
+        case bytes(ByteBuffer)
+        case nothing
+        case end
     }
 
     /// How many bytes are sent at once.
@@ -47,8 +51,7 @@ final class Outbox: Sendable {
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `deliver` runs what gives the reader all that has gathered by then; it may do so later, so that what comes together
-    /// is sent together. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         overflowed: @escaping @Sendable () -> Void
@@ -71,41 +74,42 @@ final class Outbox: Sendable {
     }
 
     /// Sends what a watch has seen.
-    func send(_ event: JobEvent, watch: String) {
-        let key = ProgressKey(watch: watch, job: event.job)
-        switch event.change {
-        case .state:
+    func send(_ event: JobEvent, watch: Int) {
+        append(.state(watch: watch, event), size: OutboxWatch.size(of: event)) { state in
             // Progress that comes after it stays behind it.
-            append(.state(watch: watch, event), size: event.body.count + 96, ends: key)
-        case .progress(_, _, _, let coalesced):
-            let mustDeliver = state.withLock { state in
-                guard state.phase == .open else { return false }
-                if let place = state.progress[key], case .progress(_, _, let merged) = state.entries[place] {
-                    state.entries[place] = .progress(key, event, coalesced: merged + coalesced + 1)
-                    return false
-                }
-                state.progress[key] = state.entries.count
-                state.entries.append(.progress(key, event, coalesced: coalesced))
-                return state.mustDeliver()
-            }
-            if mustDeliver { deliverSoon() }
+            state.watches[watch]?.waits(event, at: state.entries.count)
         }
+    }
+
+    /// Sends what a watch has seen of many jobs.
+    func send(_ batch: ProgressBatch, watch: Int) {
+        let mustDeliver = state.withLock { state in
+            guard state.phase == .open else { return false }
+            state.add(batch, of: watch)
+            return state.mustDeliver()
+        }
+        if mustDeliver { deliverSoon() }
+    }
+
+    /// Sends nothing more of a watch than what was sent already.
+    func end(watch: Int) {
+        append(.end(watch: watch), size: 0)
     }
 
     private func deliverSoon() {
         deliver {
-            let delivery = self.state.withLock { state in
+            let reader = self.state.withLock { state in
                 state.isDelivering = false
-                return state.delivery()
+                return state.takeReader()
             }
-            delivery?.deliver()
+            reader?.resume()
         }
     }
 
-    private func append(_ entry: Entry, size: Int, ends progress: ProgressKey? = nil) {
+    private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {
         let (mustDeliver, isOver) = state.withLock { state in
             guard state.phase == .open else { return (false, false) }
-            if let progress { state.progress[progress] = nil }
+            prepare(&state)
             state.entries.append(entry)
             state.size += size
             guard state.size <= limit else {
@@ -120,114 +124,129 @@ final class Outbox: Sendable {
 
     /// Lets what waits be sent, and takes nothing more.
     func finish() {
-        let delivery = state.withLock { state -> Delivery? in
+        let reader = state.withLock { state in
             if state.phase == .open { state.phase = .finishing }
-            return state.delivery()
+            return state.takeReader()
         }
-        delivery?.deliver()
+        reader?.resume()
     }
 
     /// Drops what waits.
     func close() {
-        let delivery = state.withLock { state -> Delivery? in
+        let reader = state.withLock { state in
             state.close()
-            return state.delivery()
+            return state.takeReader()
         }
-        delivery?.deliver()
+        reader?.resume()
     }
 
     /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
-    func next() async -> [UInt8]? {
-        await withCheckedContinuation { continuation in
-            let delivery = state.withLock { state -> Delivery? in
-                state.reader = continuation
-                return state.delivery()
+    func next() async -> ByteBuffer? {
+        while true {
+            switch state.withLock({ $0.take() }) {
+            case .bytes(let bytes): if bytes.readableBytes > 0 { return bytes }
+            case .end: return nil
+            case .nothing:
+                await withCheckedContinuation { continuation in
+                    let reader = state.withLock { state in
+                        state.reader = continuation
+                        return state.takeReader()
+                    }
+                    reader?.resume()
+                }
             }
-            delivery?.deliver()
         }
-    }
-
-    fileprivate struct Delivery {
-        let reader: CheckedContinuation<[UInt8]?, Never>
-        let bytes: [UInt8]?
-        func deliver() { reader.resume(returning: bytes) }
     }
 }
 
 extension Outbox.State {
+    private var isEmpty: Bool { first == entries.count }
+
     fileprivate mutating func close() {
         phase = .closed
         entries = []
         first = 0
-        progress = [:]
+        sentRows = 0
+        watches = [:]
         size = 0
     }
 
-    /// Whether the reader waits and nobody is about to give it anything.
+    /// Whether the reader waits and nobody is about to wake it.
     fileprivate mutating func mustDeliver() -> Bool {
         guard reader != nil, !isDelivering else { return false }
         isDelivering = true
         return true
     }
 
-    /// What the reader gets now, if it waits and there is something.
-    fileprivate mutating func delivery() -> Outbox.Delivery? {
-        guard let reader else { return nil }
-        guard first < entries.count else {
-            guard phase != .open else { return nil }
-            self.reader = nil
-            return Outbox.Delivery(reader: reader, bytes: nil)
-        }
-        self.reader = nil
-        return Outbox.Delivery(reader: reader, bytes: take())
+    /// The reader, if it waits and there is something for it.
+    fileprivate mutating func takeReader() -> CheckedContinuation<Void, Never>? {
+        if isEmpty, phase == .open { return nil }
+        defer { reader = nil }
+        return reader
     }
 
-    private mutating func take() -> [UInt8] {
-        var bytes: [UInt8] = []
-        while first < entries.count, bytes.count < Outbox.chunk {
+    fileprivate mutating func add(_ batch: ProgressBatch, of watch: Int) {
+        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].places(of: batch, end: entries.count)
+        for (place, batch) in merged {
+            if case .progress(_, let earlier) = entries[place] {
+                entries[place] = .progress(watch: watch, earlier.merged(with: batch))
+            }
+        }
+        if let rest { entries.append(.progress(watch: watch, rest)) }
+    }
+
+    fileprivate mutating func take() -> Outbox.Taken {
+        if isEmpty { return phase == .open ? .nothing : .end }
+        var bytes = ByteBufferAllocator().buffer(capacity: room)
+        while !isEmpty, bytes.readableBytes < Outbox.chunk {
             switch entries[first] {
             case .bytes(let line):
                 size -= line.count
-                bytes.append(contentsOf: line)
+                bytes.writeBytes(line)
             case .state(let watch, let event):
-                size -= event.body.count + 96
-                bytes += line(.state, Outbox.ProgressKey(watch: watch, job: event.job), event, nil)
-                if event.isLast { seqs[Outbox.ProgressKey(watch: watch, job: event.job)] = nil }
-            case .progress(let key, let event, let coalesced):
-                if progress[key] == first { progress[key] = nil }
-                bytes += line(.progress, key, event, coalesced)
+                size -= OutboxWatch.size(of: event)
+                watches[watch, default: OutboxWatch(watch)].write(event, to: &bytes)
+            case .progress(let watch, let batch):
+                watches[watch]?.leaves(first)
+                sentRows =
+                    watches[watch]?.write(batch, from: sentRows, to: &bytes, limit: Outbox.chunk - bytes.readableBytes)
+                    ?? batch.rows.count
+                if sentRows < batch.rows.count { continue }
+                sentRows = 0
+            case .end(let watch): watches[watch] = nil
+            case .sent: break
             }
+            entries[first] = .sent
             first += 1
         }
-        if first == entries.count {
+        compact()
+        return .bytes(bytes)
+    }
+
+    /// How many bytes the next chunk takes, about.
+    private var room: Int {
+        var room = 0
+        for entry in entries[first...] {
+            switch entry {
+            case .bytes(let line): room += line.count
+            case .state(_, let event): room += OutboxWatch.size(of: event)
+            // Lines of progress find room for themselves.
+            case .progress, .end, .sent: break
+            }
+            if room >= Outbox.chunk { return Outbox.chunk }
+        }
+        return room
+    }
+
+    private mutating func compact() {
+        if isEmpty {
             entries.removeAll(keepingCapacity: entries.count < 4096)
-            first = 0
         } else if first > 4096 {
             entries.removeFirst(first)
-            for (key, place) in progress { progress[key] = place - first }
-            first = 0
+            for watch in watches.keys { watches[watch]?.shift(by: first) }
+        } else {
+            return
         }
-        return bytes
-    }
-
-    private mutating func line(
-        _ method: JobNotification.Method, _ key: Outbox.ProgressKey, _ event: JobEvent, _ coalesced: Int?
-    ) -> [UInt8] {
-        seqs[key, default: 0] += 1
-        return JobNotification.line(
-            method, watch: key.watch, job: key.job, seq: seqs[key, default: 1], body: event.body, coalesced: coalesced)
-    }
-}
-
-extension JobEvent {
-    /// The members that all watchers share.
-    var body: [UInt8] {
-        text {
-            switch change {
-            case .state(let state, let snapshot): JobNotification.state(state, snapshot: snapshot)
-            case .progress(let link, let links, let progress, _):
-                JobNotification.progress(link: link, links: links, progress: progress)
-            }
-        }
+        first = 0
     }
 }

@@ -158,6 +158,8 @@ struct FaultRun {
 private final class Ends: JobWatcher {
     private let counts = Mutex<[JobID: Int]>([:])
 
+    func receive(_ batch: ProgressBatch) {}
+
     func receive(_ event: JobEvent) {
         if event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }
     }

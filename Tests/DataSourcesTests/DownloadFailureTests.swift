@@ -208,10 +208,10 @@ import TestOrigin
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(Workbench.bytes(2_000_000))
             try await Workbench.run {
-                $0.http.idleTimeout = 1
+                $0.http.idleTimeout = 3
             } _: { bench in
                 let result = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 1_000_000,
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 400_000,
                 ])
                 #expect(result["size"] == 2_000_000)
             }

@@ -8,6 +8,7 @@ import Testing
         let name: String
         init(_ name: String) { self.name = name }
         func receive(_ event: JobEvent) {}
+        func receive(_ batch: ProgressBatch) {}
     }
 
     private let root = Caller(uid: 0, isAdmin: true)
@@ -103,14 +104,96 @@ import Testing
 
     @Test func intervals_areThoseOfWhoeverHears() throws {
         var watches = JobWatches()
-        #expect(watches.intervals(for: try job(1), parents: []).isEmpty)
+        func intervals() throws -> Set<Int> { Set(watches.hearers(of: try job(1), parents: []).map(\.interval)) }
+        #expect(try intervals().isEmpty)
         _ = watches.add(WatchScope(.jobs([1]), interval: 0.25), own, Watcher("a"))
         _ = watches.add(WatchScope(.all, interval: 1), own, Watcher("b"))
         _ = watches.add(WatchScope(.all, interval: 0.0001), own, Watcher("c"))
         _ = watches.add(WatchScope(.jobs([2]), interval: 5), own, Watcher("d"))
-        #expect(watches.intervals(for: try job(1), parents: []) == [250, 1000, 1])
-        #expect(names(watches.watchers(of: try job(1), parents: [], interval: 1000)) == ["b"])
-        #expect(names(watches.watchers(of: try job(1), parents: [], interval: 250)) == ["a"])
-        #expect(watches.watchers(of: try job(1), parents: [], interval: 5000).isEmpty)
+        #expect(try intervals() == [250, 1000, 1])
+        for (interval, heard) in [(1000, ["b"]), (250, ["a"]), (5000, [])] {
+            let hearers = watches.hearers(of: try job(1), parents: []).filter { $0.interval == interval }
+            #expect(names(hearers.flatMap { watches.watchers(in: $0.audience) }) == heard)
+        }
+    }
+
+    // MARK: - Audiences
+
+    @Test func watches_areOneAudience_whereTheyHearOfTheSame() throws {
+        var watches = JobWatches()
+        let admin = Caller(uid: 9, isAdmin: true)
+        func audiences() throws -> Int { watches.hearers(of: try job(1, tags: ["t"]), parents: []).count }
+        for caller in [root, admin, own, own] { _ = watches.add(WatchScope(.all), caller, Watcher("all")) }
+        #expect(try audiences() == 2, "administrators see the same")
+        for caller in [root, own, other] { _ = watches.add(WatchScope(.jobs([1])), caller, Watcher("job")) }
+        #expect(try audiences() == 3)
+        _ = watches.add(WatchScope(.all, interval: 1), root, Watcher("seldom"))
+        _ = watches.add(WatchScope(.all, includesChildren: true), root, Watcher("children"))
+        for _ in 0..<2 { _ = watches.add(WatchScope(.tag("t")), root, Watcher("tag")) }
+        #expect(try audiences() == 6)
+        #expect(watches.watchers(of: try job(1, tags: ["t"]), parents: []).count == 11 && watches.count == 11)
+    }
+
+    @Test func audience_ends_withItsLastWatch() throws {
+        var watches = JobWatches()
+        let first = watches.add(WatchScope(.all), root, Watcher("a"))
+        #expect(watches.isAlone(first))
+        let second = watches.add(WatchScope(.all), root, Watcher("b"))
+        #expect(!watches.isAlone(first) && !watches.isAlone(second))
+        watches.remove(first)
+        #expect(names(watches.watchers(of: try job(1), parents: [])) == ["b"])
+        watches.remove(second)
+        #expect(watches.hearers(of: try job(1), parents: []).isEmpty)
+        let third = watches.add(WatchScope(.all), root, Watcher("c"))
+        #expect(watches.isAlone(third))
+        #expect(names(watches.watchers(of: try job(1), parents: [])) == ["c"])
+    }
+
+    @Test func laterWatch_hearsOfARetry_ofWhichAnEarlierOneHeardTheEnd() throws {
+        var watches = JobWatches()
+        let earlier = watches.add(WatchScope(.jobs([7, 8])), own, Watcher("earlier"))
+        watches.finished(7)
+        let later = watches.add(WatchScope(.jobs([7, 8])), own, Watcher("later"))
+        #expect(names(watches.watchers(of: try job(7), parents: [])) == ["later"])
+        #expect(names(watches.watchers(of: try job(8), parents: [])) == ["earlier", "later"])
+        watches.remove(earlier)
+        let third = watches.add(WatchScope(.jobs([7, 8])), own, Watcher("third"))
+        #expect(names(watches.watchers(of: try job(7), parents: [])) == ["later", "third"])
+        #expect(!watches.isAlone(third))
+        watches.remove(later)
+        watches.remove(third)
+        #expect(watches.watchers(of: try job(8), parents: []).isEmpty && watches.shortest == nil)
+    }
+
+    @Test func shortest_isThatOfAnyAudience() {
+        var watches = JobWatches()
+        let numbers = [0.5, 0.25, 0.25, 3].map {
+            watches.add(WatchScope(.tag("\($0)"), interval: $0), own, Watcher("a"))
+        }
+        #expect(watches.shortest == 250)
+        watches.remove(numbers[1])
+        #expect(watches.shortest == 250)
+        watches.remove(numbers[2])
+        #expect(watches.shortest == 500)
+        watches.remove(numbers[0])
+        #expect(watches.shortest == 3000)
+    }
+
+    @Test func version_changes_wheneverOthersHearOfAJob() throws {
+        var watches = JobWatches()
+        var seen: Set<Int> = [watches.version]
+        let first = watches.add(WatchScope(.jobs([1, 2])), own, Watcher("a"))
+        #expect(seen.insert(watches.version).inserted)
+        watches.finished(1)
+        #expect(seen.insert(watches.version).inserted)
+        watches.remove(first)
+        #expect(seen.insert(watches.version).inserted)
+        let numbers = (0..<2).map { _ in watches.add(WatchScope(.all), own, Watcher("b")) }
+        #expect(seen.insert(watches.version).inserted)
+        watches.remove(numbers[0])
+        watches.finished(7)
+        #expect(!seen.insert(watches.version).inserted, "its audience hears of the same")
+        watches.familyCame()
+        #expect(seen.insert(watches.version).inserted)
     }
 }

@@ -148,5 +148,25 @@ import Testing
     ])
     func progress_isNull_whereItIsUnknown(_ progress: Progress, _ text: String) {
         #expect(progress.json.description == text)
+        var writer = JSONWriter()
+        progress.write(to: &writer)
+        #expect(writer.bytes == Array(text.utf8))
+    }
+
+    @Test func progress_isWrittenAsItsJSON_whateverItsNumbers() {
+        var generator = SystemRandomNumberGenerator()
+        let sizes = [0, 1, 7, 9_999, 123_456_789, 1 << 53, Int64.max]
+        let rates = [nil, 0, -0.0, 0.4, 0.5, 1, 1234.5678, 1e-300, 1e14, 1e15, 1e16, 1e300, .infinity, .nan, -3]
+        for round in 0..<5000 {
+            let size = round < 500 ? sizes.randomElement(using: &generator) ?? 0 : .random(in: 0...1 << 40)
+            let total = Bool.random(using: &generator) ? size : round % 7 == 0 ? nil : .random(in: 0...1 << 30)
+            let rate = round < 500 ? rates.randomElement(using: &generator) ?? nil : .random(in: 0...1e9)
+            let progress = Progress(
+                completed: total.map { .random(in: 0...max(0, $0)) } ?? size, total: total,
+                unit: Bool.random(using: &generator) ? .bytes : .jobs, rate: rate)
+            var writer = JSONWriter()
+            progress.write(to: &writer)
+            #expect(String(decoding: writer.bytes, as: UTF8.self) == progress.json.description)
+        }
     }
 }

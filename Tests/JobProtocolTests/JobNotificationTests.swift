@@ -15,8 +15,9 @@ import Testing
 
     @Test func progress_hasTheMembersOfTheProtocol() throws {
         let progress = Progress(completed: 5, total: 10, rate: 2)
-        let body = JobNotification.progress(link: 1, links: 3, progress: progress)
-        let line = JobNotification.line(.progress, watch: "w1", job: 1 << 53, seq: 4, body: body, coalesced: 2)
+        var body = JSONWriter()
+        JobNotification.writeProgress(link: 1, links: 3, progress, coalesced: 2, to: &body)
+        let line = NotificationHead(.progress, watch: "w1").line(job: 1 << 53, seq: 4, body: body.bytes)
         let params = try params(of: line, "job.progress")
         #expect(params.names == ["watch", "job", "seq", "link", "links", "progress", "coalesced"])
         #expect(params["watch"] == "w1" && params["job"]?.description == "9007199254740992" && params["seq"] == 4)
@@ -31,7 +32,7 @@ import Testing
         let body = JobNotification.state(state, snapshot: snapshot)
         for watch in ["w1", "w12"] {
             let params = try params(
-                of: JobNotification.line(.state, watch: watch, job: 7, seq: 1, body: body), "job.state")
+                of: NotificationHead(.state, watch: watch).line(job: 7, seq: 1, body: body), "job.state")
             #expect(params.names == ["watch", "job", "seq", "state", "snapshot"])
             #expect(params["watch"] == .string(watch) && params["state"] == .string(state.rawValue))
             #expect(params["snapshot"] == snapshot)

@@ -78,23 +78,24 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         }
         let kind = try #require(JobNotification.Method(rawValue: method))
         let link = params["link"]?.int
-        let body: [UInt8]
+        var body = JSONWriter()
         switch kind {
         case .state:
             let state = try #require(params["state"]?.string.flatMap(JobState.init(rawValue:)))
-            body = JobNotification.state(state, snapshot: try #require(params["snapshot"]))
+            body.raw(JobNotification.state(state, snapshot: try #require(params["snapshot"])))
         case .progress:
             let json = try #require(params["progress"])
             let progress = Progress(
                 completed: Int64(try #require(json["completed"]?.int)), total: json["total"]?.int.map(Int64.init),
                 unit: try #require(json["unit"]?.string.flatMap(Progress.Unit.init(rawValue:))),
                 rate: json["rate"]?.double)
-            body = JobNotification.progress(
-                link: try #require(link), links: try #require(params["links"]?.int), progress: progress)
+            JobNotification.writeProgress(
+                link: try #require(link), links: try #require(params["links"]?.int), progress,
+                coalesced: try #require(params["coalesced"]?.int), to: &body)
         }
-        let line = JobNotification.line(
-            kind, watch: try #require(params["watch"]?.string), job: JobID(try #require(params["job"]?.int)),
-            seq: try #require(params["seq"]?.int), body: body, coalesced: params["coalesced"]?.int)
+        let head = NotificationHead(kind, watch: try #require(params["watch"]?.string))
+        let line = head.line(
+            job: JobID(try #require(params["job"]?.int)), seq: try #require(params["seq"]?.int), body: body.bytes)
         #expect(line == fixture.line + [UInt8(ascii: "\n")])
     }
 }

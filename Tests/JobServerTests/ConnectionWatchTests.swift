@@ -14,7 +14,7 @@ import Testing
     private func watch() -> (ConnectionWatch, Outbox, settled: Count) {
         let outbox = Outbox(limit: 1 << 30) {}
         let count = Count()
-        return (ConnectionWatch(name: "w1", outbox: outbox) { count.value.withLock { $0 += 1 } }, outbox, count)
+        return (ConnectionWatch(number: 1, outbox: outbox) { count.value.withLock { $0 += 1 } }, outbox, count)
     }
 
     private func labels(of outbox: Outbox) async -> [String?] {
@@ -92,6 +92,16 @@ import Testing
             watch.open(unfinished: [7])
             #expect(watch.isSettled && settled.now == 1)
         }
+    }
+
+    @Test func watch_isNotSettled_whileAJobRuns_thatTheAnswerHadNoRoomFor() {
+        let (watch, _, settled) = watch()
+        watch.open(unfinished: [7], isAll: false)
+        watch.receive(.progress([7, 8], 1))
+        watch.receive(.state(7, .succeeded))
+        #expect(!watch.isSettled && settled.now == 0)
+        watch.receive(.state(8, .succeeded))
+        #expect(watch.isSettled && settled.now == 1)
     }
 
     @Test func watch_isNotSettled_byJobsThatCameSinceAndRun() {

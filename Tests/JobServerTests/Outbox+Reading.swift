@@ -1,5 +1,6 @@
 import JobModel
 import JobProtocol
+import NIOCore
 
 @testable import JobEngine
 @testable import JobServer
@@ -7,10 +8,14 @@ import JobProtocol
 extension Outbox {
     /// The lines of the next piece, without their ends; nil at the end.
     func nextLines() async -> [String]? {
-        await next().map { bytes in
-            String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
-        }
+        await next().map { bytes in String(buffer: bytes).split(separator: "\n").map(String.init) }
     }
+
+    /// Sends what the watch of that name has seen.
+    func send(_ event: JobEvent, watch: String) { send(event, watch: Int(watch.dropFirst()) ?? 0) }
+
+    /// Likewise.
+    func send(_ batch: ProgressBatch, watch: String) { send(batch, watch: Int(watch.dropFirst()) ?? 0) }
 
     /// All lines up to the end.
     func allLines() async -> [String] {
@@ -23,13 +28,22 @@ extension Outbox {
 extension JobEvent {
     /// A change to `state` of a job whose label says which change it is.
     static func state(_ job: JobID, _ state: JobState = .running, label: String = "") -> JobEvent {
-        JobEvent(job: job, .state(state, snapshot: ["job": JSON(Int(job)), "label": .string(label)]))
+        JobEvent(job: job, state, snapshot: ["job": JSON(Int(job)), "label": .string(label)])
+    }
+}
+
+extension ProgressBatch {
+    /// So many bytes of a job.
+    static func progress(_ job: JobID, _ completed: Int64, coalesced: Int = 0) -> ProgressBatch {
+        progress([job], completed, coalesced: coalesced)
     }
 
-    /// So many bytes of a job.
-    static func progress(_ job: JobID, _ completed: Int64, coalesced: Int = 0) -> JobEvent {
-        JobEvent(
-            job: job, .progress(link: 0, links: 2, Progress(completed: completed, total: nil), coalesced: coalesced))
+    /// So many bytes of each of some jobs.
+    static func progress(_ jobs: some Sequence<JobID>, _ completed: Int64, coalesced: Int = 0) -> ProgressBatch {
+        ProgressBatch(
+            jobs.map { job in
+                Row(job: job, link: 0, links: 2, Progress(completed: completed, total: nil), coalesced: coalesced)
+            })
     }
 }
 

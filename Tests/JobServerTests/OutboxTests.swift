@@ -1,5 +1,6 @@
 import JobModel
 import JobProtocol
+import NIOCore
 import Synchronization
 import Testing
 
@@ -52,8 +53,9 @@ import Testing
         outbox.finish()
         var count = 0
         while let piece = await outbox.next() {
-            #expect(piece.count < Outbox.chunk + line.utf8.count + 1 && piece.count % (line.utf8.count + 1) == 0)
-            count += piece.count / (line.utf8.count + 1)
+            let size = piece.readableBytes
+            #expect(size < Outbox.chunk + line.utf8.count + 1 && size % (line.utf8.count + 1) == 0)
+            count += size / (line.utf8.count + 1)
         }
         #expect(count == 200 && overflows() == 0)
     }
@@ -110,7 +112,7 @@ import Testing
             outbox.send(.progress(job, job * 10), watch: watch)
         }
         let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
-        #expect(notices.map { "\($0.watch) \($0.job)" } == ["w1 7", "w2 7", "w1 8"])
+        #expect(notices.map { "\($0.watch) \($0.job)" } == ["w1 7", "w1 8", "w2 7"])
         #expect(notices.map(\.coalesced) == [1, 0, 0])
     }
 
@@ -120,6 +122,103 @@ import Testing
         #expect(overflows() == 0)
         let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.value) == ["99999"] && notices.map(\.coalesced) == [99_999])
+    }
+
+    @Test func progressOfManyJobs_isALineForEach_andMergedByJob() async {
+        let (outbox, _) = outbox()
+        outbox.send(.progress([2, 4, 6], 1), watch: "w1")
+        outbox.send(.progress([1, 4, 7], 2, coalesced: 1), watch: "w1")
+        outbox.send(.progress([4], 3), watch: "w1")
+        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        #expect(notices.map(\.job) == [1, 2, 4, 6, 7])
+        #expect(notices.map(\.value) == ["2", "1", "3", "1", "2"])
+        #expect(notices.map(\.coalesced) == [1, 0, 3, 0, 1])
+    }
+
+    @Test func progressOfManyJobs_passesNoStateOfTheirs() async {
+        let (outbox, _) = outbox()
+        outbox.send(.progress(1...3, 1), watch: "w1")
+        outbox.send(.state(2), watch: "w1")
+        outbox.send(.progress(1...3, 2), watch: "w1")
+        outbox.send(.state(3), watch: "w1")
+        outbox.send(.state(3), watch: "w2")
+        outbox.send(.progress(1...3, 3), watch: "w1")
+        outbox.send(.state(2, .succeeded), watch: "w1")
+        outbox.send(.progress([1, 3], 4), watch: "w1")
+        let notices = await outbox.nextLines()?.compactMap(Notice.init).filter { $0.watch == "w1" } ?? []
+        func story(_ job: Int) -> [String] { notices.filter { $0.job == job }.map(\.value) }
+        #expect(story(1) == ["4"])
+        #expect(story(2) == ["1", "running", "3", "succeeded"])
+        #expect(story(3) == ["2", "running", "4"])
+    }
+
+    private struct Key: Hashable {
+        let watch: String
+        let job: Int
+    }
+
+    /// Some jobs of two watches, as one reader sees them that comes now and then.
+    @Test func everything_isToldInOrder_whateverComesTogether() async throws {
+        var generator = SystemRandomNumberGenerator()
+        for round in 0..<20 {
+            let (outbox, _) = outbox(limit: 1 << 30)
+            // In the first round so many that they do not go into one piece.
+            let jobs = Array(1...(round == 0 ? 3000 : 5) as ClosedRange<JobID>)
+            // What was sent of each job: its states, and between them how much progress there was and the latest.
+            var sent: [Key: [(state: String?, reports: Int, latest: Int64)]] = [:]
+            var notices: [Notice] = []
+            for step in 1...(round == 0 ? 40 : 300) {
+                let watch = Bool.random(using: &generator) ? "w1" : "w2"
+                switch Int.random(in: 0..<(round % 3 == 1 ? 40 : 8), using: &generator) {
+                case 0:
+                    // So that there is something.
+                    send("answer", to: outbox)
+                    notices += await outbox.nextLines()?.compactMap(Notice.init) ?? []
+                case 1, 2:
+                    let job = try #require(jobs.randomElement(using: &generator))
+                    outbox.send(.state(job, label: "\(step)"), watch: watch)
+                    sent[Key(watch: watch, job: Int(job)), default: []].append(("\(step)", 0, 0))
+                default:
+                    let some = jobs.filter { _ in Bool.random(using: &generator) }
+                    outbox.send(.progress(some, Int64(step), coalesced: step % 3), watch: watch)
+                    for job in some {
+                        let key = Key(watch: watch, job: Int(job))
+                        if sent[key]?.last == nil { sent[key] = [(nil, 0, 0)] }
+                        let last = (sent[key]?.count ?? 1) - 1
+                        sent[key]?[last].reports += 1 + step % 3
+                        sent[key]?[last].latest = Int64(step)
+                    }
+                }
+            }
+            outbox.finish()
+            notices += await outbox.allLines().compactMap(Notice.init)
+            let told = Dictionary(grouping: notices) { Key(watch: $0.watch, job: $0.job) }
+            #expect(Set(told.keys) == Set(sent.keys))
+            for (key, notices) in told {
+                #expect(notices.map(\.seq) == Array(1...notices.count))
+                var seen: [(state: String?, reports: Int, latest: Int64)] = []
+                for notice in notices {
+                    if notice.method == "job.state" {
+                        seen.append((notice.label, 0, 0))
+                    } else {
+                        if seen.isEmpty { seen.append((nil, 0, 0)) }
+                        let value = try #require(Int64(notice.value))
+                        #expect(value > seen[seen.count - 1].latest)
+                        seen[seen.count - 1].latest = value
+                        seen[seen.count - 1].reports += 1 + (notice.coalesced ?? 0)
+                    }
+                }
+                #expect(seen.elementsEqual(sent[key] ?? [], by: ==), "\(key)")
+            }
+        }
+    }
+
+    @Test func progress_takesRoomByJobs_howeverSlowTheClientIs() async {
+        let (outbox, overflows) = outbox(limit: 100)
+        for number in 1...2000 { outbox.send(.progress(1...50, Int64(number)), watch: "w1") }
+        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        #expect(notices.map(\.job) == Array(1...50) && notices.allSatisfy { $0.value == "2000" })
+        #expect(notices.allSatisfy { $0.coalesced == 1999 } && overflows() == 0)
     }
 
     @Test func state_isNeverMerged() async {
@@ -164,6 +263,18 @@ import Testing
         outbox.send(.state(7), watch: "w1")
         let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.seq) == [3, 2, 4])
+    }
+
+    @Test func seq_beginsAnew_onceAWatchHasEnded() async {
+        let (outbox, _) = outbox()
+        outbox.send(.progress(7, 1), watch: "w1")
+        outbox.end(watch: 1)
+        send("answer", to: outbox)
+        let lines = await outbox.nextLines() ?? []
+        #expect(lines.count == 2 && lines.last == "answer" && Notice(lines[0])?.seq == 1)
+        outbox.end(watch: 2)
+        outbox.send(.progress(7, 1), watch: "w1")
+        #expect(await outbox.nextLines()?.compactMap(Notice.init).map(\.seq) == [1])
     }
 
     // MARK: - Ends

@@ -1,0 +1,23 @@
+extension UnsafeMutableRawPointer {
+    /// The most bytes that a whole number takes.
+    package static var mostDigits: Int { 20 }
+
+    /// Writes the digits of a number that is not negative, at most ``mostDigits`` bytes; gives where they end.
+    package func writeDigits(of number: Int) -> UnsafeMutableRawPointer {
+        var length = 1
+        var rest = number
+        while rest >= 10 {
+            rest /= 10
+            length += 1
+        }
+        rest = number
+        var place = length
+        repeat {
+            place -= 1
+            let (tens, digit) = rest.quotientAndRemainder(dividingBy: 10)
+            storeBytes(of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit), toByteOffset: place, as: UInt8.self)
+            rest = tens
+        } while place > 0
+        return self + length
+    }
+}

@@ -1,0 +1,90 @@
+import JobEngine
+import JobModel
+
+/// The number of the last notification of each job in one watch.
+///
+/// Jobs that progress come in their order, tick by tick mostly the same ones. So their numbers stand in that order, and are
+/// gone through side by side with them, without looking any of them up.
+struct SequenceNumbers {
+    private struct Entry {
+        let job: JobID
+        var last: Int
+    }
+
+    /// Jobs that have made progress, by ascending number.
+    private var running: [Entry] = []
+    private var others: [JobID: Int] = [:]
+
+    /// The next number of a job, from 1 on.
+    mutating func next(for job: JobID) -> Int {
+        let place = place(of: job)
+        guard place < running.count, running[place].job == job else {
+            others[job, default: 0] += 1
+            return others[job, default: 1]
+        }
+        running[place].last += 1
+        return running[place].last
+    }
+
+    /// Begins anew with a job.
+    mutating func forget(_ job: JobID) {
+        others[job] = nil
+        let place = place(of: job)
+        if place < running.count, running[place].job == job { running.remove(at: place) }
+    }
+
+    /// Calls `body` with each line from `first` on and its job's next number, until it is false, when the number is not
+    /// used. The lines are by ascending job.
+    mutating func number(
+        _ lines: [ProgressBatch.Text.Line], from first: Int, _ body: (ProgressBatch.Text.Line, Int) -> Bool
+    ) {
+        guard first < lines.count else { return }
+        if !areRunning(lines, from: first) { run(lines, from: first) }
+        var place = place(of: lines[first].job)
+        running.withUnsafeMutableBufferPointer { running in
+            for index in first..<lines.count {
+                let line = lines[index]
+                while running[place].job < line.job { place += 1 }
+                guard body(line, running[place].last + 1) else { return }
+                running[place].last += 1
+            }
+        }
+    }
+
+    private func areRunning(_ lines: [ProgressBatch.Text.Line], from first: Int) -> Bool {
+        var place = place(of: lines[first].job)
+        for index in first..<lines.count {
+            while place < running.count, running[place].job < lines[index].job { place += 1 }
+            guard place < running.count, running[place].job == lines[index].job else { return false }
+        }
+        return true
+    }
+
+    /// Puts the jobs of the lines among those that progress.
+    private mutating func run(_ lines: [ProgressBatch.Text.Line], from first: Int) {
+        var merged: [Entry] = []
+        merged.reserveCapacity(running.count + lines.count - first)
+        var place = 0
+        for index in first..<lines.count {
+            let job = lines[index].job
+            while place < running.count, running[place].job < job {
+                merged.append(running[place])
+                place += 1
+            }
+            if place < running.count, running[place].job == job { continue }
+            merged.append(Entry(job: job, last: others.removeValue(forKey: job) ?? 0))
+        }
+        merged += running[place...]
+        running = merged
+    }
+
+    /// The first place whose job is not below `job`.
+    private func place(of job: JobID) -> Int {
+        var (low, high) = (0, running.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if running[middle].job < job { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
