@@ -9,6 +9,12 @@ final class ConnectionWatch: JobWatcher {
         case batch(ProgressBatch)
     }
 
+    fileprivate enum Holding {
+        case open
+        case held
+        case full
+    }
+
     fileprivate struct State {
         /// What came before the answer.
         var held: [Held]? = []
@@ -21,19 +27,20 @@ final class ConnectionWatch: JobWatcher {
         var knowsAll = true
     }
 
-    /// The most notifications that are held.
-    private static let bound = 100_000
-
     let number: Int
     var name: String { "w\(number)" }
     private let outbox: Outbox
+    /// The most notifications that are held.
+    private let bound: Int
     private let state = Mutex(State())
     private let settled: @Sendable () -> Void
 
-    /// `settled` is called whenever nothing it watches is unfinished any more.
-    init(number: Int, outbox: Outbox, settled: @escaping @Sendable () -> Void) {
+    /// `settled` is called whenever nothing it watches is unfinished any more. A change of state beyond `bound` that comes
+    /// before the answer ends the connection, as none may be left out; progress beyond it is left out.
+    init(number: Int, outbox: Outbox, bound: Int = 100_000, settled: @escaping @Sendable () -> Void) {
         self.number = number
         self.outbox = outbox
+        self.bound = bound
         self.settled = settled
     }
 
@@ -42,13 +49,17 @@ final class ConnectionWatch: JobWatcher {
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
     private func receive(_ news: Held) {
-        let (isOpen, isSettled) = state.withLock { state -> (Bool, Bool) in
-            if state.hold(news, bound: Self.bound) { return (false, false) }
-            return (true, state.note(news))
+        let (holding, isSettled) = state.withLock { state in
+            let holding = state.hold(news, bound: bound)
+            return (holding, holding == .open && state.note(news))
         }
-        guard isOpen else { return }
-        send(news)
-        if isSettled { settled() }
+        switch holding {
+        case .open:
+            send(news)
+            if isSettled { settled() }
+        case .held: break
+        case .full: if case .event = news { outbox.overflow() }
+        }
     }
 
     private func send(_ news: Held) {
@@ -92,16 +103,16 @@ final class ConnectionWatch: JobWatcher {
 }
 
 extension ConnectionWatch.State {
-    /// Holds what came before the answer; false where that is on its way.
-    fileprivate mutating func hold(_ news: ConnectionWatch.Held, bound: Int) -> Bool {
-        guard held != nil else { return false }
-        guard heldCount < bound else { return true }
+    /// Holds what came before the answer, within the bound, unless that is on its way.
+    fileprivate mutating func hold(_ news: ConnectionWatch.Held, bound: Int) -> ConnectionWatch.Holding {
+        guard held != nil else { return .open }
+        guard heldCount < bound else { return .full }
         held?.append(news)
         switch news {
         case .event: heldCount += 1
         case .batch(let batch): heldCount += batch.rows.count
         }
-        return true
+        return .held
     }
 
     /// Keeps count of what is unfinished; true where nothing is any more.

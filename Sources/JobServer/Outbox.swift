@@ -51,7 +51,8 @@ final class Outbox: Sendable {
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together.
+    /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         overflowed: @escaping @Sendable () -> Void
@@ -104,6 +105,17 @@ final class Outbox: Sendable {
             }
             reader?.resume()
         }
+    }
+
+    /// Gives up, as what must be sent cannot be kept: the same as when more than the limit waits.
+    func overflow() {
+        let (mustDeliver, isOver) = state.withLock { state in
+            guard state.phase == .open else { return (false, false) }
+            state.close()
+            return (state.mustDeliver(), true)
+        }
+        if mustDeliver { deliverSoon() }
+        if isOver { overflowed() }
     }
 
     private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {

@@ -41,6 +41,21 @@ import Testing
         #expect(notices.map(\.value) == ["3"] && notices.map(\.coalesced) == [2] && notices.map(\.watch) == ["w1"])
     }
 
+    @Test func connection_ends_whenMoreChangesComeThanAreHeld() async {
+        let count = Count()
+        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
+        let watch = ConnectionWatch(number: 1, outbox: outbox, bound: 3) {}
+        for number in 0..<3 { watch.receive(.state(7, label: "\(number)")) }
+        watch.receive(.progress(7, 1))
+        #expect(count.now == 0, "progress can be left out")
+        watch.receive(.state(7, label: "3"))
+        watch.receive(.state(7, label: "4"))
+        #expect(count.now == 1)
+        watch.open(unfinished: [7])
+        outbox.finish()
+        #expect(await outbox.allLines().isEmpty)
+    }
+
     @Test func events_areNeitherLostNorReordered_whereItOpensMeanwhile() async {
         for round in 0..<200 {
             let (watch, outbox, settled) = watch()
