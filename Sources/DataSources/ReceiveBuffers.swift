@@ -25,11 +25,7 @@ struct ReceiveBuffers: RecvByteBufferAllocator {
 
     /// Without such a size it uses the first one again, unless the next may be larger.
     mutating func record(actualReadBytes: Int) -> Bool {
-        guard isFirst else {
-            _ = sizes.record(actualReadBytes: actualReadBytes)
-            return true
-        }
-        isFirst = false
+        if isFirst { isFirst = false } else { _ = sizes.record(actualReadBytes: actualReadBytes) }
         return true
     }
 

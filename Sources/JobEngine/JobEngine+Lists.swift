@@ -141,7 +141,7 @@ extension JobEngine {
                 if child.state == .scheduled, let time = child.notBefore {
                     wallAlarms?.setEarlier(.due, in: time.seconds(since: clock.now()))
                 } else {
-                    queues[child.spec.queue]?.insert(ReadyQueue.Entry(child))
+                    queues[child.spec.queue]?.insert(child)
                 }
                 if let deadline = child.deadlineAt {
                     wallAlarms?.setEarlier(.deadline, in: deadline.seconds(since: clock.now()))

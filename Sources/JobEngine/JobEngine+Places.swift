@@ -147,7 +147,7 @@ extension JobEngine {
 
     /// Puts a stored job that became ready in its queue.
     func enqueue(_ job: Job) {
-        queues[job.spec.queue]?.insert(ReadyQueue.Entry(job))
+        queues[job.spec.queue]?.insert(job)
         pump(job.spec.queue)
     }
 }

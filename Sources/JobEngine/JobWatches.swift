@@ -7,8 +7,6 @@ import JobModel
 struct JobWatches {
     private struct Audience {
         let kind: Kind
-        /// Whose jobs it hears of, nil for everybody's.
-        let owner: UInt32?
         let interval: Int
         /// Whether it hears of all it ever heard of, so that another watch can join it.
         var isComplete = true
@@ -18,6 +16,7 @@ struct JobWatches {
 
     private struct Kind: Hashable {
         let scope: WatchScope
+        /// Whose jobs it hears of, nil for everybody's.
         let owner: UInt32?
     }
 
@@ -56,7 +55,7 @@ struct JobWatches {
         // No watch before has its number.
         let number = last
         version += 1
-        audiences[number] = Audience(kind: kind, owner: kind.owner, interval: interval)
+        audiences[number] = Audience(kind: kind, interval: interval)
         byKind[kind] = number
         switch kind.scope.subject {
         case .jobs(let ids): for id in Set(ids) { byJob[id, default: []].append(number) }
@@ -155,7 +154,7 @@ struct JobWatches {
 
     private func append(_ candidates: [Int]?, hearing job: Job, to numbers: inout [Int]) {
         for number in candidates ?? [] {
-            guard let audience = audiences[number], audience.owner == nil || audience.owner == job.owner,
+            guard let audience = audiences[number], audience.kind.owner == nil || audience.kind.owner == job.owner,
                 job.parent == nil || audience.includesChildren
             else { continue }
             numbers.append(number)

@@ -72,23 +72,20 @@ final class ReadyQueue {
 
     /// Takes in a job that became ready. One behind the window stays in the store, unless it is under way.
     func insert(_ entry: Entry) {
-        if !entry.isUnderWay {
-            if members.count >= Self.windowSize * 2 { trim() }
-            if let horizon, entry.position > horizon {
-                missedOne = missedOne || isFetching
-                return
-            }
-        }
-        add(entry)
+        if entry.isUnderWay || !isBehindWindow(entry.position) { add(entry) }
     }
 
-    /// Takes in a stored job that became ready, unless it is behind the window.
+    /// The same for a stored job, of which an entry is made only where it is taken in.
     func insert(_ job: Job) {
-        if let horizon, members.count < Self.windowSize * 2, job.readyPosition > horizon {
-            missedOne = missedOne || isFetching
-        } else {
-            insert(Entry(job))
-        }
+        if !isBehindWindow(job.readyPosition) { add(Entry(job)) }
+    }
+
+    /// Whether what became ready is behind the window, which is trimmed where it is full.
+    private func isBehindWindow(_ position: ReadyPosition) -> Bool {
+        if members.count >= Self.windowSize * 2 { trim() }
+        guard let horizon, position > horizon else { return false }
+        missedOne = missedOne || isFetching
+        return true
     }
 
     private func add(_ entry: Entry) {

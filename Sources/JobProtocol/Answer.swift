@@ -21,7 +21,7 @@ package enum Answer {
         return writer.bytes
     }
 
-    /// Appends the answer to a `job.submit` as a line, its end included.
+    /// Appends the answer to a `job.submit`.
     package static func writeSubmission(
         id: JSON, job: JobID, state: JobState, created: Bool, watch: String?, to writer: inout JSONWriter
     ) {
@@ -36,7 +36,7 @@ package enum Answer {
             writer.raw(watch.utf8)
             writer.raw("\"")
         }
-        writer.raw("}}\n")
+        writer.raw("}}")
     }
 
     package static func failure(id: JSON, error: ProtocolError) -> [UInt8] {

@@ -86,32 +86,31 @@ final class Connection: Sendable {
             await submit(&submits)
             (batch ?? replies(calls: 1)).fail(id, error)
         case .request(let request):
-            if request.method == MethodName.jobSubmit.rawValue, refusalAboveLimit() == nil {
-                if batch == nil { state.withLock { $0.open += 1 } }
-                submits.append(Submit(request: request, batch: batch))
-                // Where nothing is on its way, the first are stored while the rest is read.
-                if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
-                    await submit(&submits, atMost: Self.groups)
-                }
-                return
-            }
+            let (method, refusal) = (MethodName(rawValue: request.method), refusalAboveLimit())
+            if method == .jobSubmit, refusal == nil { return await take(request, batch, &submits) }
+            await submit(&submits)
             let call = Call(request: request, replies: batch ?? replies(calls: 1))
-            if let refusal = refusalAboveLimit() {
-                await submit(&submits)
-                return call.fail(refusal)
-            }
-            guard let method = MethodName(rawValue: request.method) else {
-                await submit(&submits)
+            if let refusal { return call.fail(refusal) }
+            guard let method else {
                 let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
                 return call.fail(
                     ProtocolError(.methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
             }
-            await submit(&submits)
             do {
                 try await carryOut(method, call)
             } catch {
                 call.fail(error)
             }
+        }
+    }
+
+    /// Puts a submission with those that have gathered.
+    private func take(_ request: Request, _ batch: Replies?, _ submits: inout [Submit]) async {
+        if batch == nil { state.withLock { $0.open += 1 } }
+        submits.append(Submit(request: request, batch: batch))
+        // Where nothing is on its way, the first are stored while the rest is read.
+        if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+            await submit(&submits, atMost: Self.groups)
         }
     }
 

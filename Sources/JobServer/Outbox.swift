@@ -84,12 +84,10 @@ final class Outbox: Sendable {
 
     /// Sends what a watch has seen of many jobs.
     func send(_ batch: ProgressBatch, watch: Int) {
-        let mustDeliver = state.withLock { state in
-            guard state.phase == .open else { return false }
+        whileOpen { state in
             state.add(batch, of: watch)
-            return state.mustDeliver()
+            return true
         }
-        if mustDeliver { deliverSoon() }
     }
 
     /// Sends nothing more of a watch than what was sent already.
@@ -109,26 +107,25 @@ final class Outbox: Sendable {
 
     /// Gives up, as what must be sent cannot be kept: the same as when more than the limit waits.
     func overflow() {
-        let (mustDeliver, isOver) = state.withLock { state in
-            guard state.phase == .open else { return (false, false) }
-            state.close()
-            return (state.mustDeliver(), true)
-        }
-        if mustDeliver { deliverSoon() }
-        if isOver { overflowed() }
+        whileOpen { _ in false }
     }
 
     private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {
-        let (mustDeliver, isOver) = state.withLock { state in
-            guard state.phase == .open else { return (false, false) }
+        whileOpen { state in
             prepare(&state)
             state.entries.append(entry)
             state.size += size
-            guard state.size <= limit else {
-                state.close()
-                return (state.mustDeliver(), true)
-            }
-            return (state.mustDeliver(), false)
+            return state.size <= limit
+        }
+    }
+
+    /// Changes what waits, unless nothing is taken any more, and closes where `change` says that it does not fit.
+    private func whileOpen(_ change: (inout State) -> Bool) {
+        let (mustDeliver, isOver) = state.withLock { state in
+            guard state.phase == .open else { return (false, false) }
+            let fits = change(&state)
+            if !fits { state.close() }
+            return (state.mustDeliver(), !fits)
         }
         if mustDeliver { deliverSoon() }
         if isOver { overflowed() }

@@ -27,6 +27,11 @@ final class Replies: Sendable {
         add(id.map { Answer.success(id: $0, result: result) }, afterwards)
     }
 
+    /// Takes an answer that is written already, or none for a notification.
+    func succeed(answer: [UInt8]?, afterwards: @escaping @Sendable () -> Void) {
+        add(answer, afterwards)
+    }
+
     func fail(_ id: JSON?, _ error: ProtocolError) {
         add(id.map { Answer.failure(id: $0, error: error) }, nil)
     }

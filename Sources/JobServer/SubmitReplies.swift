@@ -18,20 +18,24 @@ struct SubmitReplies {
 
     mutating func succeed(_ submit: Submit, _ answer: JobEngine.SubmitAnswer, _ watch: ConnectionWatch?) {
         let unfinished = answer.state.isTerminal ? [] : [answer.job]
+        func write(_ id: JSON, to writer: inout JSONWriter) {
+            Answer.writeSubmission(
+                id: id, job: answer.job, state: answer.state, created: answer.created, watch: watch?.name, to: &writer)
+        }
         if let batch = submit.batch {
             flush()
-            var result = JSONObject()
-            result.append("job", JSON(Int(answer.job)))
-            result.append("state", .string(answer.state.rawValue))
-            result.append("created", .bool(answer.created))
-            if let watch { result.append("watch", .string(watch.name)) }
-            return batch.succeed(submit.request.id, .object(result)) { watch?.open(unfinished: unfinished) }
+            let written = submit.request.id.map { id -> [UInt8] in
+                var writer = JSONWriter()
+                write(id, to: &writer)
+                return writer.bytes
+            }
+            return batch.succeed(answer: written) { watch?.open(unfinished: unfinished) }
         }
         answered += 1
         if let watch { watches.append((watch, unfinished)) }
         guard let id = submit.request.id else { return }
-        Answer.writeSubmission(
-            id: id, job: answer.job, state: answer.state, created: answer.created, watch: watch?.name, to: &lines)
+        write(id, to: &lines)
+        lines.raw("\n")
     }
 
     mutating func fail(_ submit: Submit, _ error: ProtocolError) {

@@ -24,15 +24,6 @@ enum JobRow {
         case checkpoint, outcomes, spec
     }
 
-    /// Stores a new job; its parameters are those of ``update``, and behind them those that never change.
-    static let insert = """
-        INSERT INTO jobs (id, state, link, attempt, children, not_before, deadline_at, started_at, finished_at, \
-        link_started_at, stop, host, carried, last_failure, checkpoint, outcomes, \
-        owner, queue, is_child, source, priority, created_at, key, parent, parent_link, parent_index, parent_depth, spec) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
-        ?23, ?24, ?25, ?26, ?27, ?28)
-        """
-
     /// Stores what changes in a job's life.
     static let update = """
         UPDATE jobs SET state = ?2, link = ?3, attempt = ?4, children = ?5, not_before = ?6, deadline_at = ?7, \
@@ -69,27 +60,6 @@ enum JobRow {
         bind(job.checkpoint?.json, at: 15)
         if !job.outcomes.isEmpty { bind(.array(job.outcomes.map(\.json)), at: 16) }
         return size
-    }
-
-    /// Binds what never changes. `spec` is nil where it stands in `large_specs`.
-    ///
-    /// The key of a child is not bound: keys are for what clients submit.
-    static func bindOrigin(of job: Job, spec: [UInt8]?, to statement: PreparedStatement) {
-        statement.bind(Int64(job.owner), at: 17)
-        statement.bind(job.spec.queue, at: 18)
-        statement.bind(job.parent == nil ? 0 : 1, at: 19)
-        statement.bind(job.spec.source.type?.rawValue ?? "", at: 20)
-        statement.bind(job.spec.priority, at: 21)
-        statement.bind(job.createdAt, at: 22)
-        if let parent = job.parent {
-            statement.bind(parent.job, at: 24)
-            statement.bind(parent.link, at: 25)
-            statement.bind(parent.index, at: 26)
-            statement.bind(parent.depth, at: 27)
-        } else {
-            statement.bind(job.spec.key, at: 23)
-        }
-        statement.bind(utf8: spec, at: 28)
     }
 
     /// The job in the present row of a statement that selects ``columns``.

@@ -24,8 +24,8 @@ struct NewJobRows {
             """
     }
 
-    /// Whether a job is as it begins, so that these statements store all of it.
-    static func takes(_ job: Job) -> Bool {
+    /// Whether a job is as it begins, so that its new row holds all of it.
+    static func isWhole(_ job: Job) -> Bool {
         job.startedAt == nil && job.finishedAt == nil && job.link == 0 && job.attempt == 0 && job.linkStartedAt == nil
             && job.carried == nil && job.outcomes.isEmpty && job.checkpoint == nil && job.lastFailure == nil
             && job.stop == nil && job.children == 0

@@ -6,7 +6,6 @@ import JobModel
 final class Writer {
     private let connection: Database
     private let newJobs: NewJobRows
-    private let insertJob: PreparedStatement
     private let texts = BoundTexts()
     private let insertTag: PreparedStatement
     private let updateJob: PreparedStatement
@@ -31,7 +30,6 @@ final class Writer {
             PreparedStatement(try connection.makeStatement(sql: sql))
         }
         newJobs = try NewJobRows(connection)
-        insertJob = try prepare(JobRow.insert)
         insertTag = try prepare("INSERT OR IGNORE INTO tags (job, tag) VALUES (?1, ?2)")
         updateJob = try prepare(JobRow.update)
         selectKey = try prepare(
@@ -148,19 +146,11 @@ final class Writer {
         let first = lastJob.present + 1
         let written = jobs.map { $0.spec.text ?? $0.spec.json.utf8 }
         let specs = written.map { $0.count > JobRow.largestInlineSpec ? nil : $0 }
-        if jobs.allSatisfy(NewJobRows.takes) {
-            try newJobs.insert(jobs, specs: specs[...], from: first)
-        } else {
-            for (offset, job) in jobs.enumerated() {
-                defer { texts.removeAll() }
-                count(bytes: JobRow.bindLife(of: job, numbered: first + JobID(offset), to: insertJob, texts: texts))
-                JobRow.bindOrigin(of: job, spec: specs[offset], to: insertJob)
-                try insertJob.run()
-            }
-        }
+        try newJobs.insert(jobs, specs: specs[...], from: first)
         lastJob.present += JobID(jobs.count)
         for (offset, job) in jobs.enumerated() {
             let id = first + JobID(offset)
+            if !NewJobRows.isWhole(job) { try update(job, numbered: id) }
             if specs[offset] == nil {
                 let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
                 statement.bind(id, at: 1)
@@ -179,22 +169,23 @@ final class Writer {
 
     /// Stores children with their parent; none where the parent was removed.
     func submit(children: [Job], of parent: Job) throws -> [JobID] {
-        guard try update(parent) else { return [] }
+        guard try update(parent, numbered: parent.id) else { return [] }
         return Array(try insert(children[...]))
     }
 
     func save(_ jobs: [Job]) throws {
-        for job in jobs { _ = try update(job) }
+        for job in jobs { try update(job, numbered: job.id) }
     }
 
     /// Stores what has become of a job; false where it was removed.
-    private func update(_ job: Job) throws -> Bool {
+    @discardableResult
+    private func update(_ job: Job, numbered id: JobID) throws -> Bool {
         defer { texts.removeAll() }
-        let size = JobRow.bindLife(of: job, numbered: job.id, to: updateJob, texts: texts)
+        let size = JobRow.bindLife(of: job, numbered: id, to: updateJob, texts: texts)
         let isThere = try updateJob.run()
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {
-            dropNotes.bind(job.id, at: 1)
+            dropNotes.bind(id, at: 1)
             try dropNotes.run()
         }
         count(bytes: size)
