@@ -30,8 +30,8 @@ final class DownloadTransfer {
     }
 
     /// What the `.part` holds so far.
-    private struct Partial: Sendable {
-        var part: DownloadedPart
+    private struct Partial {
+        let part: DownloadedPart
         /// Both nil where a retry could not go on with it.
         let note: DownloadNote?
         let journal: DownloadJournal?
@@ -222,7 +222,7 @@ final class DownloadTransfer {
     private func fill(
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
-        guard var part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
+        guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
         var pace = spec.rate.map { Pace(bytesPerSecond: $0, on: attempt.handle.loop) }
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
@@ -236,7 +236,6 @@ final class DownloadTransfer {
                     partial = nil
                     throw error
                 }
-                partial?.part = part
                 grown(part.size)
                 attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
             }

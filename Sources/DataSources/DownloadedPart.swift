@@ -2,8 +2,8 @@ import Crypto
 import JobModel
 import NIOCore
 
-/// The bytes that a `.part` holds: how many, and their digest so far.
-struct DownloadedPart: Sendable {
+/// The bytes that a `.part` holds: how many, and their digest so far. One task has it.
+final class DownloadedPart {
     let identity: FileOperations.Status.Identity
     private(set) var size: Int64
     private(set) var hash: SHA256
@@ -39,7 +39,7 @@ struct DownloadedPart: Sendable {
     private static let worthTwoThreads = 128 << 10
 
     /// Writes `blocks` behind what is there; large ones are written while they are hashed.
-    mutating func append(_ blocks: [ByteBuffer]) async throws(JobError) {
+    func append(_ blocks: [ByteBuffer]) async throws(JobError) {
         let (before, services, target, queue) = (hash, services, target, services.queue)
         let blocks = Self.coalesced(blocks)
         let count = blocks.reduce(0) { $0 + $1.readableBytes }

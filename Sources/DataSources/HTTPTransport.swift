@@ -9,7 +9,9 @@ import NIOPosix
 /// Sends requests and follows redirects, over connections that all sources share.
 ///
 /// There are two sorts of clients, as decoding is a property of a connection and downloads are stored as they were sent.
-struct HTTPTransport: Sendable {
+///
+/// An object, as each step that waits for it would keep a copy of a value.
+final class HTTPTransport: Sendable {
     private let decoding: LoopClients
     private let verbatim: LoopClients
     private let policy: AccessPolicy

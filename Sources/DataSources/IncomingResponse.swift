@@ -3,7 +3,9 @@ import NIOCore
 import NIOHTTP1
 
 /// The answer to a request after all redirects: its head, and its body as it comes in.
-struct IncomingResponse: Sendable {
+///
+/// An object, as each step that waits for its body would keep a copy of a value.
+final class IncomingResponse: Sendable {
     /// Where it came from, after redirects.
     let url: RequestURL
     let head: HTTPResponseHead

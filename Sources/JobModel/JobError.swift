@@ -1,4 +1,5 @@
 /// Why a job, or a link of one, failed: the `error` of the wire contract.
+@dynamicMemberLookup
 package struct JobError: Error, Sendable, Hashable {
     /// A word that clients and `on` of a `fail` link tell failures apart by. A `throw` may name words of its own.
     package struct Kind: Sendable, Hashable, RawRepresentable {
@@ -48,39 +49,53 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
-    package var kind: Kind
-    /// One sentence that names the object and what to do next.
-    package var message: String
-    /// Whether trying again without a change may help.
-    package var isRetryable: Bool
-    /// The link that failed; 0 is the source.
-    package var link: Int
-    /// How often that link was tried.
-    package var attempts: Int
-    package var http: HTTPStatus?
-    /// The errors of a race in which all failed, in order.
-    package var failures: [JobError]?
-    /// The error of the child that failed a list; an array of at most one, since a struct cannot hold itself.
-    private var causes: [JobError] = []
-    /// The child that this is the error of, in `cause` and `failures`.
-    package var job: Int64?
-    /// That child's place among its siblings, from 0.
-    package var index: Int?
-    /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
-    package var retryAfter: Double?
+    package struct Particulars: Sendable, Hashable {
+        package var kind: Kind
+        /// One sentence that names the object and what to do next.
+        package var message: String
+        /// Whether trying again without a change may help.
+        package var isRetryable: Bool
+        /// The link that failed; 0 is the source.
+        package var link = 0
+        /// How often that link was tried.
+        package var attempts = 1
+        package var http: HTTPStatus?
+        /// The errors of a race in which all failed, in order.
+        package var failures: [JobError]?
+        /// The error of the child that failed a list.
+        package var cause: JobError?
+        /// The child that this is the error of, in `cause` and `failures`.
+        package var job: Int64?
+        /// That child's place among its siblings, from 0.
+        package var index: Int?
+        /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
+        package var retryAfter: Double?
+    }
 
-    package var cause: JobError? {
-        get { causes.first }
-        set { causes = newValue.map { [$0] } ?? [] }
+    /// Behind a pointer, as every step that can fail has room for an error, and every job.
+    private indirect enum Storage: Sendable, Hashable {
+        case particulars(Particulars)
+    }
+
+    private var storage: Storage
+
+    package subscript<Value>(dynamicMember member: WritableKeyPath<Particulars, Value>) -> Value {
+        get {
+            switch storage {
+            case .particulars(let particulars): particulars[keyPath: member]
+            }
+        }
+        set {
+            switch storage {
+            case .particulars(var particulars):
+                particulars[keyPath: member] = newValue
+                storage = .particulars(particulars)
+            }
+        }
     }
 
     package init(_ kind: Kind, _ message: String, retryable: Bool = false, http: HTTPStatus? = nil) {
-        self.kind = kind
-        self.message = message
-        isRetryable = retryable
-        link = 0
-        attempts = 1
-        self.http = http
+        storage = .particulars(Particulars(kind: kind, message: message, isRetryable: retryable, http: http))
     }
 }
 
@@ -88,16 +103,18 @@ extension JobError {
     /// The error as clients and the store see it.
     package var json: JSON {
         var object = JSONObject()
-        object.append("kind", .string(kind.rawValue))
-        object.append("message", .string(message))
-        object.append("retryable", .bool(isRetryable))
-        object.append("link", JSON(link))
-        object.append("attempts", JSON(attempts))
-        if let http { object.append("http", ["status": JSON(http.status), "reason": .string(http.reason)]) }
-        object.append("job", ifPresent: job.map { JSON(Int($0)) })
-        object.append("index", ifPresent: index.map { JSON($0) })
-        object.append("failures", ifPresent: failures.map { .array($0.map(\.json)) })
-        object.append("cause", ifPresent: cause?.json)
+        object.append("kind", .string(self.kind.rawValue))
+        object.append("message", .string(self.message))
+        object.append("retryable", .bool(self.isRetryable))
+        object.append("link", JSON(self.link))
+        object.append("attempts", JSON(self.attempts))
+        if let http = self.http {
+            object.append("http", ["status": JSON(http.status), "reason": .string(http.reason)])
+        }
+        object.append("job", ifPresent: self.job.map { JSON(Int($0)) })
+        object.append("index", ifPresent: self.index.map { JSON($0) })
+        object.append("failures", ifPresent: self.failures.map { .array($0.map(\.json)) })
+        object.append("cause", ifPresent: self.cause?.json)
         return .object(object)
     }
 
@@ -107,14 +124,14 @@ extension JobError {
             Kind(rawValue: json["kind"]?.string ?? Kind.internal.rawValue),
             json["message"]?.string ?? "The stored error has no message.",
             retryable: json["retryable"]?.bool ?? false)
-        link = json["link"]?.int ?? 0
-        attempts = json["attempts"]?.int ?? 1
+        self.link = json["link"]?.int ?? 0
+        self.attempts = json["attempts"]?.int ?? 1
         if let http = json["http"], let status = http["status"]?.int {
             self.http = HTTPStatus(status: status, reason: http["reason"]?.string ?? "")
         }
-        job = json["job"]?.int.map(Int64.init)
-        index = json["index"]?.int
-        failures = json["failures"]?.array?.map(JobError.init(json:))
-        cause = json["cause"].map(JobError.init(json:))
+        self.job = json["job"]?.int.map(Int64.init)
+        self.index = json["index"]?.int
+        self.failures = json["failures"]?.array?.map(JobError.init(json:))
+        self.cause = json["cause"].map(JobError.init(json:))
     }
 }
