@@ -156,7 +156,8 @@ extension JobEngine {
         progressed()
         var rows: [Int: [ProgressBatch.Row]] = [:]
         for id in (fresh.removeValue(forKey: interval) ?? []).sorted() {
-            guard let entry = active[id], entry.job.state == .running, let (progress, updates) = entry.progress.take()
+            guard let entry = active[id], entry.job.state == .running,
+                let (progress, updates) = entry.progress.take(every: interval)
             else { continue }
             let row = ProgressBatch.Row(
                 job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,

@@ -9,6 +9,8 @@ final class ProgressCell: Sendable {
     fileprivate struct State {
         var progress: Progress?
         var updates = 0
+        /// How many reports there were when those of an interval were told last.
+        var told: [(interval: Int, updates: Int)] = []
         var isAnnounced = false
         var isWatched = false
         var measuredAt: ContinuousClock.Instant?
@@ -50,6 +52,7 @@ final class ProgressCell: Sendable {
         state.withLock { state in
             state.progress = nil
             state.updates = 0
+            state.told = []
             state.measuredAt = nil
         }
     }
@@ -65,18 +68,31 @@ final class ProgressCell: Sendable {
     /// The latest progress, without taking note of having looked.
     var latest: Progress? { state.withLock(\.progress) }
 
-    /// The latest progress and how many reports came since the last look.
-    func take() -> (progress: Progress, updates: Int)? {
+    /// The latest progress, and how many reports came since those who are told every `interval` milliseconds were told last.
+    func take(every interval: Int) -> (progress: Progress, updates: Int)? {
         state.withLock { state in
             state.isAnnounced = false
             guard let progress = state.progress else { return nil }
-            defer { state.updates = 0 }
-            return (progress, state.updates)
+            return (progress, state.updates - state.exchangeTold(interval))
         }
     }
 }
 
 extension ProgressCell.State {
+    /// The intervals that are remembered; who watches at yet another is told a count that is too high.
+    private static let intervals = 16
+
+    /// How many reports there were when those of `interval` were told last, which they are now.
+    mutating func exchangeTold(_ interval: Int) -> Int {
+        if let place = told.firstIndex(where: { $0.interval == interval }) {
+            defer { told[place].updates = updates }
+            return told[place].updates
+        }
+        if told.count == Self.intervals { told.removeFirst() }
+        told.append((interval, updates))
+        return 0
+    }
+
     /// Works the rate out anew, when a quarter of a second went by since it was, as a mean that forgets.
     mutating func measure(_ progress: inout Progress, at now: ContinuousClock.Instant) {
         guard let before = measuredAt, progress.completed >= measured else {

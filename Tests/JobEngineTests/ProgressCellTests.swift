@@ -24,24 +24,40 @@ import Testing
         cell.setWatched(true)
         for completed in 1...5 { report(Int64(completed), to: cell) }
         #expect(announced.now == 1)
-        let taken = cell.take()
+        let taken = cell.take(every: 250)
         #expect(taken?.progress.completed == 5 && taken?.progress.total == 100 && taken?.updates == 5)
         report(6, to: cell)
         #expect(announced.now == 2)
-        #expect(cell.take()?.updates == 1)
-        #expect(cell.take()?.updates == 0)
+        #expect(cell.take(every: 250)?.updates == 1)
+        #expect(cell.take(every: 250)?.updates == 0)
+    }
+
+    @Test func reports_areCounted_forEachInterval() {
+        let (cell, _) = cell()
+        report(1, to: cell)
+        report(2, to: cell)
+        #expect(cell.take(every: 250)?.updates == 2)
+        report(3, to: cell)
+        #expect(cell.take(every: 250)?.updates == 1 && cell.take(every: 1000)?.updates == 3)
+        report(4, to: cell)
+        #expect(cell.take(every: 1000)?.updates == 1 && cell.take(every: 250)?.updates == 1)
+        cell.reset()
+        report(1, to: cell)
+        #expect(cell.take(every: 1000)?.updates == 1)
+        for interval in 2000..<3000 { _ = cell.take(every: interval) }
+        #expect(cell.take(every: 1000)?.updates == 1, "what is remembered is bounded")
     }
 
     @Test func reports_areNotAnnounced_whereNobodyWatches() {
         let (cell, announced) = cell()
-        #expect(cell.latest == nil && cell.take() == nil)
+        #expect(cell.latest == nil && cell.take(every: 250) == nil)
         report(1, to: cell)
         #expect(announced.now == 0 && cell.latest?.completed == 1)
         cell.setWatched(true)
         report(2, to: cell)
         #expect(announced.now == 1)
         cell.setWatched(false)
-        _ = cell.take()
+        _ = cell.take(every: 250)
         report(3, to: cell)
         #expect(announced.now == 1 && cell.latest?.completed == 3)
     }
@@ -52,7 +68,7 @@ import Testing
         report(1, to: cell)
         _ = cell.latest
         report(2, to: cell)
-        #expect(announced.now == 1 && cell.take()?.updates == 2)
+        #expect(announced.now == 1 && cell.take(every: 250)?.updates == 2)
     }
 
     @Test func rate_isNotKnown_beforeTwoMeasurements_norAfterAStepBack() {
@@ -71,6 +87,6 @@ import Testing
                 group.addTask { for completed in 0..<500 { report(Int64(completed), to: cell) } }
             }
         }
-        #expect(cell.take()?.updates == 4000 && announced.now == 1)
+        #expect(cell.take(every: 250)?.updates == 4000 && announced.now == 1)
     }
 }

@@ -16,6 +16,9 @@ import Testing
         func receive(_ event: JobEvent) {}
         func receive(_ batch: ProgressBatch) { batches.withLock { $0.append(batch) } }
 
+        /// The counts of merged reports in each batch.
+        var coalesced: [[Int]] { batches.withLock { $0.map { $0.rows.map(\.coalesced) } } }
+
         /// The jobs of each batch since it was last asked.
         func take() -> [[JobID]] {
             batches.withLock { batches in
@@ -100,6 +103,22 @@ import Testing
             #expect(all.take() == [[1, 2, 3]])
             #expect(other.take() == [[4]])
             #expect(below.take() == [[1, 3, 4, 5]])
+        }
+    }
+
+    @Test func watchers_countWhatWasMerged_byTheirOwnInterval() async throws {
+        let (slow, quick) = (Watcher(), Watcher())
+        try await run { engine in
+            let cell = engine.hold(try job(1)).progress
+            _ = engine.addWatch(WatchScope(.all, interval: 1), own, slow)
+            _ = engine.addWatch(WatchScope(.all), own, quick)
+            for bytes in 1...6 as ClosedRange<Int64> {
+                cell.report(Progress(completed: bytes, total: 10))
+                if bytes.isMultiple(of: 2) { engine.report(250) }
+            }
+            engine.report(1000)
+            #expect(quick.coalesced == [[1], [1], [1]])
+            #expect(slow.coalesced == [[5]])
         }
     }
 
