@@ -146,10 +146,10 @@ let package = Package(
             name: "DeferctlCommandsTests",
             dependencies: ["DeferctlCommands", "FakeDaemon", "JobClient", "JobModel", "JobProtocol", arguments] + nio,
             swiftSettings: ours),
+        // The programs that these two run are no dependencies: they would be linked into the tests, with their allocator.
         .testTarget(
             name: "SystemdTests", dependencies: ["Systemd", log], exclude: ["boot.sh"],
             swiftSettings: ours),
-        // The programs that it runs stand beside it: as dependencies they would be linked into it, with their allocator.
         .testTarget(
             name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin"],
             swiftSettings: ours

@@ -49,6 +49,7 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
+    /// What an error tells; each is a member of the error itself.
     package struct Particulars: Sendable, Hashable {
         package var kind: Kind
         /// One sentence that names the object and what to do next.
