@@ -13,6 +13,20 @@ import Testing
                 + #""http":{"status":503,"reason":"Busy"}}"#)
     }
 
+    /// Every step of a transfer that can fail has room for an error while it waits, and so has every job in memory.
+    @Test func error_takesOneWord_whateverItTells() {
+        #expect(MemoryLayout<JobError?>.size == MemoryLayout<Int>.size)
+    }
+
+    @Test func error_isItsOwn_onceItWasCopied() {
+        let first = JobError(.dns, "x")
+        var second = first
+        second.attempts = 3
+        second.cause = first
+        #expect(first.attempts == 1 && first.cause == nil)
+        #expect(second.attempts == 3 && second.cause == first && second != first)
+    }
+
     @Test func error_leavesOut_whatHasNoValue() {
         #expect(
             JobError(.dns, "x").json.object?.names == ["kind", "message", "retryable", "link", "attempts"])
