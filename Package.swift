@@ -10,8 +10,8 @@ let ours: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
     ] + (Context.environment["DEFERD_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
 
-/// jemalloc where its files for developers are (`.ci/prepare` installs them), else the C library's allocator: what one thread
-/// allocates and another frees, as every submission, costs less in jemalloc.
+/// jemalloc where its files for developers are (`.ci/prepare` installs them), else the C library's allocator: what one
+/// thread allocates and another frees, as every submission, costs less in jemalloc.
 let allocator: [LinkerSetting] =
     FileManager.default.fileExists(atPath: "/usr/include/jemalloc/jemalloc.h") ? [.linkedLibrary("jemalloc")] : []
 
@@ -146,7 +146,7 @@ let package = Package(
             name: "DeferctlCommandsTests",
             dependencies: ["DeferctlCommands", "FakeDaemon", "JobClient", "JobModel", "JobProtocol", arguments] + nio,
             swiftSettings: ours),
-        // The programs that these two run are no dependencies: they would be linked into the tests, with their allocator.
+        // The programs that these two run are no dependencies, as they would be linked into the tests with their allocator.
         .testTarget(
             name: "SystemdTests", dependencies: ["Systemd", log], exclude: ["boot.sh"],
             swiftSettings: ours),

@@ -80,19 +80,18 @@ package struct JobError: Error, Sendable, Hashable {
 
     private var storage: Storage
 
-    package subscript<Value>(dynamicMember member: WritableKeyPath<Particulars, Value>) -> Value {
+    private var particulars: Particulars {
         get {
             switch storage {
-            case .particulars(let particulars): particulars[keyPath: member]
+            case .particulars(let particulars): particulars
             }
         }
-        set {
-            switch storage {
-            case .particulars(var particulars):
-                particulars[keyPath: member] = newValue
-                storage = .particulars(particulars)
-            }
-        }
+        set { storage = .particulars(newValue) }
+    }
+
+    package subscript<Value>(dynamicMember member: WritableKeyPath<Particulars, Value>) -> Value {
+        get { particulars[keyPath: member] }
+        set { particulars[keyPath: member] = newValue }
     }
 
     package init(_ kind: Kind, _ message: String, retryable: Bool = false, http: HTTPStatus? = nil) {
@@ -103,36 +102,38 @@ package struct JobError: Error, Sendable, Hashable {
 extension JobError {
     /// The error as clients and the store see it.
     package var json: JSON {
+        let told = particulars
         var object = JSONObject()
-        object.append("kind", .string(self.kind.rawValue))
-        object.append("message", .string(self.message))
-        object.append("retryable", .bool(self.isRetryable))
-        object.append("link", JSON(self.link))
-        object.append("attempts", JSON(self.attempts))
-        if let http = self.http {
+        object.append("kind", .string(told.kind.rawValue))
+        object.append("message", .string(told.message))
+        object.append("retryable", .bool(told.isRetryable))
+        object.append("link", JSON(told.link))
+        object.append("attempts", JSON(told.attempts))
+        if let http = told.http {
             object.append("http", ["status": JSON(http.status), "reason": .string(http.reason)])
         }
-        object.append("job", ifPresent: self.job.map { JSON(Int($0)) })
-        object.append("index", ifPresent: self.index.map { JSON($0) })
-        object.append("failures", ifPresent: self.failures.map { .array($0.map(\.json)) })
-        object.append("cause", ifPresent: self.cause?.json)
+        object.append("job", ifPresent: told.job.map { JSON(Int($0)) })
+        object.append("index", ifPresent: told.index.map { JSON($0) })
+        object.append("failures", ifPresent: told.failures.map { .array($0.map(\.json)) })
+        object.append("cause", ifPresent: told.cause?.json)
         return .object(object)
     }
 
     /// The error that `json` writes down, with defaults for what an older daemon did not write.
     package init(json: JSON) {
-        self.init(
-            Kind(rawValue: json["kind"]?.string ?? Kind.internal.rawValue),
-            json["message"]?.string ?? "The stored error has no message.",
-            retryable: json["retryable"]?.bool ?? false)
-        self.link = json["link"]?.int ?? 0
-        self.attempts = json["attempts"]?.int ?? 1
+        var told = Particulars(
+            kind: Kind(rawValue: json["kind"]?.string ?? Kind.internal.rawValue),
+            message: json["message"]?.string ?? "The stored error has no message.",
+            isRetryable: json["retryable"]?.bool ?? false)
+        if let link = json["link"]?.int { told.link = link }
+        if let attempts = json["attempts"]?.int { told.attempts = attempts }
         if let http = json["http"], let status = http["status"]?.int {
-            self.http = HTTPStatus(status: status, reason: http["reason"]?.string ?? "")
+            told.http = HTTPStatus(status: status, reason: http["reason"]?.string ?? "")
         }
-        self.job = json["job"]?.int.map(Int64.init)
-        self.index = json["index"]?.int
-        self.failures = json["failures"]?.array?.map(JobError.init(json:))
-        self.cause = json["cause"].map(JobError.init(json:))
+        told.job = json["job"]?.int.map(Int64.init)
+        told.index = json["index"]?.int
+        told.failures = json["failures"]?.array?.map(JobError.init(json:))
+        told.cause = json["cause"].map(JobError.init(json:))
+        storage = .particulars(told)
     }
 }
