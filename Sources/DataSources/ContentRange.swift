@@ -1,7 +1,7 @@
 /// Which bytes of a file a partial response brings: `bytes 100-199/1000`.
 struct ContentRange: Sendable, Equatable {
     let start: Int64
-    /// The last byte's place.
+    /// The first byte behind it.
     let end: Int64
     /// Nil where the server does not know (`*`).
     let total: Int64?
@@ -12,17 +12,17 @@ struct ContentRange: Sendable, Equatable {
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, ends.count == 2, let start = Int64(ends[0]), let end = Int64(ends[1]),
-            0 <= start, start <= end
+        guard parts.count == 2, ends.count == 2, let start = Decimal.number(ends[0]),
+            let last = Decimal.number(ends[1]), start <= last, last < .max
         else { return nil }
         if parts[1] == "*" {
             total = nil
         } else {
-            guard let size = Int64(parts[1]), end < size else { return nil }
+            guard let size = Decimal.number(parts[1]), last < size else { return nil }
             total = size
         }
         self.start = start
-        self.end = end
+        end = last + 1
     }
 
     init?(_ response: IncomingResponse) {

@@ -56,7 +56,7 @@ extension DownloadNote {
         self.part = part
         self.bootID = bootID
         self.synced = Int64(synced)
-        total = json["total"]?.int.map(Int64.init)
+        total = json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) }
     }
 
     /// How much of a `.part` of `size` bytes can be relied on in the boot `current`.

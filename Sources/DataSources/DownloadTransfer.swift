@@ -156,9 +156,9 @@ final class DownloadTransfer {
         switch response.status {
         case 206:
             guard let range = ContentRange(response), range.start == offset,
-                range.end + 1 == range.total ?? range.end + 1,
+                range.total == nil || range.total == range.end,
                 note.total == nil || range.total == note.total, note.validator.fits(response.head.headers),
-                response.contentLength == nil || response.contentLength == range.end + 1 - offset
+                response.contentLength == nil || response.contentLength == range.end - offset
             else { return nil }
             let total = range.total ?? note.total
             try await append(response, total: total)

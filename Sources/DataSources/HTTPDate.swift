@@ -12,9 +12,9 @@ enum HTTPDate {
     static func text(_ time: Timestamp) -> String {
         let text = Array(time.description.utf8)
         func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
-        let sinceEpoch = (Double(time.milliseconds) / 86_400_000).rounded(.down)
+        let sinceEpoch = Int(saturating: (Double(time.milliseconds) / 86_400_000).rounded(.down))
         // 1970-01-01 was a Thursday.
-        let day = days[((Int(sinceEpoch) + 4) % 7 + 7) % 7]
+        let day = days[((sinceEpoch + 4) % 7 + 7) % 7]
         let month = months[(Int(part(5..<7)) ?? 1) - 1]
         return "\(day), \(part(8..<10)) \(month) \(part(0..<4)) \(part(11..<19)) GMT"
     }
@@ -31,10 +31,11 @@ enum HTTPDate {
     }
 
     private static func time(day: String, month: String, year: String, clock: String) -> Timestamp? {
-        guard let month = months.firstIndex(of: month), let day = Int(day), var year = Int(year) else { return nil }
+        guard let month = months.firstIndex(of: month), let day = Decimal.number(day), var year = Decimal.number(year)
+        else { return nil }
         // Two digits are RFC 850's; no server that writes them is older than the web.
         if year < 100 { year += year < 70 ? 2000 : 1900 }
-        func padded(_ number: Int, _ width: Int) -> String {
+        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
         }
         return Timestamp(rfc3339: "\(padded(year, 4))-\(padded(month + 1, 2))-\(padded(day, 2))T\(clock)Z")

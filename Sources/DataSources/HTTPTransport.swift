@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import JobModel
 import Logging
+import LoopTasks
 import NIOCore
 import NIOHTTP1
 import NIOHTTPCompression
@@ -27,7 +28,7 @@ final class HTTPTransport: Sendable {
         configuration.httpVersion = .http1Only
         // The journal and the events of a job tell of it; a span for each request would be made for nobody.
         configuration.tracing.tracer = nil
-        configuration.timeout.connect = .milliseconds(Int64(settings.connectTimeout * 1000))
+        configuration.timeout.connect = .seconds(saturating: settings.connectTimeout)
         // How many at a time is decided above, and a failed connection is tried again by the job's own policy.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1 << 16
         configuration.connectionPool.retryConnectionEstablishment = false
@@ -56,6 +57,7 @@ final class HTTPTransport: Sendable {
                 try policy.check(address)
             }
             try ReceiveBuffers.use(on: channel)
+            try StatusGuard.use(on: channel)
             return channel.eventLoop.makeSucceededVoidFuture()
         } catch {
             // The client forgets a refused connection without closing it, and must do so before it sees it closed.
@@ -95,7 +97,7 @@ final class HTTPTransport: Sendable {
         _ request: OutgoingRequest, _ handle: TransferHandle
     ) async throws(JobError) -> IncomingResponse {
         let loop = handle.loop
-        let stream = ResponseStream(loop: loop, idleTimeout: .milliseconds(Int64(settings.idleTimeout * 1000)))
+        let stream = ResponseStream(loop: loop, idleTimeout: .seconds(saturating: settings.idleTimeout))
         do {
             try handle.control.attach(stream)
             let outgoing = try request.clientRequest()

@@ -30,7 +30,7 @@ final class IncomingResponse: Sendable {
     /// The body's length as the server announced it.
     var contentLength: Int64? {
         guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }
-        return field("Content-Length").flatMap(Int64.init)
+        return field("Content-Length").flatMap { Decimal.number($0) }
     }
 
     /// All of the body that has come in; nil at its end.

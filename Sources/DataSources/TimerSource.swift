@@ -1,5 +1,6 @@
 import DeferredKit
 import JobModel
+import LoopTasks
 import NIOCore
 
 /// The source `timer`: `null` after some seconds of an event loop's clock.
@@ -11,7 +12,7 @@ struct TimerSource: DataSource {
         let timer = ScheduledTimer()
         let promise = Promise<JSON, any Error> { _ in timer.cancel() }
         timer.set(
-            loop.scheduleTask(in: .nanoseconds(Int64(seconds * 1_000_000_000))) {
+            loop.scheduleTask(in: .seconds(saturating: seconds)) {
                 promise.succeed(.null)
             })
         return promise.deferred

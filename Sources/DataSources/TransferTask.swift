@@ -34,7 +34,7 @@ struct TransferTask: Sendable {
         let control = TransferControl()
         running.begin(control)
         let timer = timeout.map { seconds in
-            timers.scheduleTask(in: .nanoseconds(Int64(seconds * 1_000_000_000))) {
+            timers.scheduleTask(in: .seconds(saturating: seconds)) {
                 control.interrupt(
                     JobError(
                         .timeout,

@@ -28,7 +28,7 @@ package struct Progress: Sendable, Hashable {
     /// The seconds left at the present rate, or nil while total or rate are unknown.
     package var eta: Double? {
         guard let total, let rate, rate > 0 else { return nil }
-        return (Double(max(0, total - completed)) / rate * 10).rounded() / 10
+        return (Double(max(0, total.saturatingSubtracting(completed))) / rate * 10).rounded() / 10
     }
 
     /// The `progress` of the wire contract; what is unknown is `null`.

@@ -1,9 +1,10 @@
-/// A point in time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
+/// A point in time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds, within the years 0 to 9999.
 package struct Timestamp: Sendable, Hashable, Comparable {
     package let milliseconds: Int64
 
+    /// The time, or the end of the range beyond which it lies: so differences of times always fit.
     package init(milliseconds: Int64) {
-        self.milliseconds = milliseconds
+        self.milliseconds = min(max(milliseconds, Self.writable.lowerBound), Self.writable.upperBound)
     }
 
     package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
@@ -11,9 +12,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     /// The time `seconds` later, rounded up to a millisecond, within the years 0 to 9999.
     package func adding(seconds: Double) -> Timestamp {
         let sum = Double(milliseconds) + (seconds * 1000).rounded(.up)
-        guard !sum.isNaN else { return self }
-        let (first, last) = (Double(Self.writable.lowerBound), Double(Self.writable.upperBound))
-        return Timestamp(milliseconds: Int64(min(max(sum, first), last)))
+        return sum.isNaN ? self : Timestamp(milliseconds: Int64(saturating: sum))
     }
 
     /// The seconds from `earlier` to this time.
@@ -31,29 +30,26 @@ extension Timestamp: CustomStringConvertible {
         let days = Int(milliseconds.flooredQuotient(by: 86_400_000))
         let rest = Int(milliseconds) - days * 86_400_000
         let (year, month, day) = Self.civil(fromDays: days)
-        // Of four digits, but for years that no spec can name.
-        let front = (0...9999).contains(year) ? "" : String(year / 10_000)
-        return front
-            + String(unsafeUninitializedCapacity: 24) { text in
-                var place = 0
-                func write(_ number: Int, _ width: Int, _ end: StaticString) {
-                    var rest = number
-                    for digit in stride(from: place + width - 1, through: place, by: -1) {
-                        text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
-                        rest /= 10
-                    }
-                    text[place + width] = end.utf8Start.pointee
-                    place += width + 1
+        return String(unsafeUninitializedCapacity: 24) { text in
+            var offset = 0
+            func write(_ number: Int, _ width: Int, _ end: StaticString) {
+                var rest = number
+                for digit in stride(from: offset + width - 1, through: offset, by: -1) {
+                    text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
                 }
-                write(abs(year) % 10_000, 4, "-")
-                write(month, 2, "-")
-                write(day, 2, "T")
-                write(rest / 3_600_000, 2, ":")
-                write(rest / 60_000 % 60, 2, ":")
-                write(rest / 1000 % 60, 2, ".")
-                write(rest % 1000, 3, "Z")
-                return place
+                text[offset + width] = end.utf8Start.pointee
+                offset += width + 1
             }
+            write(year, 4, "-")
+            write(month, 2, "-")
+            write(day, 2, "T")
+            write(rest / 3_600_000, 2, ":")
+            write(rest / 60_000 % 60, 2, ":")
+            write(rest / 1000 % 60, 2, ".")
+            write(rest % 1000, 3, "Z")
+            return offset
+        }
     }
 
     /// The time that RFC 3339 `text` writes, in whatever offset, or nil. A fraction finer than milliseconds is cut off.
@@ -97,6 +93,7 @@ extension Timestamp: CustomStringConvertible {
         }
         let days = Self.days(fromCivil: year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offset
+        // Of digits whose number is bounded above, so nothing here can pass the range.
         let milliseconds = Int64((minutes * 60 + second) * 1000 + fraction)
         guard Self.writable.contains(milliseconds) else { return nil }
         self.init(milliseconds: milliseconds)

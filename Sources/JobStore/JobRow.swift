@@ -82,11 +82,18 @@ enum JobRow {
         let spec: JobSpec
         do { spec = try JobSpecReader.stored(written) } catch { throw damaged("spec", error) }
         guard let owner = UInt32(exactly: row.integer(Column.owner.rawValue)) else { throw damaged("owner") }
+        // What is counted up later must have room for it.
+        let counts = 0...Int(Int32.max)
         let parent = row.optionalInteger(Column.parent.rawValue).map { parent in
             Job.Parent(
                 job: parent, link: Int(row.integer(Column.parentLink.rawValue)),
                 index: Int(row.integer(Column.parentIndex.rawValue)),
                 depth: Int(row.integer(Column.parentDepth.rawValue)))
+        }
+        if let parent {
+            guard counts.contains(parent.link), counts.contains(parent.index), counts.contains(parent.depth) else {
+                throw damaged("parent")
+            }
         }
         var job = Job(
             id: id, spec: spec, owner: owner, parent: parent, state: state,
@@ -99,6 +106,7 @@ enum JobRow {
         job.attempt = Int(row.integer(Column.attempt.rawValue))
         job.children = Int(row.integer(Column.children.rawValue))
         guard (0...spec.links.count).contains(job.link) else { throw damaged("link") }
+        guard counts.contains(job.attempt), counts.contains(job.children) else { throw damaged("count") }
         job.host = row.text(Column.host.rawValue)
         if let stop = row.text(Column.stop.rawValue) {
             guard let known = Job.Stop(rawValue: stop) else { throw damaged("stop") }
@@ -110,7 +118,8 @@ enum JobRow {
         }
         job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))
         if let written = try json(.checkpoint, "checkpoint") {
-            guard let checkpoint = Job.Checkpoint(json: written) else { throw damaged("checkpoint") }
+            guard let checkpoint = Job.Checkpoint(json: written), (0...spec.links.count).contains(checkpoint.link)
+            else { throw damaged("checkpoint") }
             job.checkpoint = checkpoint
         }
         for written in try json(.outcomes, "list of outcomes")?.array ?? [] {

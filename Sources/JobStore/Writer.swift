@@ -44,6 +44,10 @@ final class Writer {
         let last = try Int64.fetchOne(
             connection,
             sql: "SELECT max(value, coalesce((SELECT max(id) FROM jobs), 0)) FROM state WHERE name = 'last_job'")
+        // Beyond this JSON has no room for their numbers.
+        guard (0...1 << 53).contains(last ?? 0) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "the number of the last job makes no sense")
+        }
         lastJob = (last ?? 0, last ?? 0)
         // This takes the place of SQLite's own hook, which would write the log into the database before a commit returns.
         sqlite3_wal_hook(

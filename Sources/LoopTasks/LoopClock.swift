@@ -18,8 +18,8 @@ package struct LoopClock: Clock {
         try Task.checkCancellation()
         guard deadline > now else { return }
         let (seconds, attoseconds) = now.duration(to: deadline).components
-        // Over a century of nanoseconds does not fit; nobody waits for the difference.
-        let pause = TimeAmount.nanoseconds(min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000)
+        let pause = min(
+            TimeAmount.century, .nanoseconds(min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000))
         let timer = loop.scheduleTask(in: pause) {}
         try await withTaskCancellationHandler {
             do {

@@ -7,7 +7,9 @@ import Testing
 @Suite struct DownloadValuesTests {
     @Test(
         arguments: [
-            ("bytes 0-0/1", 0, 0, 1), ("bytes 100-199/1000", 100, 199, 1000), ("Bytes 5-9/*", 5, 9, nil),
+            ("bytes 0-0/1", 0, 1, 1), ("bytes 100-199/1000", 100, 200, 1000), ("Bytes 5-9/*", 5, 10, nil),
+            ("bytes 0-9223372036854775806/*", 0, .max, nil),
+            ("bytes 0-9223372036854775806/9223372036854775807", 0, .max, .max),
         ] as [(String, Int64, Int64, Int64?)])
     func contentRange_isRead(text: String, start: Int64, end: Int64, total: Int64?) throws {
         let range = try #require(ContentRange(text))
@@ -18,6 +20,9 @@ import Testing
 
     @Test(arguments: [
         "", "bytes", "bytes */10", "bytes 5-4/10", "bytes 5-10/10", "items 0-1/2", "bytes -1-2/3", "bytes 0-1", "0-1/2",
+        "bytes 0-9223372036854775807/*", "bytes 0-9223372036854775807/9223372036854775807", "bytes 0-1/-1",
+        "bytes 9223372036854775808-9223372036854775809/*", "bytes +0-+1/2", "bytes 0-1/99999999999999999999",
+        "bytes -/*",
     ])
     func contentRange_isNil_whenItContradictsItself(text: String) {
         #expect(ContentRange(text) == nil)
@@ -53,6 +58,21 @@ import Testing
         note.bootID = ""
         #expect(note.usable(ofSize: 70, boot: "") == 30)
         #expect(DownloadNote(note.json) == note)
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 1, Int.max]) func note_counts_whateverNumbersAreStored(number: Int) throws {
+        let note = DownloadNote(
+            url: "http://a/", validator: .tag("\"a\""), total: 100, folder: "/d", name: "x",
+            part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: 30)
+        for member in ["total", "synced"] {
+            var json = try #require(note.json.object)
+            json[member] = JSON(number)
+            guard let stored = DownloadNote(.object(json)) else { continue }
+            for size in [0, 50, Int64.max] {
+                #expect((0...size).contains(stored.usable(ofSize: size, boot: "boot")))
+                #expect((0...size).contains(stored.usable(ofSize: size, boot: "other")))
+            }
+        }
     }
 
     @Test(arguments: [nil, .null, "x", ["url": "u"]] as [JSON?])

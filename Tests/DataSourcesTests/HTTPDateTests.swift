@@ -11,7 +11,12 @@ import Testing
         #expect(HTTPDate.time(text)?.description == "1994-11-06T08:49:37.000Z")
     }
 
-    @Test(arguments: ["", "yesterday", "Sun, 06 Nov 1994", "Sun, 32 Nov 1994 08:49:37 GMT", "784111777"])
+    @Test(arguments: [
+        "", "yesterday", "Sun, 06 Nov 1994", "Sun, 32 Nov 1994 08:49:37 GMT", "784111777",
+        "Sun, 06 Nov 99999999999999999999 08:49:37 GMT", "Sun, 06 Nov 9223372036854775807 08:49:37 GMT",
+        "Sun, 9223372036854775807 Nov 1994 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 99:99:99 GMT", "Sunday, 06-Nov-70000 08:49:37 GMT",
+    ])
     func time_isNil_whenTextIsNoDate(text: String) {
         #expect(HTTPDate.time(text) == nil)
     }
@@ -33,5 +38,12 @@ import Testing
         #expect(RetryAfter.seconds("Sun, 06 Nov 1994 08:49:00 GMT", now: now) == 0)
         #expect(RetryAfter.seconds("soon", now: now) == nil)
         #expect(RetryAfter.seconds("-1", now: now) == nil)
+        #expect(RetryAfter.seconds("9223372036854775808", now: now) == 9_223_372_036_854_775_808)
+        #expect(RetryAfter.seconds(String(repeating: "9", count: 400), now: now) == .infinity)
+        #expect(try #require(RetryAfter.seconds("Fri, 31 Dec 9999 23:59:59 GMT", now: now)) > 0)
+    }
+
+    @Test(arguments: [Int64.min, .max]) func text_isDate_whateverTheTime(milliseconds: Int64) {
+        #expect(HTTPDate.text(Timestamp(milliseconds: milliseconds)).hasSuffix("GMT"))
     }
 }

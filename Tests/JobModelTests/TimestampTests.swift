@@ -89,6 +89,14 @@ import Testing
         #expect(Timestamp(milliseconds: 0).adding(seconds: seconds).milliseconds == milliseconds)
     }
 
+    @Test func times_areThoseThatCanBeWritten_whateverTheNumber() {
+        let (first, last) = (Timestamp(milliseconds: .min), Timestamp(milliseconds: .max))
+        #expect(first.description == "0000-01-01T00:00:00.000Z")
+        #expect(last.description == "9999-12-31T23:59:59.999Z")
+        #expect(last.seconds(since: first) == 315_569_519_999.999)
+        #expect(last.adding(seconds: .infinity) == last)
+    }
+
     @Test func times_areCompared_andSubtracted() {
         let (earlier, later) = (Timestamp(milliseconds: 500), Timestamp(milliseconds: 2000))
         #expect(earlier < later && !(later < earlier))

@@ -28,7 +28,9 @@ import Testing
     @Test(arguments: [
         "spec = 'x'", "spec = NULL", "spec = '{}'", "state = 9", "carried = '{}'", "checkpoint = '[]'",
         "outcomes = '[1]'", "stop = 'x'", "link = 3", "owner = -1", "spec = '{\"source\": {\"type\": \"x\"}}'",
-        "last_failure = '{'",
+        "last_failure = '{'", "attempt = 9223372036854775807", "attempt = -1", "children = 9223372036854775807",
+        "checkpoint = '{\"link\": -1}'", "checkpoint = '{\"link\": 9223372036854775807}'",
+        "parent = 1, parent_link = 0, parent_index = 9223372036854775807, parent_depth = 0",
     ])
     func job_saysWhichItIs_whenItsRowMakesNoSense(_ change: String) async throws {
         let store = try await store("UPDATE jobs SET \(change) WHERE id = 3")
@@ -37,6 +39,25 @@ import Testing
         #expect(error?.message.contains("Job 3 ") == true)
         #expect(try await store.job(2) != nil)
         await store.close()
+    }
+
+    @Test(arguments: [Int64.max, .min]) func times_areThoseThatCanBeWritten_whenStoredOnesAreNot(_ time: Int64)
+        async throws
+    {
+        let store = try await store("UPDATE jobs SET created_at = \(time), started_at = \(time) WHERE id = 3")
+        let job = try #require(try await store.job(3))
+        #expect(job.createdAt.description == (time > 0 ? "9999-12-31T23:59:59.999Z" : "0000-01-01T00:00:00.000Z"))
+        #expect(job.startedAt?.seconds(since: Timestamp(milliseconds: -time.signum())) != 0)
+        await store.close()
+    }
+
+    @Test(arguments: [Int64.max, 1 << 53 + 1]) func store_isRefused_whenNumberOfLastJobMakesNoSense(_ number: Int64) async throws
+    {
+        await #expect(throws: StoreError.self) {
+            try await store(
+                "UPDATE jobs SET id = \(number) WHERE id = 3; UPDATE state SET value = \(number) WHERE name = 'last_job'"
+            )
+        }
     }
 
     @Test func lists_leaveOutJobsThatMakeNoSense_andFillThePage() async throws {
