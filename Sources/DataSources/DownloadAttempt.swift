@@ -135,7 +135,8 @@ final class DownloadAttempt: Sendable {
         } else {
             let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
             size = file.size
-            digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services).finalize().hexadecimal
+            digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services, handle.control)
+                .finalize().hexadecimal
         }
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(

@@ -54,7 +54,13 @@ final class DownloadTransfer {
 
     /// Tries the URL and then each mirror. `memory` is of the file that is there, where it is to be validated.
     func run(unlessUnchanged memory: DownloadMemory?) async throws(JobError) -> Outcome {
-        await reopen()
+        do throws(JobError) {
+            try await reopen()
+        } catch {
+            // What the checkpoint tells of is still there, for the next run.
+            target.release()
+            throw error
+        }
         var failures: [JobError] = []
         for source in sources {
             do throws(JobError) {
@@ -83,14 +89,17 @@ final class DownloadTransfer {
 
     // MARK: Taking up an earlier transfer
 
-    private func reopen() async {
+    /// Throws where the transfer was stopped meanwhile.
+    private func reopen() async throws(JobError) {
         guard let note, note.name == target.name, sources.contains(where: { Masking.masked(url: $0) == note.url })
         else { return }
         let (target, files) = (target, services.files)
         let size = await services.queue.run { target.reopenPart(note.part) }
         guard let size else { return }
         let usable = note.usable(ofSize: size, boot: files.bootID)
-        guard usable > 0, let part = await DownloadedPart(reopened: target, size: usable, services) else { return }
+        guard usable > 0,
+            let part = try await DownloadedPart(reopened: target, size: usable, services, attempt.handle.control)
+        else { return }
         partial = Partial(part: part, note: note, journal: journal(of: note, noted: usable))
     }
 
@@ -223,7 +232,7 @@ final class DownloadTransfer {
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
         guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
-        var pace = spec.rate.map { Pace(bytesPerSecond: $0, on: attempt.handle.loop) }
+        var pace = spec.rate.map { Pace(bytesPerSecond: $0, attempt.handle) }
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
         while let blocks = try await response.next() {

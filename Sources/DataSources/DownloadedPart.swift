@@ -1,5 +1,6 @@
 import Crypto
 import JobModel
+import Logging
 import NIOCore
 
 /// The bytes that a `.part` holds: how many, and their digest so far. One task has it.
@@ -19,18 +20,33 @@ final class DownloadedPart {
         self.services = services
     }
 
-    /// The one that was just reopened, cut down to its first `size` bytes; nil where these cannot be read.
-    init?(reopened target: DownloadTarget, size: Int64, _ services: DownloadServices) async {
+    /// The one that was just reopened, cut down to its first `size` bytes; nil where these cannot be read. Throws where
+    /// the transfer was stopped meanwhile.
+    init?(
+        reopened target: DownloadTarget, size: Int64, _ services: DownloadServices, _ control: TransferControl
+    ) async throws(JobError) {
         let (descriptor, files) = (target.part.descriptor, services.files)
-        guard let hash = try? await FileHash.of(descriptor, target.absolutePath, upTo: size, services),
-            let identity = try? await services.queue.run({ () throws(SystemError) in
+        do throws(JobError) {
+            hash = try await FileHash.of(descriptor, target.absolutePath, upTo: size, services, control)
+        } catch {
+            if control.isInterrupted || Task.isCancelled { throw error }
+            services.logger.warning(
+                "An unfinished download could not be read, so it begins again.",
+                metadata: ["path": "\(target.absolutePath)", "error": "\(error.message)"])
+            return nil
+        }
+        do throws(SystemError) {
+            identity = try await services.queue.run { () throws(SystemError) in
                 try files.truncate(descriptor, size)
                 return try files.statusOfOpen(descriptor).identity
-            })
-        else { return nil }
-        self.identity = identity
+            }
+        } catch {
+            services.logger.warning(
+                "An unfinished download could not be cut to what is known of it, so it begins again.",
+                metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
+            return nil
+        }
         self.size = size
-        self.hash = hash
         self.target = target
         self.services = services
     }

@@ -8,16 +8,15 @@ enum FileHash {
 
     /// The digest so far of the first `size` bytes, which must be there; afterwards the file's place is behind them.
     static func of(
-        _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices
+        _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices, _ control: TransferControl
     ) async throws(JobError) -> SHA256 {
         let files = services.files
         var hash = SHA256()
         var rest = size
         do throws(SystemError) {
             try await services.queue.run { () throws(SystemError) in try files.seek(descriptor, 0) }
-            while rest > 0 {
-                // A few blocks at a time, so that a cancelled job does not read a large file to its end.
-                guard !Task.isCancelled else { throw SystemError(ECANCELED) }
+            // A few blocks at a time, so that one who is to stop does not read a large file to its end.
+            while rest > 0, !control.isInterrupted, !Task.isCancelled {
                 let (before, portion) = (hash, min(rest, Int64(16 * block)))
                 hash = try await services.queue.run { () throws(SystemError) in
                     try Self.hash(before, descriptor, portion, files)
@@ -26,6 +25,11 @@ enum FileHash {
             }
         } catch {
             throw JobError(storage: error, "read", path)
+        }
+        try control.check()
+        guard rest == 0 else {
+            throw JobError(
+                .cancelled, "The download was cancelled while \"\(path)\" was read; start it again if needed.")
         }
         return hash
     }

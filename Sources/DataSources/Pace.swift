@@ -2,22 +2,24 @@ import JobModel
 import LoopTasks
 import NIOCore
 
-/// Holds a transfer to a number of bytes a second, counted from its beginning.
+/// Limits a transfer to a number of bytes a second, counted from its beginning.
 struct Pace {
     private let bytesPerSecond: Double
-    private let clock: LoopClock
-    private let start: LoopClock.Instant
-    private var taken = 0
+    private let control: TransferControl
+    private let clock: any EventLoop
+    private let start: NIODeadline
+    private var count: Int64 = 0
 
-    init(bytesPerSecond: Int, on loop: any EventLoop) {
+    init(bytesPerSecond: Int, _ handle: TransferHandle) {
         self.bytesPerSecond = Double(bytesPerSecond)
-        clock = LoopClock(loop)
+        control = handle.control
+        clock = handle.clock
         start = clock.now
     }
 
     /// `blocks` in pieces of at most a quarter of a second, so that progress does not come in jumps.
     func pieces(of blocks: [ByteBuffer]) -> [[ByteBuffer]] {
-        let largest = max(4096, Int(bytesPerSecond / 4))
+        let largest = max(4096, Int(saturating: bytesPerSecond / 4))
         return blocks.flatMap { block in
             var block = block
             var pieces: [[ByteBuffer]] = []
@@ -28,13 +30,15 @@ struct Pace {
         }
     }
 
-    /// Waits until `count` more bytes are due.
+    /// Waits until `count` more bytes are due. Once the transfer is interrupted there is no more waiting: what has come in
+    /// is kept, and that is little.
     mutating func wait(for count: Int) async throws(JobError) {
-        taken += count
-        do {
-            try await clock.sleep(until: start + .seconds(Double(taken) / bytesPerSecond), tolerance: nil)
+        self.count = self.count.saturatingAdding(Int64(count))
+        do throws(JobError) {
+            try await control.sleep(
+                until: start + .seconds(saturating: Double(self.count) / bytesPerSecond), by: clock)
         } catch {
-            throw JobError(.cancelled, "The transfer was cancelled; start it again if it is needed.")
+            guard control.isInterrupted, !Task.isCancelled else { throw error }
         }
     }
 }

@@ -1,4 +1,5 @@
 import JobModel
+import NIOCore
 import Synchronization
 
 /// All transfers that run now, so that a daemon that stops can end them in order.
@@ -6,7 +7,7 @@ final class RunningTransfers: Sendable {
     private struct State {
         var controls: [ObjectIdentifier: TransferControl] = [:]
         var isStopping = false
-        var stopper: CheckedContinuation<Void, Never>?
+        var stopper: Delivery<Void>?
     }
 
     private let state = Mutex(State())
@@ -27,27 +28,34 @@ final class RunningTransfers: Sendable {
     func end(_ control: TransferControl) {
         let stopper = state.withLock { state in
             state.controls[ObjectIdentifier(control)] = nil
-            guard state.controls.isEmpty else { return CheckedContinuation<Void, Never>?.none }
+            guard state.controls.isEmpty else { return Delivery<Void>?.none }
             defer { state.stopper = nil }
             return state.stopper
         }
-        stopper?.resume()
+        stopper?.deliver(())
     }
 
-    /// Interrupts all and waits until each has ended. Called once.
-    func stop() async {
+    /// Interrupts all and waits until each has ended, at most for `patience`; gives the number of those that have not.
+    /// Called once.
+    ///
+    /// What can hold one up is a file system that does not answer, and that could last for ever.
+    func stop(patience: TimeAmount, by clock: any EventLoop) async -> Int {
         let controls = state.withLock { state in
             state.isStopping = true
             return Array(state.controls.values)
         }
         for control in controls { control.interrupt(Self.stopped) }
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.controls.isEmpty { return true }
-                state.stopper = continuation
-                return false
+        let stopper = Delivery<Void>()
+        state.withLock { state in
+            if state.controls.isEmpty {
+                stopper.deliver(())
+            } else {
+                state.stopper = stopper
             }
-            if isOver { continuation.resume() }
         }
+        let timer = clock.scheduleTask(in: patience) { _ = stopper.deliver(()) }
+        await stopper.value()
+        timer.cancel()
+        return state.withLock { $0.controls.count }
     }
 }

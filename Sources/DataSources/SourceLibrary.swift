@@ -22,6 +22,9 @@ package final class SourceLibrary: Sendable {
     private let running = RunningTransfers()
     private let logger: Logger
 
+    /// How long a stop waits for what the transfers do with files.
+    private static let patience = TimeAmount.seconds(3)
+
     /// Throws where the settings hold something that cannot be meant. ``shutdown()`` must be called in the end.
     ///
     /// Timeouts of attempts and the source `timer` go by the time of `timers`, or of the group's loops without it.
@@ -103,8 +106,13 @@ package final class SourceLibrary: Sendable {
     /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
     /// with. The store must still take their notes meanwhile.
     package func shutdown() async {
-        await running.stop()
+        let clock = timers ?? group.next()
+        let left = await running.stop(patience: Self.patience, by: clock)
+        if left > 0 {
+            logger.warning("Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
+        }
         await transport.shutdown()
-        await queue.shutdown()
+        // Threads that a file system holds up cannot be waited for.
+        if left == 0 { await queue.shutdown() }
     }
 }

@@ -1,12 +1,28 @@
 import JobModel
+import NIOCore
 import Synchronization
 
 /// Stops a running transfer from outside without cancelling it: it fails, and keeps what a retry can use.
+///
+/// A transfer waits for nothing but through here or through its response, so neither its timeout nor a stop of the daemon
+/// waits for what it does. At most a handful of handlers are there at a time, as a transfer waits for one thing at a time.
 final class TransferControl: Sendable {
-    private let state = Mutex<(error: JobError?, stream: ResponseStream?)>((nil, nil))
+    private struct State {
+        var error: JobError?
+        var stream: ResponseStream?
+        var handlers: [Int: @Sendable (JobError) -> Void] = [:]
+        var lastHandler = 0
+    }
+
+    private let state = Mutex(State())
 
     /// Whether the transfer was stopped, so that another server would not help either.
     var isInterrupted: Bool { state.withLock { $0.error != nil } }
+
+    /// Throws where the transfer was stopped.
+    func check() throws(JobError) {
+        if let error = state.withLock({ $0.error }) { throw error }
+    }
 
     /// Names the response that the transfer now waits for. Throws where it was stopped before.
     func attach(_ stream: ResponseStream) throws(JobError) {
@@ -17,12 +33,56 @@ final class TransferControl: Sendable {
         if let error { throw error }
     }
 
-    /// Lets the transfer fail with `error` as soon as it waits for its server; what has come in is still taken.
+    /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still taken.
     func interrupt(_ error: JobError) {
-        let stream = state.withLock { state in
-            if state.error == nil { state.error = error }
-            return state.stream
+        let (stream, handlers) = state.withLock { state in
+            guard state.error == nil else { return (ResponseStream?.none, [Int: @Sendable (JobError) -> Void]()) }
+            state.error = error
+            defer { state.handlers = [:] }
+            return (state.stream, state.handlers)
         }
         stream?.fail(error)
+        for handler in handlers.values { handler(error) }
+    }
+
+    /// Waits for what `start` has delivered, but no longer than until the transfer is interrupted or cancelled.
+    ///
+    /// What was started may go on and deliver later; nobody sees that then.
+    func wait<Value: Sendable>(
+        _ start: (Delivery<Result<Value, JobError>>) -> Void
+    ) async throws(JobError) -> Value {
+        let delivery = Delivery<Result<Value, JobError>>()
+        let handler: Int? = state.withLock { state in
+            guard state.error == nil else { return nil }
+            state.lastHandler += 1
+            state.handlers[state.lastHandler] = { delivery.deliver(.failure($0)) }
+            return state.lastHandler
+        }
+        guard let handler else {
+            try check()
+            preconditionFailure("There is an error where no handler was added.")
+        }
+        defer { state.withLock { $0.handlers[handler] = nil } }
+        let outcome = await withTaskCancellationHandler {
+            if !delivery.isDelivered { start(delivery) }
+            return await delivery.value()
+        } onCancel: {
+            delivery.deliver(.failure(Self.cancelled))
+        }
+        return try outcome.get()
+    }
+
+    /// Waits until `deadline` by the time of `clock`.
+    func sleep(until deadline: NIODeadline, by clock: any EventLoop) async throws(JobError) {
+        guard deadline > clock.now else { return }
+        let timer = ScheduledTimer()
+        defer { timer.cancel() }
+        try await wait { delivery in
+            timer.set(clock.scheduleTask(deadline: deadline) { _ = delivery.deliver(.success(())) })
+        }
+    }
+
+    private static var cancelled: JobError {
+        JobError(.cancelled, "The transfer was cancelled; start it again if it is needed.")
     }
 }

@@ -11,6 +11,8 @@ struct TransferHandle: Sendable {
     let control: TransferControl
     /// The event loop that the transfer lives on: its steps, its connection and its response.
     let loop: any EventLoop
+    /// By whose time it waits.
+    let clock: any EventLoop
 }
 
 /// Runs a transfer's steps in a task that belongs to the Deferred it resolves.
@@ -49,7 +51,8 @@ struct TransferTask: Sendable {
                 do throws(JobError) {
                     outcome = .success(
                         try await steps(
-                            TransferHandle(report: { promise.report($0) }, control: control, loop: executor.loop)))
+                            TransferHandle(
+                                report: { promise.report($0) }, control: control, loop: executor.loop, clock: timers)))
                 } catch {
                     // Only the Deferred cancels the task; it may be slower to say so than the task is to end.
                     outcome = .failure(Task.isCancelled ? CancellationError() : error)

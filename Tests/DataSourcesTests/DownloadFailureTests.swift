@@ -2,6 +2,8 @@ import DataSources
 import DeferredKit
 import Foundation
 import JobModel
+import NIOCore
+import NIOEmbedded
 import Synchronization
 import Testing
 import TestOrigin
@@ -19,11 +21,12 @@ import TestOrigin
     }
 
     private func run(
-        files: FileOperations = .real, _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
+        files: FileOperations = .real, timers: (any EventLoop)? = nil,
+        _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
     ) async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(Self.body, etag: "\"1\"")
-            try await Workbench.run(files: files) { bench in try await body(origin, bench) }
+            try await Workbench.run(files: files, timers: timers) { bench in try await body(origin, bench) }
         }
     }
 
@@ -190,16 +193,17 @@ import TestOrigin
     }
 
     @Test func rate_isKept() async throws {
-        try await run { origin, bench in
-            let start = ContinuousClock.now
+        let clock = NIOAsyncTestingEventLoop()
+        try await run(timers: clock) { origin, bench in
+            let start = clock.now
             let deferred = try bench.start(source(origin, [("rate", 4_000_000)]))
-            let reports = Mutex(0)
-            deferred.onProgress { _ in reports.withLock { $0 += 1 } }
+            let reports = Mutex<[(size: Int64, at: TimeAmount)]>([])
+            deferred.onProgress { update in reports.withLock { $0.append((update.completed, clock.now - start)) } }
+            await clock.turn(by: .milliseconds(1)) { deferred.outcome == nil }
             _ = try await deferred.get()
-            let took = ContinuousClock.now - start
-            #expect(took >= .milliseconds(490))
-            #expect(took < .seconds(5))
-            #expect(reports.withLock { $0 } >= 3)
+            let told = reports.withLock { $0 }
+            #expect(told.count >= 3)
+            for (size, at) in told { #expect(Double(size) <= Double(at.nanoseconds) * 4_000_000 / 1e9) }
         }
     }
 

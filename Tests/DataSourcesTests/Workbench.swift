@@ -65,11 +65,13 @@ final class Workbench: Sendable {
     }
 
     /// Runs `body` with another library over the same folder, notes and memories, as after a restart.
-    func restarted(_ body: (Workbench) async throws -> Void) async throws {
+    func restarted(
+        files: FileOperations = .real, timers: (any EventLoop)? = nil, _ body: (Workbench) async throws -> Void
+    ) async throws {
         var settings = SourceSettings()
         settings.downloads.directory = downloads
         settings.downloads.roots = [root]
-        let bench = try Workbench(folder: folder, settings: settings, files: .real)
+        let bench = try Workbench(folder: folder, settings: settings, timers: timers, files: files)
         bench.notes.withLock { notes in notes = self.notes.withLock { $0 } }
         bench.memories.withLock { memories in memories = self.memories.withLock { $0 } }
         let outcome: Result<Void, any Error>

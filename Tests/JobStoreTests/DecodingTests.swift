@@ -51,8 +51,9 @@ import Testing
         await store.close()
     }
 
-    @Test(arguments: [Int64.max, 1 << 53 + 1]) func store_isRefused_whenNumberOfLastJobMakesNoSense(_ number: Int64) async throws
-    {
+    @Test(arguments: [Int64.max, 9_007_199_254_740_993]) func store_isRefused_whenNumberOfLastJobMakesNoSense(
+        _ number: Int64
+    ) async throws {
         await #expect(throws: StoreError.self) {
             try await store(
                 "UPDATE jobs SET id = \(number) WHERE id = 3; UPDATE state SET value = \(number) WHERE name = 'last_job'"

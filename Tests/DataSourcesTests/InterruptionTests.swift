@@ -1,0 +1,161 @@
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import Testing
+import TestOrigin
+
+/// Timeout, cancel and stop end a transfer at once, whatever it does.
+@Suite struct InterruptionTests {
+    enum End: CaseIterable {
+        case timeout, cancel, stop
+    }
+
+    private static let body = Workbench.bytes(200_000)
+
+    private func download(_ origin: ScriptedOrigin, _ more: [String: JSON] = [:]) -> JSON {
+        var source = JSONObject()
+        for (name, value) in more { source[name] = value }
+        source["type"] = "download"
+        source["url"] = .string(origin.url("/x"))
+        source["path"] = "x"
+        return .object(source)
+    }
+
+    /// Ends what runs in one way or the other; it must have ended when this returns.
+    private func end(
+        _ deferred: Deferred<JSON, any Error>, by end: End, _ bench: Workbench, _ clock: NIOAsyncTestingEventLoop
+    ) async throws {
+        switch end {
+        case .timeout:
+            await clock.advanceTime(by: .seconds(1_000_000))
+            #expect(try await bench.failure(of: deferred).kind == .timeout)
+        case .cancel:
+            deferred.cancel()
+            await #expect(throws: CancellationError.self) { try await deferred.get() }
+        case .stop:
+            await bench.library.shutdown()
+            guard case .failure(let error as JobError) = deferred.outcome else {
+                Issue.record("It is still running after the shutdown.")
+                return
+            }
+            #expect(error.kind == .cancelled)
+        }
+    }
+
+    @Test(arguments: End.allCases) func download_endsAtOnce_whileItWaitsForItsRate(end: End) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in
+            [
+                .head("200 OK", [("Content-Length", "200000"), ("ETag", "\"a\"")]), .send(Array(Self.body.dropLast())),
+                .hold,
+            ]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                try await bench.restarted(timers: clock) { bench in
+                    // Longer than what the clock is turned by while the server is waited for, which is real.
+                    let deferred = try bench.start(download(origin, ["rate": 2000]), timeout: 1_000_000)
+                    let size = Mutex<Int64>(0)
+                    deferred.onProgress { update in size.withLock { $0 = update.completed } }
+                    // 4096 bytes are due after two seconds; the next ones are waited for from then on.
+                    await clock.turn(by: .milliseconds(100)) { size.withLock { $0 } == 0 }
+                    try await self.end(deferred, by: end, bench, clock)
+                    #expect(bench.names(below: bench.downloads) == (end == .cancel ? [] : ["x.part"]))
+                }
+            }
+        }
+    }
+
+    @Test(arguments: End.allCases) func download_endsAtOnce_whileItHashes(end: End) async throws {
+        // A file that never ends.
+        var files = FileOperations.real
+        let reads = AsyncStream.makeStream(of: Void.self)
+        files.read = { _, buffer in
+            reads.continuation.yield()
+            return buffer.count
+        }
+        let clock = NIOAsyncTestingEventLoop()
+        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
+            try await Workbench.run { first in
+                try await first.restarted(files: files, timers: clock) { bench in
+                    try bench.write([], to: bench.downloads + "/x")
+                    truncate(bench.downloads + "/x", 1 << 42)
+                    let deferred = try bench.start(download(origin, ["exists": "skip"]), timeout: 50)
+                    for await _ in reads.stream { break }
+                    try await self.end(deferred, by: end, bench, clock)
+                }
+            }
+        }
+    }
+
+    @Test func part_isKept_whenTransferIsStoppedWhileItIsRead() async throws {
+        let script: ScriptedOrigin.Script = { request, count in
+            Misbehaviour.cut(Self.body, at: .middle, times: 1, etag: "\"a\"")(request, count)
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                #expect(try await bench.failure(download(origin)).kind == .network)
+                var files = FileOperations.real
+                let reads = AsyncStream.makeStream(of: Void.self)
+                let turnstile = DispatchSemaphore(value: 0)
+                files.read = { file, buffer throws(SystemError) in
+                    reads.continuation.yield()
+                    turnstile.wait()
+                    return try FileOperations.real.read(file, buffer)
+                }
+                let clock = NIOAsyncTestingEventLoop()
+                try await bench.restarted(files: files, timers: clock) { second in
+                    let deferred = try second.start(download(origin), timeout: 50)
+                    for await _ in reads.stream { break }
+                    await clock.advanceTime(by: .seconds(50))
+                    turnstile.signal()
+                    #expect(try await second.failure(of: deferred).kind == .timeout)
+                    #expect(bench.names(below: bench.downloads) == ["x.part"])
+                }
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"] == 100_000)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+    }
+
+    /// A file system that does not answer holds up its own transfer, but not the daemon.
+    @Test func stop_isBounded_whenFileSystemDoesNotAnswer() async throws {
+        var files = FileOperations.real
+        let writes = AsyncStream.makeStream(of: Void.self)
+        let turnstile = DispatchSemaphore(value: 0)
+        let answers = Mutex(false)
+        files.write = { file, bytes throws(SystemError) in
+            writes.continuation.yield()
+            if !answers.withLock({ $0 }) { turnstile.wait() }
+            try FileOperations.real.write(file, bytes)
+        }
+        let clock = NIOAsyncTestingEventLoop()
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "200000")]), .send(Array(Self.body.dropLast())), .hold]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { first in
+                try await first.restarted(files: files, timers: clock) { bench in
+                    let deferred = try bench.start(download(origin))
+                    for await _ in writes.stream { break }
+                    let isStopped = Mutex(false)
+                    let stopping = Task {
+                        await bench.library.shutdown()
+                        isStopped.withLock { $0 = true }
+                    }
+                    await clock.turn(by: .seconds(1)) { !isStopped.withLock { $0 } }
+                    await stopping.value
+                    #expect(deferred.outcome == nil)
+                    answers.withLock { $0 = true }
+                    turnstile.signal()
+                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
+                }
+            }
+        }
+    }
+}
