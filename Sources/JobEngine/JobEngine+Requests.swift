@@ -1,6 +1,6 @@
 import DeferredKit
 package import JobModel
-package import JobStore
+import JobStore
 
 /// What callers ask for.
 extension JobEngine {

@@ -1,7 +1,7 @@
 package import DataSources
 import DeferredKit
 import Dispatch
-import JobModel
+package import JobModel
 package import JobStore
 package import Logging
 

@@ -69,6 +69,10 @@ package struct Job: Sendable, Hashable {
     package var host: String?
     /// Children made by its lists so far.
     package var children = 0
+    /// How often in a row the daemon was killed while a source of the present link was at work.
+    package var crashes = 0
+    /// A child that waits for its list's own `concurrency`.
+    package var isGated = false
 
     package init(
         id: JobID = 0, spec: JobSpec, owner: UInt32, parent: Parent? = nil, state: JobState, createdAt: Timestamp,
@@ -114,5 +118,15 @@ extension Job.Stop {
         case .deadline:
             JobError(.deadline, "The job passed its deadline; submit it with a longer \"deadline\" or retry it.")
         }
+    }
+}
+
+extension Job {
+    /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest.
+    package var storedSize: Int64 {
+        var size = Int64(spec.size) + 256
+        if let carried { size += Int64(carried.json.size) }
+        for outcome in outcomes { size += outcome.error == nil ? 128 : 512 }
+        return size
     }
 }

@@ -27,6 +27,7 @@ package struct JobError: Error, Sendable, Hashable {
         package static let list = Kind(rawValue: "list")
         package static let cancelled = Kind(rawValue: "cancelled")
         package static let invalid = Kind(rawValue: "invalid")
+        package static let interrupted = Kind(rawValue: "interrupted")
         package static let `internal` = Kind(rawValue: "internal")
 
         /// Whether the word has the form that kinds have: lower-case letters joined by hyphens, at most 32 characters.

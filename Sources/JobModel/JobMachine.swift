@@ -77,7 +77,7 @@ extension Job {
         state = .running
         notBefore = nil
         startedAt = startedAt ?? now
-        if attempt == 0 || linkStartedAt == nil { linkStartedAt = now }
+        linkStartedAt = linkStartedAt ?? now
         attempt += 1
     }
 
@@ -109,6 +109,7 @@ extension Job {
 
     private mutating func record(_ outcome: Outcome, at now: Timestamp) {
         lastFailure = nil
+        crashes = 0
         var failure: JobError?
         if case .failure(let error) = outcome { failure = error }
         outcomes.append(
@@ -154,6 +155,8 @@ extension Job {
 
     private mutating func stop(_ reason: Stop, at now: Timestamp) -> Action {
         guard stop == nil else { return .none }
+        // It is over with; the children of a `finally` link do not inherit it.
+        deadlineAt = nil
         let wasRunning = state == .running
         stop = reason
         // A failure from before a `finally` link stays the one to take up again.
@@ -196,6 +199,7 @@ extension Job {
         checkpoint = nil
         lastFailure = nil
         stop = nil
+        crashes = 0
         attempt = 0
         linkStartedAt = nil
         finishedAt = nil

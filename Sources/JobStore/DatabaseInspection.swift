@@ -1,3 +1,4 @@
+import JobModel
 import GRDB
 import Glibc
 

@@ -1,3 +1,4 @@
+import JobModel
 import Glibc
 
 /// A file that is open for reading, at any place in it.

@@ -1,5 +1,3 @@
-package import JobModel
-
 /// What became of one job that was submitted.
 package enum Submission: Sendable, Equatable {
     /// It was stored under this number.

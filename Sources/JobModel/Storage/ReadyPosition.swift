@@ -1,5 +1,3 @@
-package import JobModel
-
 /// A place in the starting order of a queue.
 package struct ReadyPosition: Sendable, Hashable, Comparable {
     package let priority: Int

@@ -1,5 +1,3 @@
-package import JobModel
-
 extension Result where Success == JSON, Failure == JobError {
     /// The outcome as the store keeps it: `{"ok": value}` or `{"error": error}`.
     package var json: JSON {

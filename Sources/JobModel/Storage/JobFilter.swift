@@ -1,5 +1,3 @@
-package import JobModel
-
 /// Which jobs to list, and in what order.
 package struct JobFilter: Sendable, Equatable {
     package enum Order: String, Sendable, CaseIterable {

@@ -1,5 +1,3 @@
-package import JobModel
-
 /// A job that the store removed, with what has to be cleaned up after it.
 package struct RemovedJob: Sendable, Hashable {
     package let id: JobID
@@ -8,15 +6,20 @@ package struct RemovedJob: Sendable, Hashable {
     package let state: JobState
     /// The last link that ran; bodies can be left of each up to that.
     package let links: Int
+    /// Its stored size, in bytes.
+    package let size: Int64
     /// What its unfinished steps had noted.
     package let notes: [JSON]
 
-    package init(id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, notes: [JSON] = []) {
+    package init(
+        id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, size: Int64 = 0, notes: [JSON] = []
+    ) {
         self.id = id
         self.owner = owner
         self.queue = queue
         self.state = state
         self.links = links
+        self.size = size
         self.notes = notes
     }
 }

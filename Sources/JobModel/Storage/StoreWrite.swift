@@ -1,0 +1,136 @@
+/// A change of what is stored. Each is made whole or not at all, and in the order of the calls.
+package enum StoreWrite: Sendable {
+    /// New jobs, numbered in their order. Answered with `submitted`.
+    case submit([Job])
+    /// The children that a link makes, with their parent. Answered with `numbered`; without numbers where the parent was
+    /// removed meanwhile, when nothing is stored.
+    case children(NewChildren)
+    /// What has become of jobs. A job that was removed meanwhile stays so. Answered with `done`.
+    case save([Job])
+    /// A job and everything below it. Answered with `removed`.
+    case remove(JobID)
+    /// The children that link `fromLink` of a job and later ones made, everything below them, and these links' templates.
+    /// Answered with `removed`.
+    case removeChildren(of: JobID, fromLink: Int)
+    /// Finished root jobs (with all below them) that ended before `finishedBefore` or are not among the latest `keeping`
+    /// finished ones, at most `atMost` roots. Answered with `removed`, empty where nothing is left to do.
+    case purge(finishedBefore: Timestamp, keeping: Int, atMost: Int)
+    /// The `count` finished root jobs that ended first, with all below them. Answered with `removed`.
+    case purgeOldest(count: Int)
+    /// The settings of a queue. Answered with `done`.
+    case queue(QueueSettings)
+    /// Writes and removes a byte, to see whether the storage works. Answered with `done`.
+    case probe
+}
+
+/// What a write came to.
+package enum StoreWritten: Sendable {
+    case done
+    case submitted([Submission])
+    case numbered([JobID])
+    case removed([RemovedJob])
+}
+
+/// A question to the store. It sees every write that was answered before it was asked.
+package enum StoreRead: Sendable {
+    /// What a daemon needs when it starts. Answered with `recovery`.
+    case recovery
+    /// The jobs of these numbers that there are, in their order. Answered with `jobs`.
+    case jobs([JobID])
+    /// The jobs that a filter asks for, at most `filter.limit`. Answered with `jobs`.
+    case list(JobFilter)
+    /// The children that a link of a job made, by index, `limit` of them from index `from` on. Answered with `jobs`.
+    case children(of: JobID, link: Int, from: Int, limit: Int)
+    /// The numbers and states of those children, by index. Answered with `childStates`.
+    case childStates(of: JobID, link: Int)
+    /// The gated children of a link that are queued, by index from `from` on, at most `limit`. Answered with `ready`.
+    case gated(of: JobID, link: Int, from: Int, limit: Int)
+    /// The first `limit` queued jobs of an owner in a queue, gated ones left out, in starting order (higher priority, then
+    /// lower id) that come after a position, without those for the hosts in `excluding`. Answered with `ready`.
+    case ready(queue: String, owner: UInt32, after: ReadyPosition?, excluding: Set<String>, limit: Int)
+    /// The scheduled jobs whose time has come, earliest first, at most `limit`. Answered with `jobs`.
+    case due(at: Timestamp, limit: Int)
+    /// The unfinished jobs whose deadline has passed, earliest first, at most `limit`. Answered with `jobs`.
+    case overdue(at: Timestamp, limit: Int)
+    /// When the next scheduled job is due, the next deadline passes, and the first finished root job ended. Answered with
+    /// `times`.
+    case times
+}
+
+/// What a read found.
+package enum StoreRows: Sendable {
+    case recovery(StoredState)
+    case jobs([Job])
+    case childStates([ChildState])
+    case ready([ReadyJob])
+    case times(StoredTimes)
+}
+
+/// A child's number and state.
+package struct ChildState: Sendable, Hashable {
+    package let id: JobID
+    package let index: Int
+    package let state: JobState
+
+    package init(id: JobID, index: Int, state: JobState) {
+        self.id = id
+        self.index = index
+        self.state = state
+    }
+}
+
+/// A queued job as the scheduler keeps it in memory.
+package struct ReadyJob: Sendable {
+    /// Bytes of a spec beyond which the job is read when its turn comes.
+    package static let largestInline = 2 << 10
+
+    package let position: ReadyPosition
+    package let host: String?
+    /// The list that it belongs to, and the link that made it.
+    package let parent: Job.Parent?
+    /// The job, unless its spec, or the template that it is made from, is large.
+    package let job: Job?
+
+    package init(position: ReadyPosition, host: String?, parent: Job.Parent?, job: Job?) {
+        self.position = position
+        self.host = host
+        self.parent = parent
+        self.job = job
+    }
+}
+
+/// The next times that a stored job waits for.
+package struct StoredTimes: Sendable, Hashable {
+    package var due: Timestamp?
+    package var deadline: Timestamp?
+    package var firstEnd: Timestamp?
+
+    package init(due: Timestamp? = nil, deadline: Timestamp? = nil, firstEnd: Timestamp? = nil) {
+        self.due = due
+        self.deadline = deadline
+        self.firstEnd = firstEnd
+    }
+}
+
+/// What a daemon finds when it starts.
+package struct StoredState: Sendable {
+    /// By owner, queue and state.
+    package var counts: [JobCount]
+    package var queues: [QueueSettings]
+    /// The jobs that are stored as running.
+    package var running: [Job]
+    /// The jobs whose source was at work when the last daemon was killed, running ones among them; none after a clean stop.
+    package var crashed: [Job]
+    package var times: StoredTimes
+
+    package init(
+        counts: [JobCount] = [], queues: [QueueSettings] = [], running: [Job] = [], crashed: [Job] = [],
+        times: StoredTimes = StoredTimes()
+    ) {
+        self.counts = counts
+        self.queues = queues
+        self.running = running
+        self.crashed = crashed
+        self.times = times
+    }
+}
