@@ -46,6 +46,10 @@ let package = Package(
     targets: [
         .target(name: "DeferredKit", swiftSettings: ours),
         .target(name: "JobModel", swiftSettings: ours),
+        .target(
+            name: "JobCore",
+            dependencies: ["JobModel", .product(name: "HeapModule", package: "swift-collections")],
+            swiftSettings: ours),
         .target(name: "CLinux"),
         .target(
             name: "LoopTasks", dependencies: [.product(name: "NIOCore", package: "swift-nio")], swiftSettings: ours),

@@ -1,0 +1,180 @@
+package import JobModel
+
+/// What policy says to the URLs and paths in a spec, by their text alone.
+package struct ResourcePolicy: Sendable {
+    /// Gives the host (name and port) of a URL that may be asked.
+    package var checkURL: @Sendable (String) throws(JobError) -> String
+    /// Refuses a path where this uid may not write.
+    package var checkPath: @Sendable (String, UInt32) throws(JobError) -> Void
+
+    package init(
+        checkURL: @escaping @Sendable (String) throws(JobError) -> String,
+        checkPath: @escaping @Sendable (String, UInt32) throws(JobError) -> Void
+    ) {
+        self.checkURL = checkURL
+        self.checkPath = checkPath
+    }
+}
+
+/// Checks specs before they are accepted: their form, their limits, and what policy says to the URLs and paths in them.
+package struct Admission: Sendable {
+    private let policy: ResourcePolicy
+    private let limits: JobLimits
+
+    package init(policy: ResourcePolicy, limits: JobLimits) {
+        self.policy = policy
+        self.limits = limits
+    }
+
+    /// A spec that may be submitted.
+    package struct Admitted: Sendable {
+        package let spec: JobSpec
+        /// The host (name and port) that its source asks, where that is known.
+        package let host: String?
+    }
+
+    /// The spec that a client wrote.
+    package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
+        let spec: JobSpec
+        do { spec = try JobSpecReader.spec(json, limits: limits) } catch { throw CoreError(error) }
+        do {
+            return Admitted(spec: spec, host: try checkPolicy(of: spec, JSONPointer(), caller.uid, isOpen: false))
+        } catch {
+            throw CoreError(error.error, at: error.pointer)
+        }
+    }
+
+    /// The spec of a child whose expressions are filled in; what is wrong with it fails the list.
+    func child(_ json: JSON, index: Int, of parent: Job) throws(JobError) -> JobSpec {
+        let pointer = JSONPointer(["source", "jobs"]).appending(index)
+        let spec: JobSpec
+        do {
+            spec = try JobSpecReader.child(
+                json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
+        } catch {
+            throw JobError(.invalid, "The child at \(error.place) cannot run: \(error.reason)")
+        }
+        do { try checkPolicy(of: spec, pointer, parent.owner, isOpen: false) } catch { throw error.error }
+        return spec
+    }
+
+    /// The parameters of a step whose expressions are filled in.
+    func parameters(_ source: JSON, owner: UInt32) throws(JobError) -> SourceParameters {
+        let parameters: SourceParameters
+        do { parameters = try SourceParameters(source, mode: .expanded, limits: limits) } catch {
+            if error.place.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true {
+                throw JobError(.tooLarge, "The list has more than \(limits.children) items; split it up.")
+            }
+            throw JobError(.invalid, "The source cannot run; see \(error.place): \(error.reason)")
+        }
+        switch parameters {
+        case .url(let request), .json(let request, _): _ = try policy.checkURL(request.url)
+        case .download(let download):
+            for url in [download.url] + download.mirrors { _ = try policy.checkURL(url) }
+            try policy.checkPath(download.path, owner)
+        default: break
+        }
+        return parameters
+    }
+
+    /// The host that a source asks first; nil where it asks none.
+    func host(of parameters: SourceParameters) -> String? {
+        switch parameters {
+        case .url(let request), .json(let request, _): try? policy.checkURL(request.url)
+        case .download(let download): try? policy.checkURL(download.url)
+        default: nil
+        }
+    }
+
+    /// The host that a spec's own source asks, where that is known.
+    func host(of spec: JobSpec) -> String? {
+        guard case .source(let source) = spec.source.action else { return nil }
+        switch spec.source.type {
+        case .url, .json, .download: return source["url"]?.string.flatMap { try? policy.checkURL($0) }
+        default: return nil
+        }
+    }
+
+    private struct Refusal: Error {
+        let error: JobError
+        let pointer: JSONPointer
+    }
+
+    /// Gives the URL that the spec's own source asks, where that is known.
+    @discardableResult
+    private func checkPolicy(
+        of spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool
+    ) throws(Refusal) -> String? {
+        var url: String?
+        if case .source(let source) = spec.source.action {
+            url = try check(source, pointer.appending("source"), owner, isOpen: isOpen)
+        }
+        if let links = spec.json["then"] { try check(links: links, pointer.appending("then"), owner) }
+        return url
+    }
+
+    private func check(job: JSON, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool) throws(Refusal) {
+        if let source = job["source"] { try check(source, pointer.appending("source"), owner, isOpen: isOpen) }
+        try check(links: job["then"], pointer.appending("then"), owner)
+    }
+
+    private func check(links: JSON?, _ pointer: JSONPointer, _ owner: UInt32) throws(Refusal) {
+        for (index, link) in (links?.array ?? []).enumerated() {
+            for branch in ["then", "fail", "both", "finally"] {
+                guard let source = link[branch]?["source"] else { continue }
+                let inside = pointer.appending(index).appending(branch).appending("source")
+                try check(source, inside, owner, isOpen: true)
+            }
+        }
+    }
+
+    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the URL that
+    /// the source asks, where that is known.
+    @discardableResult
+    private func check(
+        _ source: JSON, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
+    ) throws(Refusal) -> String? {
+        var asked: String?
+        func literal(_ json: JSON?) -> String? {
+            guard let text = json?.string, !isOpen || !TemplateText.holdsExpression(text) else { return nil }
+            return text
+        }
+        switch source["type"]?.string.flatMap(SourceType.init(rawValue:)) {
+        case .url, .json, .download:
+            if let url = literal(source["url"]) { asked = try check(url: url, pointer().appending("url")) }
+            for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
+                guard let url = literal(mirror) else { continue }
+                try check(url: url, pointer().appending("mirrors").appending(index))
+            }
+            if let path = literal(source["path"]) {
+                do { try policy.checkPath(path, owner) } catch {
+                    throw Refusal(error: error, pointer: pointer().appending("path"))
+                }
+            }
+        case .list:
+            for (index, job) in (source["jobs"]?.array ?? []).enumerated() {
+                try check(job: job, pointer().appending("jobs").appending(index), owner, isOpen: isOpen)
+            }
+        case .each:
+            if let job = source["job"] { try check(job: job, pointer().appending("job"), owner, isOpen: true) }
+        case .value, .error, .timer, nil: break
+        }
+        return asked
+    }
+
+    @discardableResult
+    private func check(url: String, _ pointer: @autoclosure () -> JSONPointer) throws(Refusal) -> String {
+        do { return try policy.checkURL(url) } catch { throw Refusal(error: error, pointer: pointer()) }
+    }
+}
+
+extension CoreError {
+    init(_ fault: SpecError) {
+        self.init(.invalid(fault.place), fault.reason)
+    }
+
+    /// A refusal by policy, or a URL or path that is none.
+    init(_ error: JobError, at pointer: JSONPointer) {
+        self.init(error.kind == .policy ? .forbidden(pointer) : .invalid(pointer), error.message)
+    }
+}

@@ -1,0 +1,66 @@
+import JobModel
+
+/// What the core has in memory, for whoever checks that it is bounded and that nothing leaks.
+package struct CoreInspection: Sendable {
+    package var residentJobs = 0
+    /// Jobs remembered as they left, while questions to the store are open.
+    package var departures = 0
+    /// Entries in the windows of ready jobs.
+    package var windowEntries = 0
+    package var slots = 0
+    /// Jobs that run under the limit of a host.
+    package var hostConnections = 0
+    /// Lists without a parent that are open.
+    package var openLists = 0
+    /// Lists that wait for children.
+    package var joins = 0
+    package var subscriptions = 0
+    package var waits = 0
+    package var timers = 0
+    package var pendingReads = 0
+    package var pendingWrites = 0
+    package var runs = 0
+    /// Jobs in submissions and lists that are being stored.
+    package var submitting = 0
+    package var storageFails = false
+}
+
+extension JobCore {
+    /// Jobs that the window of one owner in one queue keeps, those aside that must stay.
+    package static var windowSize: Int { ReadyWindow.size * 2 }
+
+    package var inspection: CoreInspection {
+        var inspection = CoreInspection()
+        inspection.residentJobs = table.count
+        inspection.departures = table.departureCount
+        inspection.windowEntries = scheduler.windowEntries
+        for name in scheduler.names { inspection.slots += scheduler.running(in: name).values.reduce(0, +) }
+        for (key, count) in scheduler.keys {
+            if key == .lists { inspection.openLists += count } else { inspection.hostConnections += count }
+        }
+        inspection.joins = lists.count
+        inspection.subscriptions = subscriptions.count(of: nil)
+        inspection.waits = waits.count
+        inspection.timers = timers.count + wallTimers.count
+        inspection.pendingReads = table.openReads
+        inspection.pendingWrites = pendingWrites
+        inspection.runs = runs.count
+        inspection.submitting = submitting.all
+        inspection.storageFails = storageFailure != nil
+        return inspection
+    }
+
+    /// Slots that are taken, by queue and owner, in order.
+    package func inspectSlots() -> [(queue: String, owner: UInt32, held: Int)] {
+        scheduler.names.flatMap { name in
+            scheduler.running(in: name).sorted { $0.key < $1.key }.map { (name, $0.key, $0.value) }
+        }
+    }
+
+    /// Jobs that run under the limit of each host, in order.
+    package func inspectHosts() -> [(host: String, held: Int)] {
+        scheduler.keys.compactMap { key, count in
+            if case .host(let host) = key { (host: host, held: count) } else { nil }
+        }.sorted { $0.host < $1.host }
+    }
+}

@@ -1,0 +1,65 @@
+package import JobModel
+
+/// What is to be done about an input, in this order. Each is carried out without looking at what a job means.
+package enum CoreEffect: Sendable {
+    case write(WriteID, StoreWrite)
+    case read(ReadID, StoreRead)
+    /// See `JobStore.mark`.
+    case mark(JobID, isWorking: Bool)
+    /// A source begins; its end comes as `CoreInput.ended`.
+    case start(SourceRun)
+    /// A source is cancelled. The core has forgotten it: its end, if it comes, has no effect.
+    case cancel(RunID)
+    /// What a download that does not run has kept for a retry is removed; then `CoreInput.cleanedUp` comes.
+    case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)
+    /// Bodies and parts of removed jobs are removed; then `CoreInput.cleanedUp` comes.
+    case cleanUp(CleanUpID, [RemovedJob])
+    /// Exactly one for each request, but for those that were abandoned.
+    case answer(RequestID, CoreAnswer)
+    case notify([SubscriptionID], JobChange)
+    /// Rows by ascending job, each job once.
+    case progress([SubscriptionID], [ProgressRow])
+    /// The daemon is ready for requests, or cannot start.
+    case started(Result<Void, StoreError>)
+    /// `CoreInput.resume` is to follow once the inputs that wait now were handled.
+    case yield
+    case log(CoreLog)
+}
+
+/// A source that begins.
+package struct SourceRun: Sendable {
+    package let run: RunID
+    package let parameters: SourceParameters
+    package let job: JobID
+    package let link: Int
+    /// From 1.
+    package let attempt: Int
+    package let owner: UInt32
+    /// Seconds that this attempt may take; the source keeps to it.
+    package let timeout: Double?
+    /// An earlier attempt, or one before a restart, may have left something that this one goes on with.
+    package let mayResume: Bool
+}
+
+/// What the log is told.
+package struct CoreLog: Sendable, Hashable {
+    package enum Level: Sendable, Hashable {
+        case notice
+        case warning
+        case error
+        /// A broken invariant: a defect of the daemon.
+        case defect
+    }
+
+    package let level: Level
+    package let message: String
+    package let job: JobID?
+    package let queue: String?
+
+    package init(_ level: Level, _ message: String, job: JobID? = nil, queue: String? = nil) {
+        self.level = level
+        self.message = message
+        self.job = job
+        self.queue = queue
+    }
+}

@@ -1,0 +1,53 @@
+package import JobModel
+
+/// Numbers that the core gives to what it asks for, so that the answer finds back. None is used twice in one life.
+package typealias WriteID = Int64
+package typealias ReadID = Int64
+/// One attempt of one source.
+package typealias RunID = Int64
+/// Files that are to be removed.
+package typealias CleanUpID = Int64
+/// Chosen by the caller of the core, never twice.
+package typealias RequestID = Int64
+/// Chosen by the caller of the core, never twice.
+package typealias SubscriptionID = Int64
+
+/// Everything that the core hears of. It does nothing by itself.
+package enum CoreInput: Sendable {
+    /// The first input: the core reads what the last daemon left. Requests may come once `CoreEffect.started` did.
+    case start
+    case request(RequestID, CoreRequest, Caller)
+    /// Nobody waits for the answer any more.
+    case abandon(RequestID)
+    /// A subscriber is gone.
+    case unsubscribe(SubscriptionID)
+    /// A write is durable, or left nothing behind.
+    case written(WriteID, Result<StoreWritten, StoreError>)
+    case rows(ReadID, Result<StoreRows, StoreError>)
+    /// How far sources have come, the latest of each.
+    case progress([ProgressReport])
+    /// A source ended by itself. `random` is drawn from 0 ..< 1, for the pause before a retry.
+    case ended(RunID, Outcome, ProgressReport?, random: Double)
+    /// What was to be removed is gone, or could not be removed.
+    case cleanedUp(CleanUpID)
+    /// The time that ``JobCore/nextWake`` named has come. Other inputs may come instead; nothing is done twice.
+    case time
+    /// Follows `CoreEffect.yield`, behind the inputs that came meanwhile.
+    case resume
+    /// The last input but for writes: nothing is started or answered with success any more.
+    case stop
+}
+
+/// The latest progress of a run.
+package struct ProgressReport: Sendable, Hashable {
+    package var run: RunID
+    package var progress: Progress
+    /// How often the source has reported since the run began, this report among them.
+    package var updates: Int
+
+    package init(run: RunID, progress: Progress, updates: Int) {
+        self.run = run
+        self.progress = progress
+        self.updates = updates
+    }
+}

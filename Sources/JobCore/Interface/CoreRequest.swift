@@ -1,0 +1,96 @@
+package import JobModel
+
+/// What a caller asks for.
+package enum CoreRequest: Sendable {
+    /// New jobs. Answered with `submitted` once they are durable, in the order of the requests.
+    case submit([NewJob])
+    /// Answered with `job`.
+    case job(JobID)
+    /// Answered with `page`.
+    case list(JobFilter)
+    /// Answered with `jobs` once all are finished, in the order asked for, or with the error `timeout` after so many seconds.
+    case wait([JobID], timeout: Double?)
+    /// Answered with `watching`; changes that come later are told to the subscription.
+    case watch(WatchScope, SubscriptionID)
+    /// Answered with `job`.
+    case cancel(JobID)
+    case retry(JobID, from: Job.RetryPoint)
+    /// Answered with `done`.
+    case remove(JobID)
+    /// The result of a succeeded job. Answered with `result`.
+    case result(JobID)
+    /// Answered with `queues`.
+    case queues
+    case setQueue(String, QueueChange)
+    /// Answered with `statistics`.
+    case statistics
+    /// Passes through the core and a write. Answered with `done`, also where the storage fails: a full disk is no hang.
+    case probe
+    /// What the configuration says, read again. Only the daemon itself asks for it. Answered with `done`.
+    case configure(CoreSettings)
+}
+
+/// A job to be submitted, admitted by ``Admission``.
+package struct NewJob: Sendable {
+    package let spec: JobSpec
+    /// The host that its source asks, where that is known.
+    package let host: String?
+    /// Hears of the job from its next change on.
+    package let subscription: SubscriptionID?
+
+    package init(spec: JobSpec, host: String?, subscription: SubscriptionID?) {
+        self.spec = spec
+        self.host = host
+        self.subscription = subscription
+    }
+}
+
+/// What to change of a queue; what is nil stays.
+package struct QueueChange: Sendable, Hashable {
+    package var concurrency: Int?
+    package var perUser: Int?
+    package var isSuspended: Bool?
+
+    package init(concurrency: Int? = nil, perUser: Int? = nil, isSuspended: Bool? = nil) {
+        self.concurrency = concurrency
+        self.perUser = perUser
+        self.isSuspended = isSuspended
+    }
+}
+
+/// Who asks.
+package struct Caller: Sendable, Hashable {
+    package let uid: UInt32
+    /// Root, the daemon's own user, or a member of the administrators' group: sees and changes every job.
+    package let isAdmin: Bool
+
+    package init(uid: UInt32, isAdmin: Bool) {
+        self.uid = uid
+        self.isAdmin = isAdmin
+    }
+
+    func sees(_ job: Job) -> Bool { isAdmin || job.owner == uid }
+}
+
+/// What a subscriber wants to hear of.
+package struct WatchScope: Sendable, Hashable {
+    package enum Subject: Sendable, Hashable {
+        case jobs([JobID])
+        case tag(String)
+        case all
+    }
+
+    package var subject: Subject
+    /// Seconds between two reports of a job's progress, at least.
+    package var interval: Double
+    package var includesChildren: Bool
+
+    package init(_ subject: Subject, interval: Double = 0.25, includesChildren: Bool = false) {
+        self.subject = subject
+        self.interval = interval
+        self.includesChildren = includesChildren
+    }
+
+    /// The interval in milliseconds, from 1 to an hour.
+    var milliseconds: Int { Int(max(0.001, min(3600, interval)) * 1000) }
+}

@@ -1,0 +1,204 @@
+import JobModel
+
+/// Cancelling, passing deadlines, retrying and removing.
+extension JobCore {
+    // MARK: - Stopping
+
+    /// Cancels a job and everything below it; answered once that is durable.
+    func cancel(_ job: JobID, _ id: RequestID, _ caller: Caller) {
+        find(job, for: caller) { [unowned self] found in
+            switch found {
+            case .failure(let error): fail(id, error)
+            case .success(let job):
+                guard phase == .serving else { return fail(id, .stopping) }
+                guard !job.state.isTerminal else {
+                    return fail(
+                        id,
+                        CoreError(
+                            .wrongState(job.state),
+                            "Job \(job.id) is over (\(job.state.rawValue)); there is nothing to cancel."))
+                }
+                stop(job, .cancel) { [unowned self] result in
+                    switch result {
+                    case .success(let job): answer(id, .job(snapshot(job)))
+                    case .failure(let error): fail(id, CoreError(error))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Cancels jobs that nobody waits for.
+    func stopLater(_ ids: [JobID]) {
+        for id in ids {
+            if let entry = table[id] { stop(entry, .cancel, nil) }
+        }
+        stopStored(ids.filter { table[$0] == nil }[...])
+    }
+
+    /// Cancels jobs page by page, so that no more of them are in memory.
+    private func stopStored(_ ids: ArraySlice<JobID>) {
+        let page = Array(ids.prefix(256))
+        guard !page.isEmpty, phase == .serving else { return }
+        read(.jobs(page)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                log(.error, "Jobs to be cancelled cannot be read: \(Self.error(of: result).message)")
+                stopAgain += page
+                setTimer(.readAgain, in: 1)
+                return stopStored(ids.dropFirst(page.count))
+            }
+            for row in rows { stop(row, .cancel) }
+            stopStored(ids.dropFirst(page.count))
+        }
+    }
+
+    /// Stops a job as it was read; it may have changed since. `done` gets it as it is once that is durable.
+    func stop(_ row: Job, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)? = nil) {
+        guard let job = table.present(row) else { done?(.success(row)); return }
+        if let entry = table[job.id] { return stop(entry, event, done) }
+        guard !job.state.isTerminal else { done?(.success(job)); return }
+        scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner)
+        stop(activate(job), event, done)
+    }
+
+    private func stop(_ entry: ActiveJob, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)?) {
+        let before = entry.job
+        let hadWork = entry.run != nil
+        let action: Job.Action
+        do { action = try transition(entry, event) } catch {
+            // It is over, and that is being stored.
+            done?(.success(entry.job))
+            return
+        }
+        switch action {
+        case .interrupt, .finish, .run:
+            if entry.isParked {
+                entry.isParked = false
+                scheduler.remove(entry.job.id, queue: entry.job.spec.queue, owner: entry.job.owner)
+            }
+            entry.step += 1
+            let children = lists[entry.job.id]?.join.open ?? []
+            cancelRun(entry)
+            closeList(entry)
+            releaseAll(entry)
+            stopLater(children)
+            let save: () -> Void = { [unowned self] in
+                self.save(entry, then: action) { result in done?(result.map { entry.job }) }
+            }
+            guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else { return save() }
+            // Before the note of it goes.
+            let step = entry.step
+            let task = cleanUp { [unowned self] in
+                guard table[entry.job.id] === entry, entry.step == step else { done?(.success(entry.job)); return }
+                save()
+            }
+            emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
+        case .enqueue, .wait, .none:
+            // It is stopping already; whoever asks again hears of it as it is.
+            done?(.success(entry.job))
+        }
+    }
+
+    // MARK: - Retrying and removing
+
+    /// Runs a failed or cancelled job again.
+    func retry(_ job: JobID, from point: Job.RetryPoint, _ id: RequestID, _ caller: Caller) {
+        find(job, for: caller) { [unowned self] found in
+            switch found {
+            case .failure(let error): fail(id, error)
+            case .success(let job):
+                do throws(CoreError) { try retry(job, from: point, id) } catch { fail(id, error) }
+            }
+        }
+    }
+
+    private func retry(_ job: Job, from point: Job.RetryPoint, _ id: RequestID) throws(CoreError) {
+        guard job.parent == nil else {
+            throw CoreError(.wrongState(job.state), "Job \(job.id) is a child; retry its parent.")
+        }
+        guard phase == .serving else { throw .stopping }
+        guard !removing.contains(job.id) else { throw .noJob(job.id) }
+        guard table[job.id] == nil, job.state == .failed || job.state == .cancelled else {
+            throw CoreError(
+                .wrongState(job.state),
+                "Job \(job.id) is \(job.state.rawValue); only a failed or cancelled one is retried.")
+        }
+        let entry = activate(job)
+        do { _ = try transition(entry, .retry(point)) } catch {
+            deactivate(entry)
+            throw CoreError(.wrongState(error.state), "Job \(job.id) is \(error.state.rawValue) and cannot be retried.")
+        }
+        entry.job.host = nextHost(of: entry.job)
+        guard entry.job.children > 0 else { return saveRetry(entry, step: entry.step, gone: [], id) }
+        let step = entry.step
+        write(.removeChildren(of: job.id, fromLink: entry.job.link)) { [unowned self] result in
+            switch result {
+            case .success(.removed(let removed)):
+                entry.job.children = max(0, entry.job.children - removed.count { $0.id != job.id })
+                saveRetry(entry, step: step, gone: removed, id)
+            case .success: break
+            case .failure(let error):
+                undoRetry(entry, before: job)
+                fail(id, CoreError(error))
+            }
+        }
+    }
+
+    private func saveRetry(_ entry: ActiveJob, step: Int, gone: [RemovedJob], _ id: RequestID) {
+        // It may have been cancelled or removed meanwhile.
+        guard table[entry.job.id] === entry, entry.step == step else {
+            return forget(gone) { [unowned self] in answer(id, .job(snapshot(entry.job))) }
+        }
+        save(entry, then: .enqueue) { [unowned self] result in
+            if case .failure(let error) = result { return fail(id, CoreError(error)) }
+            // Files are removed before the answer, so that what runs next finds none of them.
+            forget(gone) { [unowned self] in answer(id, .job(snapshot(entry.job))) }
+        }
+    }
+
+    private func undoRetry(_ entry: ActiveJob, before: Job) {
+        guard table[entry.job.id] === entry else { return }
+        counters.move(before, from: entry.job.state)
+        entry.job = before
+        deactivate(entry)
+    }
+
+    /// Removes a finished job with all below it.
+    func remove(_ job: JobID, _ id: RequestID, _ caller: Caller) {
+        find(job, for: caller) { [unowned self] found in
+            switch found {
+            case .failure(let error): fail(id, error)
+            case .success(let job):
+                do throws(CoreError) { try remove(job, id) } catch { fail(id, error) }
+            }
+        }
+    }
+
+    private func remove(_ job: Job, _ id: RequestID) throws(CoreError) {
+        guard job.parent == nil else {
+            throw CoreError(.wrongState(job.state), "Job \(job.id) is a child; it is removed with its parent.")
+        }
+        guard phase == .serving else { throw .stopping }
+        guard !removing.contains(job.id) else { throw .noJob(job.id) }
+        guard job.state.isTerminal, table[job.id] == nil else {
+            throw CoreError(
+                .wrongState(job.state), "Job \(job.id) is \(job.state.rawValue); cancel it before removing it.")
+        }
+        removing.insert(job.id)
+        write(.remove(job.id)) { [unowned self] result in
+            removing.remove(job.id)
+            switch result {
+            case .success(.removed(let removed)): forget(removed) { [unowned self] in answer(id, .done) }
+            case .success: answer(id, .done)
+            case .failure(let error): fail(id, CoreError(error))
+            }
+        }
+    }
+}
+
+extension Job {
+    /// Whether its present step is a download of which a part can be there.
+    fileprivate func mayHavePart(startedAt: Timestamp) -> Bool {
+        (attempt > 0 || createdAt < startedAt) && step?.type == .download
+    }
+}

@@ -1,0 +1,382 @@
+import JobModel
+
+/// Lists and races: making child jobs, and joining what becomes of them.
+extension JobCore {
+    func startList(_ entry: ActiveJob, _ source: ChildMaker.Source) {
+        let job = entry.job
+        // A list without a parent counts among the open ones; what a stopped job still has to run does not wait.
+        if job.parent == nil, entry.permit?.key != .lists {
+            releasePermit(entry)
+            let size = job.spec.size
+            if job.stop == nil, job.children == 0 {
+                guard let permit = scheduler.acquire(.lists, for: job.owner, bytes: size) else {
+                    return park(entry, for: .lists)
+                }
+                entry.permit = permit
+            } else {
+                // One whose children were made already waits for nobody.
+                entry.permit = scheduler.acquireAnyway(.lists, for: job.owner, bytes: size)
+            }
+        }
+        releaseSlot(entry)
+        guard job.children > 0 else { return makeChildren(entry, source) }
+        let step = entry.step
+        read(.childStates(of: job.id, link: job.link)) { [unowned self] result in
+            guard table[job.id] === entry, entry.step == step, phase == .serving else { return }
+            guard case .success(.childStates(let states)) = result else {
+                return stepEnded(
+                    entry, .failure(JobError(.storage, "The children of job \(job.id) cannot be read; retry it.")))
+            }
+            if states.isEmpty { return makeChildren(entry, source) }
+            join(entry, ids: states.map(\.id), states.map(\.state), source.mode, source.concurrency)
+        }
+    }
+
+    private func makeChildren(_ entry: ActiveJob, _ source: ChildMaker.Source) {
+        let limits = settings.limits
+        let owner = entry.job.owner
+        let own = counters.waiting(of: owner) + submitting.jobs(of: owner) + source.count
+        guard own <= limits.queuedJobsPerUser, counters.allWaiting + submitting.all + source.count <= limits.queuedJobs
+        else {
+            return stepEnded(
+                entry,
+                .failure(
+                    JobError(
+                        .tooLarge,
+                        "The list's \(source.count) children would be too many waiting jobs; retry it when some have run."
+                    )))
+        }
+        if source.count == 0 { return join(entry, ids: [], [], source.mode, nil) }
+        making.append(ChildMaker(source, of: entry.job, step: entry.step))
+        makeChildren()
+    }
+
+    /// Goes on making children, a portion of one list for each call.
+    func makeChildren() {
+        guard phase == .serving, !making.isEmpty else { return }
+        var maker = making.removeFirst()
+        defer { if !making.isEmpty { yield() } }
+        guard let entry = table[maker.job], entry.step == maker.step else { return }
+        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
+        guard maker.isDone else { return making.append(maker) }
+        let owner = entry.job.owner
+        guard counters.bytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
+            return stepEnded(
+                entry,
+                .failure(
+                    JobError(
+                        .tooLarge,
+                        "The list's children take up \(maker.bytes) bytes, and you have \(settings.storedPerUser) in all; "
+                            + "remove jobs that are over, then retry it.")))
+        }
+        entry.job.children += maker.count
+        let made = maker
+        submitting.add(made.count, bytes: made.bytes, of: owner)
+        write(.children(NewChildren(parent: entry.job, template: made.template, children: made.children))) {
+            [unowned self] result in
+            submitting.add(-made.count, bytes: -made.bytes, of: owner)
+            stored(made, entry, result)
+        }
+    }
+
+    private func stored(_ made: ChildMaker, _ entry: ActiveJob, _ result: Result<StoreWritten, StoreError>) {
+        guard phase == .serving else { return }
+        let isCurrent = table[made.job] === entry && entry.step == made.step
+        switch result {
+        case .failure(let error):
+            guard isCurrent else { return }
+            entry.job.children -= made.count
+            if error.code == .write { storageFailed(error) }
+            stepEnded(entry, .failure(JobError(.storage, "The children cannot be stored: \(error.message)")))
+        case .success(.numbered(let ids)):
+            guard ids.count == made.children.count else { return }
+            for child in made.children {
+                counters.add(1, owner: entry.job.owner, queue: child.queue, child.state)
+                counters.addBytes(child.size, entry.job.owner, child.state)
+                if child.state == .failed { count(entry.job.owner) { $0.failed += 1 } }
+            }
+            statusVersion += 1
+            guard isCurrent else { return stopLater(ids) }
+            join(entry, ids: ids, made.children.map(\.state), made.mode, made.concurrency)
+            makeReady(made, ids, entry)
+        case .success: break
+        }
+    }
+
+    private func makeReady(_ made: ChildMaker, _ ids: [JobID], _ parent: ActiveJob) {
+        for (index, child) in made.children.enumerated() where !child.state.isTerminal {
+            if let deadline = child.deadlineAt { setWallTimer(.deadline, at: deadline) }
+            if let time = child.notBefore { setWallTimer(.due, at: time) }
+            if var job = made.jobs[index] {
+                job.id = ids[index]
+                notify(job)
+                if child.notBefore == nil, !child.isGated { enqueue(job) }
+            } else if child.notBefore == nil, !child.isGated {
+                let place = Job.Parent(
+                    job: made.job, link: made.link, index: child.index, depth: (parent.job.parent?.depth ?? 0) + 1)
+                let key = child.source?.hasChildren == true ? ConcurrencyKey.none : ConcurrencyKey(host: child.host)
+                scheduler.insert(
+                    ReadyWindow.Entry(
+                        ReadyPosition(priority: child.priority, id: ids[index]), key, parent: place, job: nil,
+                        isPinned: false), queue: child.queue, owner: parent.job.owner)
+            }
+        }
+    }
+
+    // MARK: - Waiting for children
+
+    /// Begins to wait for children, some of which may have ended before.
+    private func join(
+        _ entry: ActiveJob, ids: [JobID], _ stored: [JobState], _ mode: ListMode, _ concurrency: Int?
+    ) {
+        var join = ListJoin(mode: mode, ids: ids)
+        var last = ListJoin.Action.none
+        var mustCancel = false
+        for (index, id) in ids.enumerated() {
+            var state = stored[index]
+            if case .left(let job) = table.known(id) { state = job.state }
+            guard state.isTerminal else { continue }
+            last = join.childEnded(index, state)
+            if last == .cancelRest { mustCancel = true }
+        }
+        var gate: ListCoordinator.Gate?
+        if let concurrency, concurrency < ids.count {
+            gate = ListCoordinator.Gate(concurrency: concurrency, admitted: Set(join.open.filter { table[$0] != nil }))
+        }
+        lists.open(ListCoordinator.List(link: entry.job.link, join: join, gate: gate), of: entry.job.id)
+        if ids.isEmpty || last == .end { return endList(entry) }
+        if let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout {
+            setTimer(.list(entry.job.id), in: seconds)
+        }
+        if mustCancel { stopLater(join.open) }
+    }
+
+    /// Lets children of a list in that its gate has room for.
+    func readGated(_ list: JobID) {
+        guard !timers.isSet(.readAgain), let request = lists.request(of: list) else { return }
+        let ask = StoreRead.gated(of: list, link: request.link, from: request.from, limit: request.limit)
+        read(ask) { [unowned self] result in
+            guard case .success(.ready(let rows)) = result, let entry = table[list] else {
+                setTimer(.readAgain, in: 1)
+                return lists.readFailed(request)
+            }
+            let admitted = lists.received(request, rows) { row in
+                switch table.known(row.position.id) {
+                case .active, .removed: false
+                case .left(let job): job.state == .queued
+                case nil: true
+                }
+            }
+            for row in admitted {
+                let key = row.job.map(ConcurrencyKey.init) ?? ConcurrencyKey(host: row.host)
+                let queue = row.job?.spec.queue ?? entry.job.spec.queue
+                scheduler.insert(
+                    ReadyWindow.Entry(row.position, key, parent: row.parent, job: row.job, isPinned: true),
+                    queue: queue, owner: entry.job.owner)
+            }
+        }
+    }
+
+    /// A child is over.
+    func childEnded(_ place: Job.Parent, _ child: Job, bytes: Int64) {
+        guard let entry = table[place.job], entry.job.link == place.link, lists[place.job]?.link == place.link else {
+            return
+        }
+        let action = lists.childEnded(child.id, at: place.index, child.state, bytes: bytes, of: place.job)
+        markProgress(of: entry)
+        switch action {
+        case .none: break
+        case .cancelRest: stopLater(lists[place.job]?.join.open ?? [])
+        case .end: endList(entry)
+        }
+    }
+
+    /// A list took longer than its timeout.
+    func listTimedOut(_ id: JobID) {
+        guard let entry = table[id], let list = lists[id] else { return }
+        let open = list.join.open
+        let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout ?? 0
+        stepEnded(
+            entry,
+            .failure(
+                JobError(.timeout, "The list took longer than its timeout of \(JSON(seconds)) seconds; allow it more."))
+        )
+        stopLater(open)
+    }
+
+    /// The list of a job is over.
+    func closeList(_ entry: ActiveJob) {
+        making.removeAll { $0.job == entry.job.id }
+        timers.clear(.list(entry.job.id))
+        lists.close(entry.job.id)
+        if entry.permit?.key == .lists { releasePermit(entry) }
+    }
+
+    // MARK: - The outcome
+
+    /// Every child is over: the list's outcome is made of theirs.
+    private func endList(_ entry: ActiveJob) {
+        guard let join = lists[entry.job.id]?.join else { return }
+        closeList(entry)
+        entry.step += 1
+        let (step, id) = (entry.step, entry.job.id)
+        gather(join, id, link: entry.job.link) { [unowned self] outcome in
+            guard table[id] === entry, entry.step == step, phase == .serving else { return }
+            stepEnded(entry, outcome)
+        }
+    }
+
+    private func gather(_ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome) -> Void) {
+        switch join.decision {
+        case .succeeded(let index):
+            children(parent, link, from: index, limit: 1) { found in
+                done(
+                    found.flatMap { jobs in
+                        guard let job = jobs.first, case .success(let value) = job.carried else {
+                            return .failure(Self.gone(index, parent))
+                        }
+                        return .success(["index": JSON(index), "value": value])
+                    })
+            }
+        case .failed(let index):
+            children(parent, link, from: index, limit: 1) { found in
+                done(
+                    found.flatMap { jobs in
+                        guard let job = jobs.first else { return .failure(Self.gone(index, parent)) }
+                        let cause = Self.failure(of: job, index)
+                        var error = JobError(
+                            .list, "Child \(index) (job \(job.id)) failed, and with it the list: \(cause.message)")
+                        error.cause = cause
+                        return .failure(error)
+                    })
+            }
+        case nil:
+            gatherAll(join, parent, link, from: 0, ListResult(mode: join.mode, limit: settings.limits.body), done)
+        }
+    }
+
+    /// Children that are read at once; their results are in memory then.
+    private static let page = 64
+
+    private func gatherAll(
+        _ join: ListJoin, _ parent: JobID, _ link: Int, from start: Int, _ result: ListResult,
+        _ done: @escaping (Outcome) -> Void
+    ) {
+        guard start < join.ids.count else { return done(result.outcome) }
+        children(parent, link, from: start, limit: Self.page) { [unowned self] found in
+            var result = result
+            switch found {
+            case .failure(let error): done(.failure(error))
+            case .success(let jobs):
+                guard !jobs.isEmpty else { return done(.failure(Self.gone(start, parent))) }
+                for (offset, job) in jobs.enumerated() {
+                    if let failure = result.add(job, Self.failure(of: job, start + offset)) {
+                        return done(.failure(failure))
+                    }
+                }
+                gatherAll(join, parent, link, from: start + jobs.count, result, done)
+            }
+        }
+    }
+
+    private func children(
+        _ parent: JobID, _ link: Int, from index: Int, limit: Int, _ body: @escaping (Result<[Job], JobError>) -> Void
+    ) {
+        read(.children(of: parent, link: link, from: index, limit: limit)) { result in
+            switch result {
+            case .success(.jobs(let jobs)): body(.success(jobs))
+            default:
+                body(
+                    .failure(
+                        JobError(
+                            .storage,
+                            "The children of job \(parent) cannot be read: \(Self.error(of: result).message)")))
+            }
+        }
+    }
+
+    private static func gone(_ index: Int, _ parent: JobID) -> JobError {
+        JobError(.storage, "Child \(index) of job \(parent) is gone; retry the job.")
+    }
+
+    private static func failure(of job: Job, _ index: Int) -> JobError {
+        var error = Job.Stop.cancelled.error
+        if case .failure(let failure) = job.carried { error = failure }
+        error.job = job.id
+        error.index = index
+        return error
+    }
+
+    /// How far the children of a list are: in bytes where any of them counts bytes, else in finished children.
+    func childrenProgress(of entry: ActiveJob) -> Progress? {
+        guard let list = lists[entry.job.id] else { return entry.progress }
+        let join = list.join
+        var bytes = list.endedBytes
+        var total: Int64? = entry.children.count < join.ids.count - join.endedCount ? nil : bytes
+        var countsBytes = bytes > 0
+        for id in entry.children.sorted() {
+            guard let child = table[id] else { continue }
+            guard let progress = progress(of: child), progress.unit == .bytes else {
+                total = nil
+                continue
+            }
+            countsBytes = true
+            bytes = bytes.saturatingAdding(progress.completed)
+            total = total.flatMap { sum in progress.total.map { sum.saturatingAdding($0) } }
+        }
+        return countsBytes
+            ? Progress(completed: bytes, total: total)
+            : Progress(completed: Int64(join.endedCount), total: Int64(join.ids.count), unit: .jobs)
+    }
+
+    func progress(of entry: ActiveJob) -> Progress? {
+        guard lists[entry.job.id] != nil else { return entry.progress }
+        var progress = childrenProgress(of: entry)
+        progress?.rate = entry.progress?.rate
+        return progress
+    }
+}
+
+/// What a list gives whose children are all over, put together page by page.
+private struct ListResult {
+    /// The failures that a list's error names; of others it has the number only.
+    private static let mostFailures = 100
+
+    private let mode: ListMode
+    private let limit: Int
+    private var elements: [JSON] = []
+    private var failures: [JobError] = []
+    private var children = 0
+    private var size = 0
+
+    init(mode: ListMode, limit: Int) {
+        self.mode = mode
+        self.limit = limit
+    }
+
+    /// Adds a child; gives why the list cannot have a result, where that is so.
+    mutating func add(_ job: Job, _ failure: JobError) -> JobError? {
+        children += 1
+        let element: JSON
+        switch (mode, job.carried) {
+        case (.first, _):
+            if failures.count < Self.mostFailures { failures.append(failure) }
+            return nil
+        case (.settled, .success(let value)): element = ["ok": true, "value": value]
+        case (.settled, _): element = ["ok": false, "error": failure.json]
+        case (.all, .success(let value)): element = value
+        case (.all, _): element = .null
+        }
+        size += element.size
+        elements.append(element)
+        guard size > limit else { return nil }
+        return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+    }
+
+    var outcome: Outcome {
+        guard mode == .first else { return .success(.array(elements)) }
+        var error = JobError(.list, "None of the \(children) children succeeded; see failures.")
+        error.failures = failures
+        return .failure(error)
+    }
+}

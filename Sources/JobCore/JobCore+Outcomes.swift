@@ -1,0 +1,100 @@
+import JobModel
+
+/// Storing what became of jobs, and what follows.
+extension JobCore {
+    /// Stores a job as it is now, and carries `action` out once that is durable; then calls `done`.
+    func save(_ entry: ActiveJob, then action: Job.Action, _ done: ((Result<Void, StoreError>) -> Void)? = nil) {
+        let job = entry.job
+        entry.unsaved = action
+        entry.saves += 1
+        let save = entry.saves
+        let size = job.storedSize
+        write(.save([job])) { [unowned self] result in
+            guard table[job.id] === entry else { done?(.success(())); return }
+            if case .failure(let error) = result {
+                if entry.saves == save { storageFailed(error) }
+                done?(.failure(error))
+                return
+            }
+            counters.addBytes(-entry.stored.size, job.owner, entry.stored.state)
+            counters.addBytes(size, job.owner, job.state)
+            entry.stored = (size, job.state)
+            // Of several on their way only the last one counts: it holds the job as it is now.
+            if entry.saves == save, let action = entry.unsaved {
+                entry.unsaved = nil
+                carryOut(action, entry)
+            }
+            done?(.success(()))
+        }
+    }
+
+    private func carryOut(_ action: Job.Action, _ entry: ActiveJob) {
+        switch action {
+        case .run, .interrupt(thenRun: true):
+            notify(entry.job)
+            runStep(entry)
+        case .wait:
+            count(entry.job.owner) { $0.retried += 1 }
+            deactivate(entry)
+            notify(entry.job)
+            if let parent = entry.job.parent { lists.childPaused(entry.job.id, of: parent.job) }
+            if let time = entry.job.notBefore { setWallTimer(.due, at: time) }
+        case .finish, .interrupt(thenRun: false): finish(entry)
+        case .enqueue:
+            deactivate(entry)
+            notify(entry.job)
+            makeReady(entry.job)
+        case .none: break
+        }
+    }
+
+    /// A job is over, and that is stored.
+    private func finish(_ entry: ActiveJob) {
+        let job = entry.job
+        count(job.owner) { totals in
+            switch job.state {
+            case .succeeded: totals.succeeded += 1
+            case .failed: totals.failed += 1
+            default: totals.cancelled += 1
+            }
+        }
+        deactivate(entry)
+        notify(job)
+        for wait in waits.finished(job.id) { answer(wait, having: job) }
+        if let parent = job.parent {
+            childEnded(parent, job, bytes: entry.progress.flatMap { $0.unit == .bytes ? $0.completed : nil } ?? 0)
+        } else {
+            // There may be too many now.
+            timers.setEarlier(.retention, at: now.monotonic(after: Self.purgeInterval))
+            if counters.finishedBytes > settings.retentionBytes {
+                timers.setEarlier(.retention, at: now.monotonic(after: 1))
+            }
+        }
+    }
+
+    // MARK: - A storage that fails
+
+    func storageFailed(_ error: StoreError) {
+        guard phase == .serving else { return }
+        if storageFailure == nil {
+            storageFailure = error.message
+            statusVersion += 1
+            log(.error, "Nothing can be stored; no new jobs until that works again: \(error.message)")
+        }
+        if !timers.isSet(.storage) { setTimer(.storage, in: 1) }
+    }
+
+    func storageAnswered(_ result: Result<Void, StoreError>) {
+        switch result {
+        case .failure(let error): storageFailed(error)
+        case .success:
+            guard storageFailure != nil else { return }
+            storageFailure = nil
+            statusVersion += 1
+            log(.notice, "Storing works again.")
+            for entry in table.all {
+                if let action = entry.unsaved { save(entry, then: action) }
+            }
+        }
+    }
+}

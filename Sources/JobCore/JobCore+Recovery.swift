@@ -1,0 +1,100 @@
+import JobModel
+
+/// Taking up where the last daemon ended, and ending.
+extension JobCore {
+    /// Crashes in a row, with a source at work, after which a job fails instead of running again.
+    private static let mostCrashes = 3
+
+    func start() {
+        startedAt = now
+        read(.recovery) { [unowned self] result in
+            switch result {
+            case .success(.recovery(let state)):
+                recover(state)
+                emit(.started(.success(())))
+            case .success:
+                emit(.started(.failure(StoreError(.read, "The store answered another question than what it holds."))))
+            case .failure(let error): emit(.started(.failure(error)))
+            }
+        }
+    }
+
+    private func recover(_ state: StoredState) {
+        counters.load(state.counts)
+        for queue in settings.queues { open(queue) }
+        for queue in state.queues { open(queue) }
+        // Jobs of a queue that the configuration no longer has run all the same.
+        for name in counters.queues where scheduler.settings(of: name) == nil {
+            log(.warning, "A queue with jobs is not configured; it is opened with 16 slots.", queue: name)
+            open(QueueSettings(name: name, concurrency: 16))
+        }
+        for key in counters.keys(with: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
+        phase = .serving
+        let crashed = Set(state.crashed.map(\.id))
+        for job in state.crashed where job.state == .queued { resumeQueued(job) }
+        for job in state.running { resumeRunning(job, isCrashed: crashed.contains(job.id)) }
+        setTimes(state.times)
+        purge()
+    }
+
+    /// A job whose first link was at work, which is not stored as running.
+    private func resumeQueued(_ job: Job) {
+        let entry = activate(job)
+        entry.job.crashes += 1
+        guard entry.job.crashes >= Self.mostCrashes else { return save(entry, then: .enqueue) }
+        guard (try? transition(entry, .start)) != nil else { return deactivate(entry) }
+        endPoisoned(entry)
+    }
+
+    /// A job that is stored as running.
+    private func resumeRunning(_ job: Job, isCrashed: Bool) {
+        let entry = activate(job)
+        entry.job.crashes = isCrashed ? job.crashes + 1 : 0
+        if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
+        do {
+            switch try transition(entry, .restart) {
+            case .enqueue where entry.job.step?.type == .timer || goesOnWithChildren(entry.job):
+                // It needs no slot.
+                _ = try transition(entry, .start)
+                runStep(entry)
+            case .enqueue:
+                park(entry, for: ConcurrencyKey(host: nextHost(of: entry.job)))
+            default: runStep(entry)
+            }
+        } catch {
+            log(.error, "A stored job is in no state to go on.", job: job.id)
+            deactivate(entry)
+        }
+        // It counts also where the next crash comes before its next link.
+        if isCrashed, table[job.id] === entry, entry.unsaved == nil { save(entry, then: .none) }
+    }
+
+    private func goesOnWithChildren(_ job: Job) -> Bool { job.step?.type?.hasChildren == true && job.children > 0 }
+
+    private func endPoisoned(_ entry: ActiveJob) {
+        stepEnded(
+            entry,
+            .failure(
+                JobError(
+                    .interrupted,
+                    "The daemon was killed \(entry.job.crashes) times in a row while this ran; look at its log, "
+                        + "then retry the job.")))
+    }
+
+    /// Ends without losing anything: what was answered is stored, what runs is taken up by the next daemon.
+    func stop() {
+        guard phase != .stopping else { return }
+        phase = .stopping
+        for request in waits.all {
+            waits.remove(request)
+            fail(request, .stopping)
+        }
+        var reset: [Job] = []
+        for entry in table.all where entry.job.crashes > 0 {
+            entry.job.crashes = 0
+            reset.append(entry.job)
+        }
+        // A clean stop ends a row of crashes.
+        if !reset.isEmpty { write(.save(reset)) { _ in } }
+    }
+}

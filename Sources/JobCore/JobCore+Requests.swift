@@ -1,0 +1,370 @@
+import JobModel
+
+/// What callers ask for: submitting and looking. What changes a job is in `+Changes`, watching and waiting in `+Watching`.
+extension JobCore {
+    func handle(_ request: CoreRequest, _ id: RequestID, _ caller: Caller) {
+        switch request {
+        case .submit(let jobs): submit(jobs, id, caller)
+        case .job(let job): show(job, id, caller)
+        case .list(let filter): list(filter, id, caller)
+        case .wait(let jobs, let timeout): wait(jobs, timeout: timeout, id, caller)
+        case .watch(let scope, let subscription): watch(scope, subscription, id, caller)
+        case .cancel(let job): cancel(job, id, caller)
+        case .retry(let job, let point): retry(job, from: point, id, caller)
+        case .remove(let job): remove(job, id, caller)
+        case .result(let job): result(of: job, id, caller)
+        case .queues: answer(id, .queues(scheduler.names.map { status(of: $0, caller) }))
+        case .setQueue(let name, let change): setQueue(name, change, id, caller)
+        case .statistics: answer(id, .statistics(statistics(for: caller)))
+        case .probe: probe(id)
+        case .configure(let settings): configure(settings, id)
+        }
+    }
+
+    // MARK: - Submitting
+
+    private func submit(_ requested: [NewJob], _ id: RequestID, _ caller: Caller) {
+        var answers: [Result<SubmittedJob, CoreError>?] = Array(repeating: nil, count: requested.count)
+        var jobs: [Job] = []
+        var indexes: [Int] = []
+        var bytes: Int64 = 0
+        for (index, new) in requested.enumerated() {
+            if let refusal = refusal(of: new, caller, jobs: jobs.count, bytes: bytes) {
+                answers[index] = .failure(refusal)
+                continue
+            }
+            var job = Job(submitting: new.spec, owner: caller.uid, at: now.wall)
+            job.host = new.host
+            bytes = bytes.saturatingAdding(Int64(new.spec.size))
+            jobs.append(job)
+            indexes.append(index)
+        }
+        submitting.add(jobs.count, bytes: bytes, of: caller.uid)
+        // Also where all were refused, so that answers keep their order.
+        write(.submit(jobs)) { [unowned self] result in
+            submitting.add(-jobs.count, bytes: -bytes, of: caller.uid)
+            switch result {
+            case .success(.submitted(let submissions)):
+                expect(submissions.count == jobs.count, "The store answered another number of submissions.")
+                count(submissions, jobs, caller)
+                for (offset, submission) in submissions.enumerated() where offset < indexes.count {
+                    answers[indexes[offset]] = admitted(submission, jobs[offset], requested[indexes[offset]], caller)
+                }
+            case .success: break
+            case .failure(let error):
+                if error.code == .write { storageFailed(error) }
+                for index in indexes { answers[index] = .failure(CoreError(error)) }
+            }
+            answer(id, .submitted(answers.map { $0 ?? .failure(.stopping) }))
+        }
+    }
+
+    private func refusal(of new: NewJob, _ caller: Caller, jobs: Int, bytes: Int64) -> CoreError? {
+        guard phase == .serving else { return .stopping }
+        if let storageFailure {
+            return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
+        }
+        guard scheduler.settings(of: new.spec.queue) != nil else {
+            let names = scheduler.names.map { "\"\($0)\"" }.joined(separator: ", ")
+            return CoreError(
+                .invalid(JSONPointer(["queue"])), "There is no queue \"\(new.spec.queue)\"; there are \(names).")
+        }
+        let limits = settings.limits
+        if counters.allWaiting + submitting.all + jobs >= limits.queuedJobs
+            || counters.waiting(of: caller.uid) + submitting.jobs(of: caller.uid) + jobs >= limits.queuedJobsPerUser
+        {
+            return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; submit again when some have run.")
+        }
+        let stored = counters.bytes(of: caller.uid).saturatingAdding(submitting.bytes(of: caller.uid))
+            .saturatingAdding(bytes).saturatingAdding(Int64(new.spec.size))
+        if stored > settings.storedPerUser {
+            return CoreError(
+                .busy(retryAfter: 60),
+                "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some that are over."
+            )
+        }
+        return nil
+    }
+
+    /// Counts the jobs that were created, those alike together.
+    private func count(_ submissions: [Submission], _ jobs: [Job], _ caller: Caller) {
+        var run = (first: 0, count: 0, bytes: Int64(0))
+        var created = 0
+        func add() {
+            guard run.count > 0 else { return }
+            let job = jobs[run.first]
+            counters.add(run.count, owner: caller.uid, queue: job.spec.queue, job.state)
+            counters.addBytes(run.bytes, caller.uid, job.state)
+            created += run.count
+        }
+        for (index, submission) in submissions.enumerated() where index < jobs.count {
+            guard case .created = submission else { continue }
+            let job = jobs[index]
+            if run.count == 0 || job.state != jobs[run.first].state || job.spec.queue != jobs[run.first].spec.queue {
+                add()
+                run = (index, 0, 0)
+            }
+            run.count += 1
+            run.bytes = run.bytes.saturatingAdding(job.storedSize)
+        }
+        add()
+        if created > 0 { count(caller.uid) { $0.submitted += created } }
+        statusVersion += 1
+    }
+
+    private func admitted(
+        _ submission: Submission, _ job: Job, _ new: NewJob, _ caller: Caller
+    ) -> Result<SubmittedJob, CoreError> {
+        switch submission {
+        case .conflict(let earlier):
+            return .failure(
+                CoreError(
+                    .keyConflict(earlier), "The key belongs to job \(earlier), which has another spec; use another key."
+                ))
+        case .joined(let id, let stored):
+            var state = stored
+            switch table.known(id) {
+            case .active(let entry): state = entry.job.state
+            case .left(let job): state = job.state
+            case .removed, nil: break
+            }
+            if let subscription = new.subscription {
+                subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
+                if state.isTerminal { subscriptions.finished(id) }
+            }
+            return .success(SubmittedJob(job: id, state: state, isCreated: false))
+        case .created(let id):
+            var job = job
+            job.id = id
+            notify(job)
+            if let subscription = new.subscription {
+                subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
+            }
+            makeReady(job)
+            return .success(SubmittedJob(job: id, state: job.state, isCreated: true))
+        }
+    }
+
+    /// Sets what a stored job waits for: its time, or its turn.
+    func makeReady(_ job: Job) {
+        if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
+        if let time = job.notBefore { setWallTimer(.due, at: time) } else { enqueue(job) }
+    }
+
+    // MARK: - Looking
+
+    private func show(_ job: JobID, _ id: RequestID, _ caller: Caller) {
+        find(job, for: caller) { [unowned self] found in
+            switch found {
+            case .success(let job): answer(id, .job(snapshot(job)))
+            case .failure(let error): fail(id, error)
+            }
+        }
+    }
+
+    private func list(_ filter: JobFilter, _ id: RequestID, _ caller: Caller) {
+        guard let parent = filter.parent else { return listVisible(filter, id, caller) }
+        find(parent, for: caller) { [unowned self] found in
+            if case .failure(let error) = found { return fail(id, error) }
+            listVisible(filter, id, caller)
+        }
+    }
+
+    private func listVisible(_ filter: JobFilter, _ id: RequestID, _ caller: Caller) {
+        page(filter, caller) { [unowned self] result in
+            switch result {
+            case .success(let (jobs, next)): answer(id, .page(jobs.map(snapshot), next: next))
+            case .failure(let error): fail(id, error)
+            }
+        }
+    }
+
+    /// The jobs that `caller` may see and `filter` asks for, as they are now, and the id to go on after.
+    func page(
+        _ filter: JobFilter, _ caller: Caller, _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
+    ) {
+        var filter = filter
+        if !caller.isAdmin { filter.owner = caller.uid }
+        // Of what runs not all is stored as that, so the store need not be searched for it.
+        if filter.states == [.running] { return body(.success(running(filter))) }
+        readPage(filter, found: [], after: filter.after, body)
+    }
+
+    private func readPage(
+        _ filter: JobFilter, found: [Job], after: JobID?, _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
+    ) {
+        var asked = filter
+        // What runs may be stored as queued, so the store is asked for both, and for one more than is wanted.
+        if !filter.states.isEmpty, filter.states.contains(.running) { asked.states.insert(.queued) }
+        // What has ended may be stored as it was before.
+        asked.limit = filter.limit - found.count + 1
+        asked.after = after
+        read(.list(asked)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                return body(.failure(Self.error(of: result)))
+            }
+            var found = found
+            for row in rows {
+                guard let job = table.present(row) else { continue }
+                if filter.states.isEmpty || filter.states.contains(job.state) { found.append(job) }
+            }
+            guard found.count <= filter.limit, rows.count >= asked.limit, let last = rows.last?.id else {
+                let jobs = Array(found.prefix(filter.limit))
+                return body(.success((jobs, found.count > filter.limit ? jobs.last?.id : nil)))
+            }
+            readPage(filter, found: found, after: last, body)
+        }
+    }
+
+    private func running(_ filter: JobFilter) -> ([Job], JobID?) {
+        let isNewest = filter.order == .newest
+        let running = table.all.map(\.job).filter { job in
+            job.state == .running && filter.admits(job)
+                && filter.after.map { isNewest ? job.id < $0 : job.id > $0 } ?? true
+        }
+        let ordered = isNewest ? running.reversed() : running
+        let jobs = Array(ordered.prefix(filter.limit))
+        return (jobs, ordered.count > jobs.count ? jobs.last?.id : nil)
+    }
+
+    static func error(of result: Result<StoreRows, StoreError>) -> CoreError {
+        if case .failure(let error) = result { return CoreError(error) }
+        return CoreError(.storage, "The store answered another question; try again.")
+    }
+
+    private func result(of job: JobID, _ id: RequestID, _ caller: Caller) {
+        find(job, for: caller) { [unowned self] found in
+            switch found {
+            case .failure(let error): fail(id, error)
+            case .success(let job):
+                guard let result = JobResult(of: job) else {
+                    return fail(
+                        id,
+                        CoreError(.wrongState(job.state), "Job \(job.id) has no result; it is \(job.state.rawValue)."))
+                }
+                answer(id, .result(result))
+            }
+        }
+    }
+
+    func statistics(for caller: Caller) -> CoreStatistics {
+        let owner = caller.isAdmin ? nil : caller.uid
+        return CoreStatistics(
+            uptime: Double(now.monotonic - startedAt.monotonic) / 1e9,
+            jobs: counters.totals(owner: owner),
+            totals: caller.isAdmin
+                ? totals.values.reduce(CoreTotals(), +) : totals[caller.uid] ?? CoreTotals(),
+            watches: subscriptions.count(of: owner), storageFailure: storageFailure)
+    }
+
+    /// What the daemon tells its service manager.
+    package var overallStatistics: CoreStatistics { statistics(for: Caller(uid: 0, isAdmin: true)) }
+
+    // MARK: - Queues
+
+    private func status(of name: String, _ caller: Caller) -> QueueStatus {
+        QueueStatus(
+            settings: scheduler.settings(of: name) ?? QueueSettings(name: name, concurrency: 0),
+            perUser: scheduler.perUser(of: name),
+            jobs: counters.totals(queue: name, owner: caller.isAdmin ? nil : caller.uid))
+    }
+
+    /// Queues that there can be.
+    private static let mostQueues = 1000
+
+    private func setQueue(_ name: String, _ change: QueueChange, _ id: RequestID, _ caller: Caller) {
+        guard caller.isAdmin else {
+            return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
+        }
+        guard phase == .serving else { return fail(id, .stopping) }
+        let present = scheduler.settings(of: name)
+        guard present != nil || scheduler.names.count < Self.mostQueues else {
+            return fail(
+                id,
+                CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))
+        }
+        let changed = (present ?? QueueSettings(name: name, concurrency: 16)).changed(change)
+        write(.queue(changed)) { [unowned self] result in
+            if case .failure(let error) = result { return fail(id, CoreError(error)) }
+            // Another change may have been stored meanwhile; each changes only what it names.
+            open((scheduler.settings(of: name) ?? changed).changed(change))
+            answer(id, .queue(status(of: name, caller)))
+        }
+    }
+
+    func open(_ queue: QueueSettings) {
+        scheduler.open(queue, perUser: settings.perUser(queue))
+    }
+
+    private func configure(_ changed: CoreSettings, _ id: RequestID) {
+        let before = settings
+        settings = changed
+        scheduler.configure(perHost: changed.perHost, openLists: changed.openLists)
+        for name in scheduler.names {
+            if let queue = scheduler.settings(of: name) { open(queue) }
+        }
+        for queue in changed.queues where !before.queues.contains(queue) {
+            var queue = queue
+            queue.isSuspended = scheduler.settings(of: queue.name)?.isSuspended ?? queue.isSuspended
+            open(queue)
+        }
+        answer(id, .done)
+    }
+
+    private func probe(_ id: RequestID) {
+        guard phase == .serving else { return answer(id, .done) }
+        write(.probe) { [unowned self] result in
+            storageAnswered(result.map { _ in })
+            answer(id, .done)
+        }
+    }
+}
+
+extension QueueSettings {
+    fileprivate func changed(_ change: QueueChange) -> QueueSettings {
+        var changed = self
+        changed.concurrency = change.concurrency ?? concurrency
+        changed.perUser = change.perUser ?? perUser
+        changed.isSuspended = change.isSuspended ?? isSuspended
+        return changed
+    }
+}
+
+extension JobFilter {
+    /// Whether it asks for `job`, whatever its state and id are.
+    fileprivate func admits(_ job: Job) -> Bool {
+        (queue.map { $0 == job.spec.queue } ?? true) && (tag.map(job.spec.tags.contains) ?? true)
+            && (source.map { $0 == job.spec.source.type } ?? true) && job.parent?.job == parent
+            && (owner.map { $0 == job.owner } ?? true)
+    }
+}
+
+extension JobResult {
+    /// Where the result of `job` is; nil where it has none.
+    init?(of job: Job) {
+        guard job.state == .succeeded, case .success(let result) = job.carried else { return nil }
+        let last = job.outcomes.last { $0.link == 0 || !job.spec.links[$0.link - 1].isFinally }
+        let step = last.flatMap { $0.link == 0 ? job.spec.source : job.spec.links[$0.link - 1].sourceStep }
+        guard step?.type == .url, result["body"] != nil || result["spilled"] != nil else {
+            self = .value(result)
+            return
+        }
+        if result["spilled"] == true {
+            self = .file(link: last?.link ?? 0)
+        } else if let text = result["body"]?.string {
+            self = .body(result["encoding"] == "base64" ? Base64.decode(text) ?? [] : Array(text.utf8))
+        } else {
+            self = .body([])
+        }
+    }
+}
+
+extension Link {
+    /// The step with a source that gives the link's result, where only one can.
+    fileprivate var sourceStep: Step? {
+        switch self {
+        case .pair(let then, let fail, _): then ?? fail
+        case .both(let step), .finally(let step): step
+        }
+    }
+}

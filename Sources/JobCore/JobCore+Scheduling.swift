@@ -1,0 +1,174 @@
+import JobModel
+
+/// Giving slots to jobs that are ready.
+extension JobCore {
+    /// Puts a stored job that became ready in its queue's window.
+    func enqueue(_ job: Job) {
+        if job.isGated, let parent = job.parent {
+            lists.childReturned(of: parent.job)
+            return
+        }
+        let isSmall = job.spec.size <= ReadyJob.largestInline
+        insert(
+            ReadyWindow.Entry(
+                ReadyPosition(priority: job.spec.priority, id: job.id), ConcurrencyKey(job), parent: job.parent,
+                job: isSmall ? job : nil, isPinned: false),
+            job)
+    }
+
+    /// Lets a job in memory wait for a slot and for `key`, in the middle of its chain.
+    func park(_ entry: ActiveJob, for key: ConcurrencyKey) {
+        entry.isParked = true
+        releaseAll(entry)
+        insert(
+            ReadyWindow.Entry(
+                ReadyPosition(priority: entry.job.spec.priority, id: entry.job.id), key, parent: entry.job.parent,
+                job: nil, isPinned: true),
+            entry.job)
+    }
+
+    private func insert(_ window: ReadyWindow.Entry, _ job: Job) {
+        scheduler.insert(window, queue: job.spec.queue, owner: job.owner)
+    }
+
+    /// Starts what can start, and reads on where windows run low. The last thing that is done about each input.
+    func startWhatCan() {
+        guard phase == .serving else { return }
+        // Bounded by the slots: each turn takes one up, or ends a job.
+        repeat {
+            for name in scheduler.names where storageFailure == nil {
+                while let turn = scheduler.next(in: name) { start(turn, name) }
+            }
+        } while scheduler.resetFreedKey() && storageFailure == nil
+        for list in lists.gated { readGated(list) }
+        guard storageFailure == nil else { return }
+        for name in scheduler.names where !timers.isSet(.readAgain) {
+            for request in scheduler.requests(in: name) { readReady(request) }
+        }
+    }
+
+    private func readReady(_ request: Scheduler.Request) {
+        let ask = StoreRead.ready(
+            queue: request.queue, owner: request.owner, after: request.after, excluding: request.excluding,
+            limit: request.limit)
+        read(ask) { [unowned self] result in
+            guard case .success(.ready(let rows)) = result else {
+                log(.error, "The ready jobs cannot be read: \(Self.error(of: result).message)", queue: request.queue)
+                setTimer(.readAgain, in: 1)
+                return scheduler.readFailed(request)
+            }
+            let entries = rows.compactMap(readyEntry)
+            _ = scheduler.received(request, entries, rows: rows.count, last: rows.last?.position)
+        }
+    }
+
+    /// What a row of a ready job is in the window; nil where the job is no longer ready, or is in memory.
+    private func readyEntry(_ row: ReadyJob) -> ReadyWindow.Entry? {
+        var job = row.job
+        switch table.known(row.position.id) {
+        case .active, .removed: return nil
+        case .left(let left):
+            guard left.state == .queued, !left.isGated else { return nil }
+            job = left.spec.size <= ReadyJob.largestInline ? left : nil
+        case nil: break
+        }
+        let key = job.map(ConcurrencyKey.init) ?? ConcurrencyKey(host: row.host)
+        return ReadyWindow.Entry(row.position, key, parent: row.parent, job: job, isPinned: false)
+    }
+
+    /// Gives a job what its turn gives it, and starts it or lets it go on.
+    private func start(_ turn: Scheduler.Turn, _ queue: String) {
+        let id = turn.entry.position.id
+        if let waiting = table[id] {
+            guard waiting.isParked else { return giveBack(turn) }
+            waiting.isParked = false
+            waiting.slot = turn.slot
+            waiting.permit = turn.permit ?? waiting.permit
+            if waiting.job.state == .queued { return begin(waiting) }
+            return runStep(waiting)
+        }
+        if let job = turn.entry.job {
+            guard mayStart(job.id, of: job.parent) else { return giveBack(turn) }
+            let entry = activate(job)
+            entry.slot = turn.slot
+            entry.permit = turn.permit
+            return begin(entry)
+        }
+        // The slot is kept meanwhile.
+        read(.jobs([id])) { [unowned self] result in
+            if case .failure(let error) = result {
+                log(.error, "Job \(id) cannot be read: \(error.message)", job: id)
+                giveBack(turn)
+                unread.append(turn)
+                return setTimer(.readAgain, in: 1)
+            }
+            guard case .success(.jobs(let rows)) = result, let row = rows.first, table.known(id) == nil,
+                row.state == .queued, phase == .serving, mayStart(id, of: row.parent)
+            else { return giveBack(turn) }
+            let entry = activate(row)
+            entry.slot = turn.slot
+            entry.permit = turn.permit
+            begin(entry)
+        }
+    }
+
+    /// What could not be read is read again.
+    func readAgain() {
+        let stopped = stopAgain
+        stopAgain = []
+        stopLater(stopped)
+        let turns = unread
+        unread = []
+        for turn in turns where table.known(turn.entry.position.id) == nil {
+            scheduler.insert(turn.entry, queue: turn.slot.queue, owner: turn.slot.owner)
+        }
+    }
+
+    private func giveBack(_ turn: Scheduler.Turn) {
+        scheduler.release(turn.slot)
+        if let permit = turn.permit { scheduler.release(permit) }
+    }
+
+    /// Whether the list that a child belongs to lets it start now.
+    private func mayStart(_ id: JobID, of parent: Job.Parent?) -> Bool {
+        guard let parent else { return true }
+        guard let list = table[parent.job], list.job.stop == nil, list.job.link == parent.link else {
+            // The list is over: what it made is cancelled, whoever missed it.
+            stopLater([id])
+            return false
+        }
+        return lists.mayStart(id, of: parent.job)
+    }
+
+    private func begin(_ entry: ActiveJob) {
+        do {
+            _ = try transition(entry, .start)
+        } catch {
+            expect(false, "Job \(entry.job.id) is \(error.state.rawValue) and got a slot.", job: entry.job.id)
+            releaseAll(entry)
+            return deactivate(entry)
+        }
+        notify(entry.job)
+        runStep(entry)
+    }
+
+    // MARK: - Giving back
+
+    func releaseSlot(_ entry: ActiveJob) {
+        guard let slot = entry.slot else { return }
+        entry.slot = nil
+        scheduler.release(slot)
+    }
+
+    func releasePermit(_ entry: ActiveJob) {
+        guard let permit = entry.permit else { return }
+        entry.permit = nil
+        scheduler.release(permit)
+    }
+
+    /// Gives back all that a job has, but for what an open list keeps until it is closed.
+    func releaseAll(_ entry: ActiveJob) {
+        releaseSlot(entry)
+        if entry.permit?.key != .lists { releasePermit(entry) }
+    }
+}

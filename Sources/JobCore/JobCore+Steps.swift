@@ -1,0 +1,200 @@
+import JobModel
+
+/// Running the steps of a job's chain.
+extension JobCore {
+    private enum Prepared {
+        case outcome(Outcome)
+        case source(SourceParameters)
+    }
+
+    /// Fills in the expressions of the present step.
+    private func prepare(_ job: Job) -> Prepared {
+        guard let step = job.step else {
+            return .outcome(
+                .failure(JobError(.internal, "Link \(job.link) has no step; this is a defect of the daemon.")))
+        }
+        do {
+            let expansion = TemplateExpansion(job.expressionValues)
+            switch step.action {
+            case .return(let value): return .outcome(.success(try expansion.value(value)))
+            case .throw(let written):
+                let error = try expansion.value(written)
+                let kind = JobError.Kind(rawValue: error["kind"]?.string ?? JobError.Kind.invalid.rawValue)
+                guard kind.isWellFormed else {
+                    return .outcome(
+                        .failure(JobError(.template, "\"\(kind.rawValue)\" is no error kind; use words with hyphens.")))
+                }
+                let message = error["message"].map { $0.string ?? $0.description } ?? ""
+                return .outcome(.failure(JobError(kind, message)))
+            case .source(let source):
+                let expanded = job.link == 0 ? source : try expansion.source(source)
+                return .source(try admission.parameters(expanded, owner: job.owner))
+            }
+        } catch {
+            return .outcome(.failure(error))
+        }
+    }
+
+    /// The host that a job asks when it goes on, as far as that is known.
+    func nextHost(of job: Job) -> String? {
+        guard case .source(let parameters) = prepare(job) else { return nil }
+        return admission.host(of: parameters)
+    }
+
+    /// Runs the present step, or lets the job wait where that needs a slot or a host which is not free.
+    func runStep(_ entry: ActiveJob) {
+        guard phase == .serving else { return }
+        entry.step += 1
+        entry.resetProgress()
+        switch prepare(entry.job) {
+        case .outcome(let outcome): stepEnded(entry, outcome)
+        case .source(.value(let value)): stepEnded(entry, .success(value))
+        case .source(.error(let kind, let message)): stepEnded(entry, .failure(JobError(kind, message)))
+        case .source(.timer(let seconds)): startTimer(entry, seconds)
+        case .source(.list(let list)): startList(entry, .list(list))
+        case .source(.each(let each)): startList(entry, .each(each))
+        case .source(let parameters): run(parameters, entry)
+        }
+    }
+
+    private func run(_ parameters: SourceParameters, _ entry: ActiveJob) {
+        let job = entry.job
+        let key = ConcurrencyKey(host: admission.host(of: parameters))
+        // What a stopped job still has to run does not wait.
+        if job.stop == nil {
+            guard entry.slot != nil else { return park(entry, for: key) }
+            if key != entry.permit?.key ?? .none {
+                releasePermit(entry)
+                if key != .none {
+                    guard let permit = scheduler.acquire(key, for: job.owner) else { return park(entry, for: key) }
+                    entry.permit = permit
+                }
+            }
+        }
+        let run = nextRun()
+        entry.run = run
+        runs[run] = job.id
+        if entry.slot != nil { emit(.mark(job.id, isWorking: true)) }
+        emit(
+            .start(
+                SourceRun(
+                    run: run, parameters: parameters, job: job.id, link: job.link, attempt: job.attempt,
+                    owner: job.owner, timeout: job.step?.timeout ?? job.spec.timeout,
+                    mayResume: job.attempt > 1 || job.createdAt < startedAt.wall)))
+    }
+
+    /// Waits without a slot. Its end is counted from when the link began, whatever restarts lie between.
+    private func startTimer(_ entry: ActiveJob, _ seconds: Double) {
+        releaseAll(entry)
+        let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? 0
+        // A time of day that was set back must not make it longer.
+        let left = max(0, min(seconds, seconds - elapsed))
+        let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
+        setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
+        // So that the next daemon knows when it began; what follows does not wait for it.
+        if left > 0 { save(entry, then: .none) }
+    }
+
+    /// The source `timer` of a job ended, or its timeout passed.
+    func timerFired(_ id: JobID) {
+        guard let entry = table[id], case .source(.timer(let seconds)) = prepare(entry.job), entry.job.state == .running
+        else { return }
+        let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
+        let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? seconds
+        if let timeout, timeout < seconds, elapsed < seconds {
+            return stepEnded(
+                entry,
+                .failure(
+                    JobError(
+                        .timeout,
+                        "The timer took longer than its timeout of \(JSON(timeout)) seconds; allow it more.",
+                        retryable: true)))
+        }
+        stepEnded(entry, .success(.null))
+    }
+
+    func sourceEnded(_ run: RunID, _ outcome: Outcome, _ report: ProgressReport?, random: Double) {
+        guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
+        guard phase == .serving else { return }
+        entry.run = nil
+        if entry.slot != nil { emit(.mark(id, isWorking: false)) }
+        if let report {
+            entry.report(report.progress, updates: report.updates, at: now.monotonic)
+            if report.progress.unit == .bytes {
+                count(entry.job.owner) {
+                    $0.bytesReceived = $0.bytesReceived.saturatingAdding(report.progress.completed)
+                }
+            }
+        }
+        stepEnded(entry, outcome, random: random)
+    }
+
+    /// Breaks off the source that is at work.
+    func cancelRun(_ entry: ActiveJob) {
+        timers.clear(.timer(entry.job.id))
+        guard let run = entry.run else { return }
+        entry.run = nil
+        runs[run] = nil
+        emit(.cancel(run))
+        if entry.slot != nil { emit(.mark(entry.job.id, isWorking: false)) }
+    }
+
+    /// Goes on from the outcome of the present step.
+    func stepEnded(_ entry: ActiveJob, _ outcome: Outcome, random: Double = 0.5) {
+        entry.step += 1
+        timers.clear(.timer(entry.job.id))
+        closeList(entry)
+        let outcome = bounded(outcome, of: entry)
+        if case .failure(let error) = outcome { backOff(entry, error) }
+        let action: Job.Action
+        do {
+            action = try transition(entry, .finished(outcome, random: random))
+        } catch {
+            return expect(false, "A step of job \(entry.job.id) ended, which is \(error.state.rawValue).")
+        }
+        if case .run = action {
+            if entry.permit?.key != .lists { releasePermit(entry) }
+        } else {
+            releaseAll(entry)
+        }
+        if action == .wait { entry.job.host = nextHost(of: entry.job) }
+        save(entry, then: action)
+    }
+
+    /// The outcome, or a failure where its owner has too much stored to keep it.
+    private func bounded(_ outcome: Outcome, of entry: ActiveJob) -> Outcome {
+        guard case .success(let value) = outcome else { return outcome }
+        let used = counters.bytes(of: entry.job.owner)
+        guard used > 0, used.saturatingAdding(Int64(value.size)) > settings.storedPerUser else { return outcome }
+        return .failure(
+            JobError(
+                .tooLarge,
+                "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
+                    + "remove some that are over, then retry the job."))
+    }
+
+    /// Leaves a host alone that asked for it, for every job.
+    private func backOff(_ entry: ActiveJob, _ error: JobError) {
+        guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
+            scheduler.backOff(host: host)
+        else { return }
+        timers.setEarlier(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
+    }
+}
+
+extension Job {
+    /// What expressions in the present step can name.
+    fileprivate var expressionValues: [TemplateText.Name: JSON] {
+        var about = JSONObject()
+        about.append("id", JSON(Int(id)))
+        about.append("attempt", JSON(attempt))
+        about.append("label", spec.label.map(JSON.string) ?? .null)
+        var values: [TemplateText.Name: JSON] = [.job: .object(about), .input: .null, .error: .null]
+        switch carried {
+        case .success(let value): values[.input] = value
+        case .failure(let error): values[.error] = error.json
+        case nil: break
+        }
+        return values
+    }
+}

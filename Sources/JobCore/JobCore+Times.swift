@@ -1,0 +1,135 @@
+import JobModel
+
+/// What happens at a time.
+extension JobCore {
+    /// Seconds from the end of a job, or from a purge that found nothing, to the next purge at the earliest.
+    static let purgeInterval = 60.0
+    /// Jobs that are read at once for their time.
+    private static let page = 512
+
+    func fireTimers() {
+        guard phase == .serving else { return }
+        while let timer = timers.popDue(at: now.monotonic) { fire(timer) }
+        while let timer = wallTimers.popDue(at: now.wall.milliseconds) { fire(timer) }
+    }
+
+    private func fire(_ timer: CoreTimer) {
+        switch timer {
+        case .due: startDue()
+        case .deadline: stopOverdue()
+        case .host(let host): scheduler.reopen(host: host)
+        case .progress(let interval): tellProgress(interval)
+        case .wait(let request):
+            if waits.remove(request) { fail(request, CoreError(.timeout, "The wait ran out of time.")) }
+        case .list(let job): listTimedOut(job)
+        case .timer(let job): timerFired(job)
+        case .retention: purge()
+        case .storage:
+            write(.probe) { [unowned self] result in storageAnswered(result.map { _ in }) }
+        case .readAgain: readAgain()
+        }
+    }
+
+    /// Sets the timers for what the store says comes next, but not before `soonest` seconds.
+    func setTimes(_ times: StoredTimes, soonest: Double = 0) {
+        let earliest = now.wall.adding(seconds: soonest)
+        if let due = times.due { setWallTimer(.due, at: max(due, earliest)) }
+        if let deadline = times.deadline { setWallTimer(.deadline, at: max(deadline, earliest)) }
+    }
+
+    private func startDue() {
+        read(.due(at: now.wall, limit: Self.page)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                log(.error, "The scheduled jobs cannot be read: \(Self.error(of: result).message)")
+                return setWallTimer(.due, at: now.wall.adding(seconds: 1))
+            }
+            for row in rows where table.known(row.id) == nil && row.state == .scheduled {
+                let entry = activate(row)
+                if (try? transition(entry, .due)) != nil { save(entry, then: .enqueue) } else { deactivate(entry) }
+            }
+            readTimes()
+        }
+    }
+
+    private func stopOverdue() {
+        read(.overdue(at: now.wall, limit: Self.page)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                log(.error, "The deadlines cannot be read: \(Self.error(of: result).message)")
+                return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
+            }
+            for row in rows { stop(row, .deadline) }
+            readTimes()
+        }
+    }
+
+    /// What is still being stored is found again, so not at once.
+    private func readTimes() {
+        read(.times) { [unowned self] result in
+            guard case .success(.times(let times)) = result else {
+                setWallTimer(.due, at: now.wall.adding(seconds: 1))
+                return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
+            }
+            setTimes(times, soonest: 0.1)
+        }
+    }
+
+    // MARK: - Old jobs
+
+    func purge() {
+        let before = now.wall.adding(seconds: -settings.retentionAge)
+        let mayBeTooLarge = counters.finishedBytes > settings.retentionBytes
+        let write = StoreWrite.purge(finishedBefore: before, keeping: settings.retentionCount, atMost: 500)
+        self.write(write) { [unowned self] result in
+            guard case .success(.removed(let removed)) = result else {
+                return setTimer(.retention, in: Self.purgeInterval)
+            }
+            forget(removed) {}
+            if !removed.isEmpty { return setTimer(.retention, in: 0.05) }
+            if mayBeTooLarge, counters.finishedBytes > settings.retentionBytes { return purgeOldest() }
+            awaitNextExpiry()
+        }
+    }
+
+    private func purgeOldest() {
+        write(.purgeOldest(count: 64)) { [unowned self] result in
+            guard case .success(.removed(let removed)) = result, !removed.isEmpty else {
+                return setTimer(.retention, in: Self.purgeInterval)
+            }
+            forget(removed) {}
+            setTimer(.retention, in: 0.05)
+        }
+    }
+
+    /// Sets the timer for when the next finished job is too old; where there is none, the next one that ends sets it.
+    private func awaitNextExpiry() {
+        read(.times) { [unowned self] result in
+            guard case .success(.times(let times)) = result else {
+                return setTimer(.retention, in: Self.purgeInterval)
+            }
+            guard let first = times.firstEnd else { return }
+            let soonest = now.wall.adding(seconds: Self.purgeInterval)
+            setWallTimer(.retention, at: max(soonest, first.adding(seconds: settings.retentionAge)))
+        }
+    }
+
+    /// Drops what is known of jobs that the store removed, and has their files removed; then calls `done`.
+    func forget(_ removed: [RemovedJob], _ done: @escaping () -> Void) {
+        guard !removed.isEmpty else { return done() }
+        for job in removed {
+            let entry = table[job.id]
+            counters.remove(job, countedAs: entry?.job.state ?? job.state, stored: entry?.stored)
+            if let entry {
+                cancelRun(entry)
+                entry.step += 1
+                closeList(entry)
+                releaseAll(entry)
+                releasePermit(entry)
+            }
+            table.remove(job.id, isRemoved: true)
+            scheduler.remove(job.id, queue: job.queue, owner: job.owner)
+            for wait in waits.finished(job.id) { answer(wait, having: nil) }
+        }
+        statusVersion += 1
+        emit(.cleanUp(cleanUp(done), removed))
+    }
+}

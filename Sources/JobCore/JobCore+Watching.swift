@@ -1,0 +1,200 @@
+import JobModel
+
+/// Telling those who watch and those who wait.
+extension JobCore {
+    /// The most snapshots of jobs that were not named, in the answer to a watch.
+    private static let snapshots = 1000
+
+    // MARK: - Watching
+
+    func watch(_ scope: WatchScope, _ subscription: SubscriptionID, _ id: RequestID, _ caller: Caller) {
+        if case .jobs(let ids) = scope.subject {
+            return find(ids, for: caller) { [unowned self] found in
+                switch found {
+                case .failure(let error): fail(id, error)
+                case .success(let jobs):
+                    subscriptions.add(subscription, scope, caller)
+                    for job in jobs where job.state.isTerminal { subscriptions.finished(job.id) }
+                    addDescendants(of: jobs, scope, caller, limit: Self.snapshots, isTruncated: false, id)
+                }
+            }
+        }
+        subscriptions.add(subscription, scope, caller)
+        var filter = JobFilter()
+        filter.states = [.scheduled, .queued, .running]
+        if case .tag(let tag) = scope.subject { filter.tag = tag }
+        filter.limit = Self.snapshots
+        filter.order = .oldest
+        page(filter, caller) { [unowned self] result in
+            switch result {
+            case .failure(let error):
+                subscriptions.remove(subscription)
+                fail(id, error)
+            case .success(let (jobs, next)):
+                addDescendants(
+                    of: jobs, scope, caller, limit: Self.snapshots - jobs.count, isTruncated: next != nil, id)
+            }
+        }
+    }
+
+    /// Answers with `jobs` and, where the watch covers them, the unfinished ones below, each behind the one it is below of.
+    private func addDescendants(
+        of jobs: [Job], _ scope: WatchScope, _ caller: Caller, limit: Int, isTruncated: Bool, _ id: RequestID
+    ) {
+        guard scope.includesChildren else {
+            return answer(id, .watching(jobs.map(snapshot), isTruncated: isTruncated))
+        }
+        descend(into: jobs, next: 0, caller, left: limit, isTruncated: isTruncated, id)
+    }
+
+    private func descend(
+        into jobs: [Job], next: Int, _ caller: Caller, left: Int, isTruncated: Bool, _ id: RequestID
+    ) {
+        var next = next
+        while next < jobs.count, jobs[next].children == 0 || jobs[next].state.isTerminal { next += 1 }
+        guard next < jobs.count, left > 0 else {
+            return answer(id, .watching(jobs.map(snapshot), isTruncated: isTruncated || next < jobs.count))
+        }
+        var filter = JobFilter()
+        filter.states = [.scheduled, .queued, .running]
+        filter.order = .oldest
+        filter.parent = jobs[next].id
+        filter.limit = left
+        page(filter, caller) { [unowned self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(let (children, rest)):
+                descend(
+                    into: jobs + children, next: next + 1, caller, left: left - children.count,
+                    isTruncated: isTruncated || rest != nil, id)
+            }
+        }
+    }
+
+    /// Tells those who watch a job of its state.
+    func notify(_ job: Job) {
+        let subscribers = subscriptions.subscribers(of: job, parents: table.parents(of: job))
+        if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshot(job)))) }
+        if job.state.isTerminal { subscriptions.finished(job.id) }
+    }
+
+    // MARK: - Progress
+
+    func progressed(_ reports: [ProgressReport]) {
+        var parents: Set<JobID> = []
+        for report in reports {
+            guard let id = runs[report.run], let entry = table[id] else { continue }
+            entry.report(report.progress, updates: report.updates, at: now.monotonic)
+            mark(entry)
+            if let parent = entry.job.parent?.job { parents.insert(parent) }
+        }
+        // However many of its children have news, what a parent makes of them is worked out once.
+        while !parents.isEmpty {
+            var above: Set<JobID> = []
+            for id in parents.sorted() {
+                guard let entry = table[id] else { continue }
+                reportChildren(of: entry)
+                if let parent = entry.job.parent?.job { above.insert(parent) }
+            }
+            parents = above
+        }
+    }
+
+    /// A child of `entry` is over: so it has come further.
+    func markProgress(of entry: ActiveJob) {
+        var next: ActiveJob? = entry
+        while let entry = next {
+            reportChildren(of: entry)
+            next = entry.job.parent.flatMap { table[$0.job] }
+        }
+    }
+
+    private func reportChildren(of entry: ActiveJob) {
+        guard !matches(of: entry).isEmpty, let progress = childrenProgress(of: entry) else { return }
+        entry.report(progress, updates: entry.updates + 1, at: now.monotonic)
+        mark(entry)
+    }
+
+    /// Puts a job among those that the next report of each interval tells of.
+    private func mark(_ entry: ActiveJob) {
+        // Of what is complete the end follows, and tells more.
+        if let progress = entry.progress, progress.total == progress.completed { return }
+        for match in matches(of: entry) {
+            dirty[match.interval, default: []].insert(entry.job.id)
+            guard !timers.isSet(.progress(match.interval)) else { continue }
+            let (next, overflows) = (toldAt[match.interval] ?? .min).addingReportingOverflow(
+                Int64(match.interval) * 1_000_000)
+            timers.set(.progress(match.interval), at: overflows ? now.monotonic : max(now.monotonic, next))
+        }
+    }
+
+    /// Who hears of a job in memory, looked up once for as long as the subscriptions stay the same.
+    private func matches(of entry: ActiveJob) -> [Subscriptions.Match] {
+        if entry.matches.version != subscriptions.version {
+            entry.matches = (
+                subscriptions.version, subscriptions.matches(entry.job, parents: table.parents(of: entry.job))
+            )
+        }
+        return entry.matches.list
+    }
+
+    /// Reports what changed to the subscribers of an interval: each is told of all its jobs at once.
+    func tellProgress(_ interval: Int) {
+        var rows: [Int: [ProgressRow]] = [:]
+        for id in (dirty.removeValue(forKey: interval) ?? []).sorted() {
+            guard let entry = table[id], entry.job.state == .running, let progress = entry.progress else { continue }
+            let updates = entry.updatesSinceTold(interval)
+            let row = ProgressRow(
+                job: id, link: entry.job.link, links: entry.job.spec.links.count, progress: progress,
+                coalesced: max(0, updates - 1))
+            for match in matches(of: entry) where match.interval == interval {
+                rows[match.topic, default: []].append(row)
+            }
+        }
+        for (topic, rows) in rows.sorted(by: { $0.key < $1.key }) {
+            emit(.progress(subscriptions.subscribers(of: topic), rows))
+        }
+        // Only intervals that somebody watches at are remembered.
+        toldAt[interval] = now.monotonic
+        if toldAt.count > 64 { toldAt = toldAt.filter { now.monotonic - $0.value < Int64($0.key) * 1_000_000 } }
+    }
+
+    // MARK: - Waiting
+
+    func wait(_ ids: [JobID], timeout: Double?, _ id: RequestID, _ caller: Caller) {
+        guard phase == .serving else { return fail(id, .stopping) }
+        find(ids, for: caller) { [unowned self] found in
+            switch found {
+            case .failure(let error): fail(id, error)
+            case .success(let jobs):
+                guard phase == .serving else { return fail(id, .stopping) }
+                // One whose end is still being stored is no end yet.
+                let open = jobs.filter { !$0.state.isTerminal || table[$0.id] != nil }
+                if open.isEmpty { return answer(id, .jobs(jobs.map(snapshot))) }
+                waits.add(id, ids, caller)
+                for job in jobs where !open.contains(where: { $0.id == job.id }) {
+                    _ = waits.finished(job.id, of: id)
+                }
+                if let timeout { setTimer(.wait(id), in: timeout) }
+            }
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    func abandon(_ id: RequestID) {
+        waits.remove(id)
+        timers.clear(.wait(id))
+    }
+
+    /// Gives a wait what it waited for; `job` is the one that ended last, nil where it was removed.
+    func answer(_ wait: Waits.Wait, having job: Job?) {
+        timers.clear(.wait(wait.request))
+        if let job, wait.ids == [job.id] { return answer(wait.request, .jobs([snapshot(job)])) }
+        find(wait.ids, for: wait.caller) { [unowned self] found in
+            switch found {
+            case .success(let jobs): answer(wait.request, .jobs(jobs.map(snapshot)))
+            case .failure(let error): fail(wait.request, error)
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+import JobModel
+
+/// Decides everything about jobs: inputs and the time go in, effects come out. It does no I/O, reads no clock, draws no
+/// random number and starts no thread, so the same inputs give the same effects, always.
+///
+/// How it hangs together: an input goes to one of the extensions, which asks the parts and adds effects. Each part owns its
+/// state and is tested alone.
+///
+/// | part | owns |
+/// |---|---|
+/// | ``JobTable`` | the jobs in memory, and which rows of the store are out of date |
+/// | ``Scheduler`` | queues, slots, windows of ready jobs, hosts |
+/// | ``ListCoordinator`` | open lists, joins, gates |
+/// | ``TimerQueue`` | timers, one queue for each clock |
+/// | ``Subscriptions``, ``Waits`` | who watches and who waits |
+/// | ``JobCounters`` | jobs and bytes by owner, queue and state |
+///
+/// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
+/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, subscribers in
+/// `+Watching`, what a stop or a retry changes in `+Changes`, a start in `+Recovery`.
+///
+/// It is an object that one thread at a time may use.
+package final class JobCore {
+    enum Phase {
+        case starting
+        case serving
+        case stopping
+    }
+
+    typealias WriteContinuation = (Result<StoreWritten, StoreError>) -> Void
+    typealias ReadContinuation = (Result<StoreRows, StoreError>) -> Void
+
+    var settings: CoreSettings
+    let admission: Admission
+    /// The time of the present input.
+    var now: CoreTime
+    var startedAt: CoreTime
+    var phase = Phase.starting
+    /// Why the store last failed to write, while it does.
+    var storageFailure: String?
+
+    var table = JobTable()
+    let scheduler: Scheduler
+    var lists = ListCoordinator()
+    var timers = TimerQueue()
+    var wallTimers = TimerQueue()
+    var subscriptions = Subscriptions()
+    var waits = Waits()
+    var counters = JobCounters()
+    /// By owner; there are as many as users ever submitted since the start.
+    var totals: [UInt32: CoreTotals] = [:]
+    /// Submissions that are being stored, so that limits count them.
+    var submitting = PendingSubmissions()
+    /// Sources that are at work.
+    var runs: [RunID: JobID] = [:]
+    /// Jobs whose removal is being stored.
+    var removing: Set<JobID> = []
+    /// Lists whose children are being made, and what is left of them to make.
+    var making: [ChildMaker] = []
+    /// Jobs whose turn it was but which could not be read; as many as there are slots, at most.
+    var unread: [Scheduler.Turn] = []
+    /// Jobs to be cancelled which could not be read.
+    var stopAgain: [JobID] = []
+    /// Jobs with news for subscribers of an interval in milliseconds.
+    var dirty: [Int: Set<JobID>] = [:]
+    /// When subscribers of an interval were last told of progress.
+    var toldAt: [Int: Int64] = [:]
+    /// Changes with every change of what ``CoreStatistics`` says.
+    package internal(set) var statusVersion = 0
+
+    private var effects: [CoreEffect] = []
+    private var writes: [WriteID: WriteContinuation] = [:]
+    private var reads: [ReadID: ReadContinuation] = [:]
+    private var cleanUps: [CleanUpID: () -> Void] = [:]
+    private var lastWrite: WriteID = 0
+    private var lastRun: RunID = 0
+    private var lastCleanUp: CleanUpID = 0
+    private var isYielding = false
+
+    package init(settings: CoreSettings, admission: Admission) {
+        self.settings = settings
+        self.admission = admission
+        now = CoreTime(wall: Timestamp(milliseconds: 0), monotonic: 0)
+        startedAt = now
+        scheduler = Scheduler(perHost: settings.perHost, openLists: settings.openLists)
+    }
+
+    /// Takes an input in and gives what is to be done about it, in order.
+    package func handle(_ input: CoreInput, at time: CoreTime) -> [CoreEffect] {
+        now = time
+        switch input {
+        case .start: start()
+        case .request(let id, let request, let caller): handle(request, id, caller)
+        case .abandon(let id): abandon(id)
+        case .unsubscribe(let id): subscriptions.remove(id)
+        case .written(let id, let result): writes.removeValue(forKey: id)?(result)
+        case .rows(let id, let result):
+            if let body = reads.removeValue(forKey: id) {
+                body(result)
+                table.endRead(id)
+            }
+        case .progress(let reports): progressed(reports)
+        case .ended(let run, let outcome, let report, let random): sourceEnded(run, outcome, report, random: random)
+        case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
+        case .time: break
+        case .resume:
+            isYielding = false
+            makeChildren()
+        case .stop: stop()
+        }
+        fireTimers()
+        startWhatCan()
+        defer { effects = [] }
+        return effects
+    }
+
+    /// When an input `time` is wanted at the latest.
+    package var nextWake: CoreWake {
+        CoreWake(wall: wallTimers.next.map(Timestamp.init(milliseconds:)), monotonic: timers.next)
+    }
+
+    /// The shortest time between two inputs `progress` that subscribers want, in milliseconds; nil while nobody does.
+    package var progressInterval: Int? { subscriptions.shortestInterval }
+
+    var pendingWrites: Int { writes.count }
+
+    // MARK: - Effects
+
+    func emit(_ effect: CoreEffect) { effects.append(effect) }
+
+    func write(_ write: StoreWrite, _ body: @escaping WriteContinuation) {
+        lastWrite += 1
+        writes[lastWrite] = body
+        emit(.write(lastWrite, write))
+    }
+
+    /// `body` asks ``JobTable/present(_:)`` before it believes a row.
+    func read(_ read: StoreRead, _ body: @escaping ReadContinuation) {
+        let id = table.beginRead()
+        reads[id] = body
+        emit(.read(id, read))
+    }
+
+    func cleanUp(_ body: @escaping () -> Void) -> CleanUpID {
+        lastCleanUp += 1
+        cleanUps[lastCleanUp] = body
+        return lastCleanUp
+    }
+
+    func nextRun() -> RunID {
+        lastRun += 1
+        return lastRun
+    }
+
+    func yield() {
+        guard !isYielding else { return }
+        isYielding = true
+        emit(.yield)
+    }
+
+    func answer(_ id: RequestID, _ answer: CoreAnswer) { emit(.answer(id, answer)) }
+
+    func fail(_ id: RequestID, _ error: CoreError) { answer(id, .failed(error)) }
+
+    func log(_ level: CoreLog.Level, _ message: String, job: JobID? = nil, queue: String? = nil) {
+        emit(.log(CoreLog(level, message, job: job, queue: queue)))
+    }
+
+    /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.
+    func expect(_ condition: Bool, _ message: @autoclosure () -> String, job: JobID? = nil) {
+        if !condition { log(.defect, message(), job: job) }
+    }
+
+    // MARK: - What every extension needs
+
+    /// Takes a job into memory; `storedSize` is what the store says it takes up.
+    func activate(_ job: Job) -> ActiveJob {
+        expect(table[job.id] == nil, "Job \(job.id) came into memory twice.", job: job.id)
+        let entry = ActiveJob(job, storedSize: job.storedSize)
+        if job.children > 0 { subscriptions.parentCame() }
+        table.insert(entry)
+        return entry
+    }
+
+    /// Lets a job go that is stored as it is now.
+    func deactivate(_ entry: ActiveJob) {
+        expect(
+            entry.slot == nil && entry.permit == nil && entry.run == nil, "Job \(entry.job.id) left with what it held.",
+            job: entry.job.id)
+        table.remove(entry.job.id)
+    }
+
+    /// Lets the job decide, and keeps the counts.
+    func transition(_ entry: ActiveJob, _ event: Job.Event) throws(Job.InvalidTransition) -> Job.Action {
+        let old = entry.job.state
+        let action = try entry.job.handle(event, at: now.wall)
+        counters.move(entry.job, from: old)
+        statusVersion += 1
+        return action
+    }
+
+    func count(_ owner: UInt32, _ change: (inout CoreTotals) -> Void) {
+        change(&totals[owner, default: CoreTotals()])
+    }
+
+    func setTimer(_ timer: CoreTimer, in seconds: Double) { timers.set(timer, at: now.monotonic(after: seconds)) }
+
+    /// Sets a timer by the time of day.
+    func setWallTimer(_ timer: CoreTimer, at time: Timestamp) { wallTimers.setEarlier(timer, at: time.milliseconds) }
+
+    /// A job that `caller` may see, as it is now.
+    func find(_ id: JobID, for caller: Caller, _ body: @escaping (Result<Job, CoreError>) -> Void) {
+        find([id], for: caller) { found in body(found.map { $0[0] }) }
+    }
+
+    /// Jobs that `caller` may see, as they are now, in the order asked for; an error names the first that is none.
+    func find(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[Job], CoreError>) -> Void) {
+        var found: [JobID: Job] = [:]
+        var missing: [JobID] = []
+        for id in ids {
+            switch table.known(id) {
+            case .active(let entry): found[id] = entry.job
+            case .left(let job): found[id] = job
+            case .removed: break
+            case nil: missing.append(id)
+            }
+        }
+        guard !missing.isEmpty else { return body(collect(ids, found, caller)) }
+        read(.jobs(missing)) { [self] result in
+            switch result {
+            case .failure(let error): body(.failure(CoreError(error)))
+            case .success(.jobs(let rows)):
+                for id in ids {
+                    switch table.known(id) {
+                    case .active(let entry): found[id] = entry.job
+                    case .left(let job): found[id] = job
+                    case .removed: found[id] = nil
+                    case nil: break
+                    }
+                }
+                for row in rows where found[row.id] == nil { found[row.id] = table.present(row) }
+                body(collect(ids, found, caller))
+            case .success: body(.failure(CoreError(.storage, "The store answered another question.")))
+            }
+        }
+    }
+
+    private func collect(_ ids: [JobID], _ found: [JobID: Job], _ caller: Caller) -> Result<[Job], CoreError> {
+        var jobs: [Job] = []
+        jobs.reserveCapacity(ids.count)
+        for id in ids {
+            guard let job = found[id], caller.sees(job) else { return .failure(.noJob(id)) }
+            jobs.append(job)
+        }
+        return .success(jobs)
+    }
+
+    /// A job with the progress that it makes now.
+    func snapshot(_ job: Job) -> JobSnapshot {
+        guard let entry = table[job.id] else { return JobSnapshot(job: job, progress: nil) }
+        return JobSnapshot(job: entry.job, progress: progress(of: entry))
+    }
+}
+
+/// Submissions that are being stored.
+struct PendingSubmissions {
+    private(set) var all = 0
+    private var byOwner: [UInt32: (jobs: Int, bytes: Int64)] = [:]
+
+    func jobs(of owner: UInt32) -> Int { byOwner[owner]?.jobs ?? 0 }
+    func bytes(of owner: UInt32) -> Int64 { byOwner[owner]?.bytes ?? 0 }
+
+    /// Counts jobs as on their way, or no longer where negative.
+    mutating func add(_ jobs: Int, bytes: Int64, of owner: UInt32) {
+        all += jobs
+        let own = byOwner[owner] ?? (0, 0)
+        byOwner[owner] = own.jobs + jobs > 0 ? (own.jobs + jobs, own.bytes.saturatingAdding(bytes)) : nil
+    }
+}

@@ -1,0 +1,104 @@
+import JobModel
+
+/// The jobs in memory, and what rows of the store may be believed.
+///
+/// A row is as old as the question it answers. So a job that leaves the memory while questions are open is remembered as it
+/// left, until each of these is answered: whoever gets a row asks ``present(_:)`` before believing it.
+struct JobTable {
+    /// What is known of a job without asking the store.
+    enum Known {
+        case active(ActiveJob)
+        /// It left the memory in this form, which is stored.
+        case left(Job)
+        case removed
+    }
+
+    private struct Departure {
+        /// Nil for a job that was removed.
+        let job: Job?
+        /// The last question that was open when it left.
+        let read: ReadID
+    }
+
+    private var active: [JobID: ActiveJob] = [:]
+    private var departures: [JobID: Departure] = [:]
+    /// In the order in which they left.
+    private var departed: [(id: JobID, read: ReadID)] = []
+    private var firstDeparted = 0
+    /// Questions without an answer.
+    private var open: Set<ReadID> = []
+    private var oldestOpen: ReadID = 1
+    private var lastRead: ReadID = 0
+
+    subscript(id: JobID) -> ActiveJob? { active[id] }
+    var count: Int { active.count }
+    var departureCount: Int { departures.count }
+    var openReads: Int { open.count }
+
+    /// The jobs in memory, by id.
+    var all: [ActiveJob] { active.values.sorted { $0.job.id < $1.job.id } }
+
+    func known(_ id: JobID) -> Known? {
+        if let entry = active[id] { return .active(entry) }
+        guard let departure = departures[id] else { return nil }
+        return departure.job.map(Known.left) ?? .removed
+    }
+
+    /// A job as it is now, given its row; nil where it was removed since.
+    func present(_ row: Job) -> Job? {
+        switch known(row.id) {
+        case .active(let entry): entry.job
+        case .left(let job): job
+        case .removed: nil
+        case nil: row
+        }
+    }
+
+    mutating func insert(_ entry: ActiveJob) {
+        active[entry.job.id] = entry
+        departures[entry.job.id] = nil
+        if let parent = entry.job.parent { active[parent.job]?.children.insert(entry.job.id) }
+    }
+
+    /// A job leaves that is stored as it is now, or was removed.
+    mutating func remove(_ id: JobID, isRemoved: Bool = false) {
+        let entry = active.removeValue(forKey: id)
+        if let parent = entry?.job.parent { active[parent.job]?.children.remove(id) }
+        guard !open.isEmpty, entry != nil || isRemoved else { return }
+        departures[id] = Departure(job: isRemoved ? nil : entry?.job, read: lastRead)
+        departed.append((id, lastRead))
+    }
+
+    /// A question is asked.
+    mutating func beginRead() -> ReadID {
+        lastRead += 1
+        open.insert(lastRead)
+        return lastRead
+    }
+
+    /// Its answer was dealt with.
+    mutating func endRead(_ read: ReadID) {
+        open.remove(read)
+        while oldestOpen <= lastRead, !open.contains(oldestOpen) { oldestOpen += 1 }
+        while firstDeparted < departed.count, departed[firstDeparted].read < oldestOpen {
+            let (id, read) = departed[firstDeparted]
+            if departures[id]?.read == read { departures[id] = nil }
+            firstDeparted += 1
+        }
+        if firstDeparted > 64, firstDeparted * 2 > departed.count {
+            departed.removeFirst(firstDeparted)
+            firstDeparted = 0
+        }
+    }
+
+    /// The jobs above `job` that are in memory, from the nearest.
+    func parents(of job: Job) -> [Job] {
+        var parents: [Job] = []
+        var next = job.parent?.job
+        while let id = next, let entry = active[id] {
+            parents.append(entry.job)
+            next = entry.job.parent?.job
+        }
+        return parents
+    }
+}

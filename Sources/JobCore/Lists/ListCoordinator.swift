@@ -1,0 +1,128 @@
+import JobModel
+
+/// The lists that are open: whose children they wait for, and which of these may start.
+///
+/// A list with a `concurrency` below its number of children has a gate: the store gives its children as `gated` only, and
+/// they are let in by index as others end.
+struct ListCoordinator {
+    /// Children of one list to be read from the store, for its gate.
+    struct Request: Equatable {
+        let list: JobID
+        let link: Int
+        let from: Int
+        let limit: Int
+    }
+
+    struct List {
+        let link: Int
+        var join: ListJoin
+        var gate: Gate?
+        /// The progress of children that have ended.
+        var endedBytes: Int64 = 0
+    }
+
+    /// States: open requests none or one; `isAtEnd` once the last child was let in, until one comes back from a retry.
+    struct Gate {
+        /// Children that are let in ahead of those that run.
+        fileprivate static let ahead = 16
+
+        let concurrency: Int
+        /// Children that were let in and have not ended.
+        fileprivate(set) var admitted: Set<JobID> = []
+        fileprivate var cursor = 0
+        fileprivate var isAtEnd = false
+        fileprivate var isReading = false
+        /// A child came back while a read was under way, which may have passed it by.
+        fileprivate var missedOne = false
+
+        init(concurrency: Int, admitted: Set<JobID>) {
+            self.concurrency = concurrency
+            self.admitted = admitted
+        }
+    }
+
+    private var lists: [JobID: List] = [:]
+
+    subscript(id: JobID) -> List? { lists[id] }
+    var count: Int { lists.count }
+    /// Children that open lists know of.
+    var children: Int { lists.values.reduce(0) { $0 + $1.join.ids.count } }
+
+    mutating func open(_ list: List, of id: JobID) { lists[id] = list }
+
+    @discardableResult
+    mutating func close(_ id: JobID) -> List? { lists.removeValue(forKey: id) }
+
+    /// Whether a child that a window gave may start.
+    func mayStart(_ child: JobID, of id: JobID) -> Bool {
+        guard let list = lists[id] else { return true }
+        guard list.join.decision == nil else { return false }
+        return list.gate.map { $0.admitted.contains(child) } ?? true
+    }
+
+    mutating func childEnded(_ child: JobID, at index: Int, _ state: JobState, bytes: Int64, of id: JobID)
+        -> ListJoin.Action
+    {
+        if let ended = lists[id]?.endedBytes { lists[id]?.endedBytes = ended.saturatingAdding(bytes) }
+        lists[id]?.gate?.admitted.remove(child)
+        return lists[id]?.join.childEnded(index, state) ?? .none
+    }
+
+    /// A child waits for its retry, and lets a sibling run meanwhile.
+    mutating func childPaused(_ child: JobID, of id: JobID) {
+        lists[id]?.gate?.admitted.remove(child)
+    }
+
+    /// A child that was paused is ready again; the gate finds it by its index.
+    mutating func childReturned(of id: JobID) {
+        guard lists[id]?.gate != nil else { return }
+        if lists[id]?.gate?.isReading == true { lists[id]?.gate?.missedOne = true }
+        lists[id]?.gate?.isAtEnd = false
+        lists[id]?.gate?.cursor = 0
+    }
+
+    /// The children to read so that more can start, if any; they are under way from then on.
+    mutating func request(of id: JobID) -> Request? {
+        guard let list = lists[id], let gate = list.gate, list.join.decision == nil, !gate.isReading, !gate.isAtEnd
+        else { return nil }
+        let room = min(gate.concurrency - gate.admitted.count, Gate.ahead)
+        guard room > 0 else { return nil }
+        lists[id]?.gate?.isReading = true
+        // Those that were let in stand among them.
+        return Request(list: id, link: list.link, from: gate.cursor, limit: room + gate.admitted.count)
+    }
+
+    /// Lets children in that a read gave, those that `isReady` says are not elsewhere. Gives which.
+    mutating func received(_ request: Request, _ rows: [ReadyJob], isReady: (ReadyJob) -> Bool) -> [ReadyJob] {
+        guard let list = lists[request.list], list.link == request.link, var gate = list.gate else { return [] }
+        gate.isReading = false
+        var admitted: [ReadyJob] = []
+        var room = min(gate.concurrency - gate.admitted.count, Gate.ahead)
+        var next = request.from
+        for row in rows {
+            guard room > 0 else { break }
+            next = (row.parent?.index ?? next) + 1
+            guard !gate.admitted.contains(row.position.id), isReady(row) else { continue }
+            gate.admitted.insert(row.position.id)
+            admitted.append(row)
+            room -= 1
+        }
+        if gate.missedOne {
+            gate.missedOne = false
+            gate.cursor = 0
+        } else {
+            gate.cursor = next
+            gate.isAtEnd = rows.count < request.limit && next > (rows.last?.parent?.index ?? -1)
+        }
+        lists[request.list]?.gate = gate
+        return admitted
+    }
+
+    mutating func readFailed(_ request: Request) {
+        guard lists[request.list]?.link == request.link else { return }
+        lists[request.list]?.gate?.isReading = false
+    }
+
+    /// Lists whose gates have room, by id.
+    var gated: [JobID] { lists.filter { $0.value.gate != nil }.keys.sorted() }
+}

@@ -1,0 +1,91 @@
+import JobModel
+
+/// How many jobs stand in which state and what they take up on disk, by owner and queue, kept without asking the store.
+struct JobCounters {
+    struct Key: Hashable {
+        let owner: UInt32
+        let queue: String
+    }
+
+    private struct Row {
+        var states: [JobState: Int] = [:]
+    }
+
+    private var rows: [Key: Row] = [:]
+    /// Scheduled and queued jobs.
+    private var waiting: [UInt32: Int] = [:]
+    private(set) var allWaiting = 0
+    private var bytes: [UInt32: Int64] = [:]
+    private(set) var finishedBytes: Int64 = 0
+
+    /// Counts what the store held at the start; queues' jobs that are stored as running are counted as that.
+    mutating func load(_ stored: [JobCount]) {
+        for entry in stored {
+            add(entry.count, Key(owner: entry.owner, queue: entry.queue), entry.state)
+            addBytes(entry.bytes, entry.owner, entry.state)
+        }
+    }
+
+    /// Counts `count` new jobs of an owner in a queue and a state.
+    mutating func add(_ count: Int, owner: UInt32, queue: String, _ state: JobState) {
+        add(count, Key(owner: owner, queue: queue), state)
+    }
+
+    /// A job was removed that was counted in `state`, and with what was `stored` of it where it is in memory.
+    mutating func remove(_ job: RemovedJob, countedAs state: JobState, stored: (size: Int64, state: JobState)?) {
+        add(-1, Key(owner: job.owner, queue: job.queue), state)
+        addBytes(-(stored?.size ?? job.size), job.owner, stored?.state ?? job.state)
+    }
+
+    mutating func move(_ job: Job, from old: JobState) {
+        guard old != job.state else { return }
+        let key = Key(owner: job.owner, queue: job.spec.queue)
+        add(-1, key, old)
+        add(1, key, job.state)
+    }
+
+    private mutating func add(_ count: Int, _ key: Key, _ state: JobState) {
+        let present = rows[key]?.states[state] ?? 0
+        rows[key, default: Row()].states[state] = present + count == 0 ? nil : present + count
+        if rows[key]?.states.isEmpty == true { rows[key] = nil }
+        guard state == .scheduled || state == .queued else { return }
+        allWaiting += count
+        let own = waiting[key.owner, default: 0] + count
+        waiting[key.owner] = own == 0 ? nil : own
+    }
+
+    /// Counts bytes of a job in `state` as stored, or as stored no more where negative.
+    mutating func addBytes(_ count: Int64, _ owner: UInt32, _ state: JobState) {
+        if count == 0 { return }
+        let sum = bytes[owner, default: 0].saturatingAdding(count)
+        bytes[owner] = sum == 0 ? nil : sum
+        if state.isTerminal { finishedBytes = finishedBytes.saturatingAdding(count) }
+    }
+
+    /// Scheduled and queued jobs of one owner.
+    func waiting(of owner: UInt32) -> Int { waiting[owner, default: 0] }
+
+    /// Bytes that jobs of one owner take up.
+    func bytes(of owner: UInt32) -> Int64 { bytes[owner, default: 0] }
+
+    func count(owner: UInt32, queue: String, _ state: JobState) -> Int {
+        rows[Key(owner: owner, queue: queue)]?.states[state] ?? 0
+    }
+
+    /// Owners and queues that have jobs in `state`, in order.
+    func keys(with state: JobState) -> [Key] {
+        rows.filter { $0.value.states[state] != nil }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
+    }
+
+    /// The names of the queues that have jobs, in order.
+    var queues: [String] { Set(rows.keys.map(\.queue)).sorted() }
+
+    /// Jobs by state, of one queue or all, of one owner or all.
+    func totals(queue: String? = nil, owner: UInt32? = nil) -> [JobState: Int] {
+        var totals: [JobState: Int] = [:]
+        for (key, row) in rows where (queue == nil || key.queue == queue) && (owner == nil || key.owner == owner) {
+            totals.merge(row.states, uniquingKeysWith: +)
+        }
+        return totals
+    }
+}

@@ -1,0 +1,78 @@
+import JobModel
+
+/// How many jobs of whom run under each concurrency key, and which hosts asked to be left alone.
+struct HostLimits {
+    /// A key that a job runs under.
+    struct Permit: Hashable {
+        let key: ConcurrencyKey
+        let owner: UInt32
+        /// Bytes that an open list keeps in memory; 0 for others.
+        let bytes: Int
+    }
+
+    private struct Usage {
+        var total = 0
+        var byOwner: [UInt32: Int] = [:]
+        var bytes: [UInt32: Int] = [:]
+    }
+
+    /// Bytes of specs from which on an owner opens no further list.
+    private static let openListBytes = 8 << 20
+    /// Hosts that can be left alone at a time; a further one is asked all the same.
+    private static let mostBackedOff = 10_000
+
+    var perHost: Int
+    var openLists: Int
+    private var usage: [ConcurrencyKey: Usage] = [:]
+    private var backedOff: Set<ConcurrencyKey> = []
+
+    init(perHost: Int, openLists: Int) {
+        self.perHost = perHost
+        self.openLists = openLists
+    }
+
+    /// Whether one more job of `owner` may run under `key`.
+    func isOpen(_ key: ConcurrencyKey, for owner: UInt32) -> Bool {
+        switch key {
+        case .none: return true
+        case .lists:
+            guard let usage = usage[key] else { return openLists > 0 }
+            return usage.total < openLists && usage.byOwner[owner, default: 0] < max(1, openLists * 3 / 4)
+                && usage.bytes[owner, default: 0] < Self.openListBytes
+        case .host:
+            return usage[key]?.total ?? 0 < perHost && !backedOff.contains(key)
+        }
+    }
+
+    func count(_ key: ConcurrencyKey, of owner: UInt32) -> Int { usage[key]?.byOwner[owner] ?? 0 }
+
+    mutating func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> Permit? {
+        guard key != .none else { return nil }
+        usage[key, default: Usage()].total += 1
+        usage[key]?.byOwner[owner, default: 0] += 1
+        if bytes > 0 { usage[key]?.bytes[owner, default: 0] += bytes }
+        return Permit(key: key, owner: owner, bytes: bytes)
+    }
+
+    mutating func release(_ permit: Permit) {
+        guard var usage = usage[permit.key] else { return }
+        usage.total -= 1
+        usage.byOwner[permit.owner] =
+            (usage.byOwner[permit.owner] ?? 0) > 1 ? usage.byOwner[permit.owner, default: 1] - 1 : nil
+        let bytes = usage.bytes[permit.owner, default: 0] - permit.bytes
+        usage.bytes[permit.owner] = bytes > 0 ? bytes : nil
+        self.usage[permit.key] = usage.total > 0 ? usage : nil
+    }
+
+    /// Leaves a host alone until ``reopen(_:)``; false where too many are.
+    mutating func backOff(_ key: ConcurrencyKey) -> Bool {
+        guard backedOff.count < Self.mostBackedOff else { return false }
+        backedOff.insert(key)
+        return true
+    }
+
+    mutating func reopen(_ key: ConcurrencyKey) { backedOff.remove(key) }
+
+    /// For tests and the simulator.
+    var totals: [ConcurrencyKey: Int] { usage.mapValues(\.total) }
+}

@@ -1,0 +1,223 @@
+import HeapModule
+import JobModel
+
+/// The first of the jobs that one owner has ready in one queue, as far as they are in memory, sorted by what else bounds
+/// them: so a host at its limit keeps nobody waiting but the jobs that ask it.
+///
+/// What lies behind the horizon is in the store only. A few jobs from behind it can be in the window too: those that were
+/// read because all of the others wait for a host. It is an object, so that no copy of it ever copies a heap.
+final class ReadyWindow {
+    /// A job that can start or, where it is in memory, go on.
+    struct Entry: Comparable {
+        let position: ReadyPosition
+        let key: ConcurrencyKey
+        let parent: Job.Parent?
+        /// The job, unless it is read when its turn comes or is in memory.
+        let job: Job?
+        /// Whether the store would not give it again, so that it must stay here: it is in memory already, or its list
+        /// starts it.
+        let isPinned: Bool
+        /// Tells this entry from an earlier one of the same job, which was removed.
+        fileprivate var stamp = 0
+
+        init(_ position: ReadyPosition, _ key: ConcurrencyKey, parent: Job.Parent?, job: Job?, isPinned: Bool) {
+            self.position = position
+            self.key = key
+            self.parent = parent
+            self.job = job
+            self.isPinned = isPinned
+        }
+
+        static func < (left: Entry, right: Entry) -> Bool { left.position < right.position }
+        static func == (left: Entry, right: Entry) -> Bool { left.position == right.position }
+    }
+
+    /// How far the window reaches.
+    enum Horizon: Equatable {
+        /// Nothing was read yet.
+        case start
+        case at(ReadyPosition)
+        /// Every ready job is in the window.
+        case end
+
+        func isBefore(_ position: ReadyPosition) -> Bool {
+            switch self {
+            case .start: true
+            case .at(let horizon): horizon < position
+            case .end: false
+            }
+        }
+    }
+
+    /// What is to be read from the store.
+    enum Request: Equatable {
+        /// The jobs behind the window.
+        case more(after: ReadyPosition?)
+        /// Jobs from anywhere that do not wait for these hosts.
+        case around(Set<String>)
+    }
+
+    /// Jobs that are read at once; the window keeps at most twice as many, the pinned ones aside.
+    static let size = 512
+
+    private final class Partition {
+        var heap = Heap<Entry>()
+    }
+
+    private var partitions: [ConcurrencyKey: Partition] = [:]
+    /// The jobs in the window, with the stamps of their entries.
+    private var members: [JobID: (stamp: Int, isPinned: Bool)] = [:]
+    private var pinned = 0
+    private var lastStamp = 0
+    /// Entries in the heaps that were removed meanwhile.
+    private var stale = 0
+    private(set) var horizon: Horizon
+    private(set) var request: Request?
+    /// What became ready behind the horizon while a read was under way, which may not have seen it.
+    private var arrived: [Entry] = []
+    /// More arrived than are kept, so the read does not count.
+    private var arrivedTooMany = false
+
+    init(horizon: Horizon) {
+        self.horizon = horizon
+    }
+
+    /// Whether nothing is here and nothing behind it.
+    var isEmpty: Bool { members.isEmpty && horizon == .end && request == nil }
+    var count: Int { members.count }
+
+    // MARK: - In and out
+
+    /// Takes in a job that became ready. One behind the horizon stays in the store, unless it is pinned.
+    func insert(_ entry: Entry) {
+        guard !entry.isPinned else { return add(entry) }
+        if members.count - pinned >= Self.size * 2 { trim() }
+        guard horizon.isBefore(entry.position) else { return add(entry) }
+        guard request != nil else { return }
+        if arrived.count < Self.size { arrived.append(entry) } else { arrivedTooMany = true }
+    }
+
+    private func add(_ entry: Entry) {
+        guard members[entry.position.id] == nil else { return }
+        lastStamp += 1
+        var entry = entry
+        entry.stamp = lastStamp
+        members[entry.position.id] = (lastStamp, entry.isPinned)
+        if entry.isPinned { pinned += 1 }
+        let partition = partitions[entry.key] ?? Partition()
+        partition.heap.insert(entry)
+        partitions[entry.key] = partition
+    }
+
+    /// Leaves the last half of the window to the store.
+    private func trim() {
+        let entries = live().sorted()
+        let kept = entries.filter { !$0.isPinned }.prefix(Self.size)
+        guard let last = kept.last else { return }
+        horizon = .at(last.position)
+        refill(kept + entries.filter(\.isPinned))
+    }
+
+    private func refill(_ entries: [Entry]) {
+        partitions = [:]
+        members = [:]
+        pinned = 0
+        stale = 0
+        for entry in entries { add(entry) }
+    }
+
+    private func live() -> [Entry] {
+        partitions.values.flatMap(\.heap.unordered).filter { members[$0.position.id]?.stamp == $0.stamp }
+    }
+
+    /// Forgets a job. Its entry stays in its heap until it comes out, or until too many such are there.
+    func remove(_ id: JobID) {
+        arrived.removeAll { $0.position.id == id }
+        guard let member = members.removeValue(forKey: id) else { return }
+        if member.isPinned { pinned -= 1 }
+        stale += 1
+        if stale > Self.size { refill(live()) }
+    }
+
+    /// Whether a job waits for `key`.
+    func waits(for key: ConcurrencyKey) -> Bool { partitions[key].map { first(of: $0) != nil } ?? false }
+
+    /// The first job whose key is open; it stays in the window.
+    func first(where isOpen: (ConcurrencyKey) -> Bool) -> Entry? {
+        var best: Entry?
+        for (key, partition) in partitions {
+            guard let entry = first(of: partition) else {
+                partitions[key] = nil
+                continue
+            }
+            if let best, best.position < entry.position { continue }
+            if isOpen(key) { best = entry }
+        }
+        return best
+    }
+
+    /// The first entry that was not removed meanwhile.
+    private func first(of partition: Partition) -> Entry? {
+        while let entry = partition.heap.min {
+            if members[entry.position.id]?.stamp == entry.stamp { return entry }
+            partition.heap.removeMin()
+            stale -= 1
+        }
+        return nil
+    }
+
+    /// Takes out the first entry of its partition.
+    func pop(_ entry: Entry) {
+        guard members[entry.position.id]?.stamp == entry.stamp, let partition = partitions[entry.key],
+            partition.heap.min?.stamp == entry.stamp
+        else { return }
+        partition.heap.removeMin()
+        members[entry.position.id] = nil
+        if entry.isPinned { pinned -= 1 }
+        if partition.heap.isEmpty { partitions[entry.key] = nil }
+    }
+
+    // MARK: - Reading on
+
+    /// What to read from the store now, if anything; it is under way from then on.
+    func nextRequest(hasRoom: Bool, isOpen: (ConcurrencyKey) -> Bool) -> Request? {
+        guard request == nil, horizon != .end else { return nil }
+        if members.count - pinned < Self.size / 2 {
+            request = .more(after: position)
+        } else if hasRoom, partitions.keys.allSatisfy({ $0 != .none && !isOpen($0) }) {
+            request = .around(
+                Set(partitions.keys.compactMap { if case .host(let host) = $0 { host } else { nil } }))
+        }
+        return request
+    }
+
+    private var position: ReadyPosition? {
+        if case .at(let position) = horizon { position } else { nil }
+    }
+
+    /// Takes in what a read gave, without those that changed since it was asked. Gives whether reading on may find more.
+    func received(_ entries: [Entry], isLast: Bool, last: ReadyPosition?) -> Bool {
+        defer {
+            request = nil
+            arrived = []
+            arrivedTooMany = false
+        }
+        guard case .more(let start) = request else {
+            for entry in entries { add(entry) }
+            return !entries.isEmpty
+        }
+        // The end of the window came forward meanwhile: what was read lies too far behind it.
+        guard start == position, !arrivedTooMany else { return true }
+        for entry in entries { add(entry) }
+        if isLast { horizon = .end } else if let last { horizon = .at(last) }
+        for entry in arrived where !horizon.isBefore(entry.position) { add(entry) }
+        return true
+    }
+
+    func readFailed() {
+        request = nil
+        // What arrived meanwhile is behind the horizon, where the next read finds it.
+        arrived = []
+        arrivedTooMany = false
+    }
+}

@@ -1,0 +1,244 @@
+import JobModel
+
+/// Decides who runs: the only gate there is. It owns the queues with their slots, the windows of ready jobs by queue and
+/// owner, and the limits of hosts.
+///
+/// A free slot goes to the owner who has work that can start and holds the fewest slots of the queue, among equals to the
+/// one served longest ago. A host's limit is shared in the same way: who holds more of it waits for who holds fewer.
+final class Scheduler {
+    /// A slot of a queue, from ``next(in:)`` until ``release(_:)``.
+    struct Slot: Hashable {
+        let queue: String
+        let owner: UInt32
+    }
+
+    /// A job whose turn it is, with what it was given.
+    struct Turn {
+        let entry: ReadyWindow.Entry
+        let slot: Slot
+        let permit: HostLimits.Permit?
+    }
+
+    /// Ready jobs to be read from the store.
+    struct Request {
+        let queue: String
+        let owner: UInt32
+        let what: ReadyWindow.Request
+        var after: ReadyPosition? { if case .more(let position) = what { position } else { nil } }
+        var excluding: Set<String> { if case .around(let hosts) = what { hosts } else { [] } }
+        var limit: Int { if case .more = what { ReadyWindow.size } else { 64 } }
+    }
+
+    private final class Share {
+        let window: ReadyWindow
+        var running = 0
+        /// The turn in which it was served last.
+        var served: Int64 = 0
+
+        init(_ window: ReadyWindow) { self.window = window }
+    }
+
+    private final class Queue {
+        var settings: QueueSettings
+        var perUser: Int
+        var running = 0
+        var shares: [UInt32: Share] = [:]
+
+        init(_ settings: QueueSettings, perUser: Int) {
+            self.settings = settings
+            self.perUser = perUser
+        }
+
+        var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
+    }
+
+    private var queues: [String: Queue] = [:]
+    /// In alphabetical order.
+    private(set) var names: [String] = []
+    private var hosts: HostLimits
+    private var turn: Int64 = 0
+    /// Whether a key was given back that jobs of any queue may wait for.
+    private var hasFreedKey = false
+
+    init(perHost: Int, openLists: Int) {
+        hosts = HostLimits(perHost: perHost, openLists: openLists)
+    }
+
+    // MARK: - Queues
+
+    func open(_ settings: QueueSettings, perUser: Int) {
+        if let queue = queues[settings.name] {
+            queue.settings = settings
+            queue.perUser = perUser
+        } else {
+            queues[settings.name] = Queue(settings, perUser: perUser)
+            names = queues.keys.sorted()
+        }
+    }
+
+    func configure(perHost: Int, openLists: Int) {
+        hosts.perHost = perHost
+        hosts.openLists = openLists
+    }
+
+    func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
+    func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
+
+    // MARK: - Ready jobs
+
+    /// Takes in a job that became ready.
+    func insert(_ entry: ReadyWindow.Entry, queue name: String, owner: UInt32) {
+        guard let queue = queues[name] else { return }
+        share(of: owner, in: queue, horizon: .end).window.insert(entry)
+    }
+
+    /// The store holds ready jobs of `owner` that were never read. Said once, when the daemon starts: from then on, all that
+    /// becomes ready is inserted.
+    func expectStored(queue name: String, owner: UInt32) {
+        guard let queue = queues[name] else { return }
+        _ = share(of: owner, in: queue, horizon: .start)
+    }
+
+    private func share(of owner: UInt32, in queue: Queue, horizon: ReadyWindow.Horizon) -> Share {
+        if let share = queue.shares[owner] { return share }
+        let share = Share(ReadyWindow(horizon: horizon))
+        queue.shares[owner] = share
+        return share
+    }
+
+    func remove(_ id: JobID, queue name: String, owner: UInt32) {
+        guard let queue = queues[name], let share = queue.shares[owner] else { return }
+        share.window.remove(id)
+        drop(share, of: owner, in: queue)
+    }
+
+    private func drop(_ share: Share, of owner: UInt32, in queue: Queue) {
+        if share.running == 0, share.window.isEmpty { queue.shares[owner] = nil }
+    }
+
+    // MARK: - Turns
+
+    /// Gives a free slot of a queue to the job whose turn it is; nil where none can start.
+    func next(in name: String) -> Turn? {
+        guard let queue = queues[name], queue.hasRoom else { return nil }
+        var passed: Set<UInt32> = []
+        while let (owner, share) = fairest(in: queue, except: passed) {
+            if let entry = share.window.first(where: { isOpen($0, for: owner) }) {
+                share.window.pop(entry)
+                turn += 1
+                share.served = turn
+                share.running += 1
+                queue.running += 1
+                let permit = hosts.acquire(
+                    entry.key, for: owner, bytes: entry.key == .lists ? entry.job?.spec.size ?? 0 : 0)
+                return Turn(entry: entry, slot: Slot(queue: name, owner: owner), permit: permit)
+            }
+            passed.insert(owner)
+        }
+        return nil
+    }
+
+    /// The owner who holds the fewest slots, among equals the one served longest ago.
+    private func fairest(in queue: Queue, except passed: Set<UInt32>) -> (UInt32, Share)? {
+        var best: (owner: UInt32, share: Share)?
+        for (owner, share) in queue.shares where share.running < queue.perUser && !passed.contains(owner) {
+            guard share.window.count > 0 else { continue }
+            if let best, (best.share.running, best.share.served, best.owner) < (share.running, share.served, owner) {
+                continue
+            }
+            best = (owner, share)
+        }
+        return best
+    }
+
+    /// Whether a job of `owner` may start under `key`: there is room, and nobody who waits for it holds less of it.
+    private func isOpen(_ key: ConcurrencyKey, for owner: UInt32) -> Bool {
+        guard hosts.isOpen(key, for: owner) else { return false }
+        guard case .host = key else { return true }
+        let own = hosts.count(key, of: owner)
+        guard own > 0 else { return true }
+        for queue in queues.values where queue.hasRoom {
+            for (other, share) in queue.shares where other != owner && share.running < queue.perUser {
+                if hosts.count(key, of: other) < own, share.window.waits(for: key) { return false }
+            }
+        }
+        return true
+    }
+
+    /// Gives a slot back.
+    func release(_ slot: Slot) {
+        guard let queue = queues[slot.queue], let share = queue.shares[slot.owner] else { return }
+        queue.running -= 1
+        share.running -= 1
+        drop(share, of: slot.owner, in: queue)
+    }
+
+    /// Gives back what a job had under a concurrency key: jobs of every queue may wait for it.
+    func release(_ permit: HostLimits.Permit) {
+        hosts.release(permit)
+        hasFreedKey = true
+    }
+
+    /// Whether a key was given back since this was asked last.
+    func resetFreedKey() -> Bool {
+        defer { hasFreedKey = false }
+        return hasFreedKey
+    }
+
+    /// A further key for a job that has a slot or needs none; nil where it has to wait for it.
+    func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
+        guard isOpen(key, for: owner) else { return nil }
+        return hosts.acquire(key, for: owner, bytes: bytes)
+    }
+
+    /// The same where a job goes on that must not wait: it is counted, however many there are.
+    func acquireAnyway(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
+        hosts.acquire(key, for: owner, bytes: bytes)
+    }
+
+    func backOff(host: String) -> Bool { hosts.backOff(.host(host)) }
+
+    func reopen(host: String) {
+        hosts.reopen(.host(host))
+        hasFreedKey = true
+    }
+
+    // MARK: - Reading on
+
+    /// What to read of the queue's ready jobs now; each is under way from then on.
+    func requests(in name: String) -> [Request] {
+        guard let queue = queues[name] else { return [] }
+        var requests: [Request] = []
+        for owner in queue.shares.keys.sorted() {
+            guard let share = queue.shares[owner] else { continue }
+            let hasRoom = queue.hasRoom && share.running < queue.perUser
+            if let what = share.window.nextRequest(hasRoom: hasRoom, isOpen: { hosts.isOpen($0, for: owner) }) {
+                requests.append(Request(queue: name, owner: owner, what: what))
+            }
+        }
+        return requests
+    }
+
+    /// Takes in what a read gave. `last` is the position of its last row, those left out among them. Gives whether to go
+    /// on with the queue.
+    func received(_ request: Request, _ entries: [ReadyWindow.Entry], rows: Int, last: ReadyPosition?) -> Bool {
+        guard let queue = queues[request.queue], let share = queue.shares[request.owner] else { return false }
+        defer { drop(share, of: request.owner, in: queue) }
+        return share.window.received(entries, isLast: rows < request.limit, last: last)
+    }
+
+    func readFailed(_ request: Request) {
+        queues[request.queue]?.shares[request.owner]?.window.readFailed()
+    }
+
+    // MARK: - Looking
+
+    /// Slots that are taken, by owner.
+    func running(in name: String) -> [UInt32: Int] {
+        queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
+    }
+
+    /// Entries in all windows.
+    var windowEntries: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
+    var keys: [ConcurrencyKey: Int] { hosts.totals }
+}

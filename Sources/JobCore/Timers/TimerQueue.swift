@@ -1,0 +1,85 @@
+import HeapModule
+import JobModel
+
+/// What the core waits a time for.
+enum CoreTimer: Hashable, Comparable {
+    /// A scheduled job is due.
+    case due
+    /// A job's deadline passes.
+    case deadline
+    /// Old finished jobs are purged.
+    case retention
+    /// A storage that failed is tried again.
+    case storage
+    /// A queue's ready jobs could not be read; they are read again.
+    case readAgain
+    /// A host that asked to be left alone may be asked again.
+    case host(String)
+    /// Subscribers with this interval, in milliseconds, get the progress of what changed.
+    case progress(Int)
+    /// A wait runs out of time.
+    case wait(RequestID)
+    /// The list of this job takes too long.
+    case list(JobID)
+    /// The source `timer` of this job ends, or its attempt takes too long.
+    case timer(JobID)
+}
+
+/// Timers on one clock, in the order of their times.
+struct TimerQueue {
+    private struct Entry: Comparable {
+        let time: Int64
+        /// Orders those of one time as they were set.
+        let number: Int64
+        let timer: CoreTimer
+        static func < (left: Entry, right: Entry) -> Bool { (left.time, left.number) < (right.time, right.number) }
+        static func == (left: Entry, right: Entry) -> Bool { left.number == right.number }
+    }
+
+    private var times: [CoreTimer: (time: Int64, number: Int64)] = [:]
+    private var heap = Heap<Entry>()
+    private var lastNumber: Int64 = 0
+
+    var count: Int { times.count }
+
+    /// When the first of them fires.
+    var next: Int64? { heap.min?.time }
+
+    func isSet(_ timer: CoreTimer) -> Bool { times[timer] != nil }
+
+    /// Sets `timer`, instead of what it was set to before.
+    mutating func set(_ timer: CoreTimer, at time: Int64) {
+        lastNumber += 1
+        times[timer] = (time, lastNumber)
+        heap.insert(Entry(time: time, number: lastNumber, timer: timer))
+        dropStale()
+    }
+
+    /// Sets `timer` unless it fires earlier already.
+    mutating func setEarlier(_ timer: CoreTimer, at time: Int64) {
+        if let present = times[timer], present.time <= time { return }
+        set(timer, at: time)
+    }
+
+    mutating func clear(_ timer: CoreTimer) {
+        guard times.removeValue(forKey: timer) != nil else { return }
+        dropStale()
+    }
+
+    /// The next timer whose time has come; it is not set any more.
+    mutating func popDue(at now: Int64) -> CoreTimer? {
+        guard let first = heap.min, first.time <= now else { return nil }
+        heap.removeMin()
+        times[first.timer] = nil
+        dropStale()
+        return first.timer
+    }
+
+    /// Keeps the first entry one that counts, and the heap no more than twice as large as the timers are many.
+    private mutating func dropStale() {
+        while let first = heap.min, times[first.timer]?.number != first.number { heap.removeMin() }
+        if heap.count > 2 * times.count + 64 {
+            heap = Heap(heap.unordered.filter { times[$0.timer]?.number == $0.number })
+        }
+    }
+}

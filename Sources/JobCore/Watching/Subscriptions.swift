@@ -1,0 +1,144 @@
+import JobModel
+
+/// Who watches what.
+///
+/// Subscribers who watch the same and see the same jobs form one topic: what a job matters to is looked up by topic, not by
+/// subscriber.
+struct Subscriptions {
+    private struct Topic {
+        let key: Key
+        /// In milliseconds.
+        let interval: Int
+        /// Whether it still covers all that it ever covered, so that another subscriber can join it.
+        var isComplete = true
+        var subscribers: [SubscriptionID] = []
+        var includesChildren: Bool { key.scope.includesChildren }
+    }
+
+    private struct Key: Hashable {
+        let scope: WatchScope
+        /// Whose jobs it covers, nil for everybody's.
+        let owner: UInt32?
+    }
+
+    /// A topic that covers a job.
+    struct Match: Hashable {
+        let topic: Int
+        /// In milliseconds.
+        let interval: Int
+    }
+
+    private var topics: [Int: Topic] = [:]
+    private var topicOf: [SubscriptionID: (topic: Int, owner: UInt32)] = [:]
+    /// The topics that are complete.
+    private var byKey: [Key: Int] = [:]
+    private var byJob: [JobID: [Int]] = [:]
+    private var byTag: [String: [Int]] = [:]
+    private var ofAll: [Int] = []
+    /// How many topics have an interval, in milliseconds.
+    private var intervals: [Int: Int] = [:]
+    private var lastTopic = 0
+    /// Changes whenever another topic may cover a job than before.
+    private(set) var version = 0
+
+    /// The shortest interval of any of them, in milliseconds.
+    private(set) var shortestInterval: Int?
+
+    /// How many there are, of one owner or of all.
+    func count(of owner: UInt32?) -> Int {
+        guard let owner else { return topicOf.count }
+        return topicOf.values.count { $0.owner == owner }
+    }
+
+    mutating func add(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
+        // The jobs that are named the caller does see.
+        let owner: UInt32? = if case .jobs = scope.subject { nil } else { caller.isAdmin ? nil : caller.uid }
+        let key = Key(scope: scope, owner: owner)
+        let topic = byKey[key] ?? open(key)
+        topics[topic]?.subscribers.append(id)
+        topicOf[id] = (topic, caller.uid)
+    }
+
+    private mutating func open(_ key: Key) -> Int {
+        let interval = key.scope.milliseconds
+        lastTopic += 1
+        version += 1
+        topics[lastTopic] = Topic(key: key, interval: interval)
+        byKey[key] = lastTopic
+        switch key.scope.subject {
+        case .jobs(let ids): for id in Set(ids) { byJob[id, default: []].append(lastTopic) }
+        case .tag(let tag): byTag[tag, default: []].append(lastTopic)
+        case .all: ofAll.append(lastTopic)
+        }
+        intervals[interval, default: 0] += 1
+        shortestInterval = min(shortestInterval ?? interval, interval)
+        return lastTopic
+    }
+
+    mutating func remove(_ id: SubscriptionID) {
+        guard let number = topicOf.removeValue(forKey: id)?.topic else { return }
+        topics[number]?.subscribers.removeAll { $0 == id }
+        guard let topic = topics[number], topic.subscribers.isEmpty else { return }
+        if topic.isComplete { byKey[topic.key] = nil }
+        topics[number] = nil
+        version += 1
+        switch topic.key.scope.subject {
+        case .jobs(let ids): for id in ids { Self.drop(number, from: &byJob, id) }
+        case .tag(let tag): Self.drop(number, from: &byTag, tag)
+        case .all: ofAll.removeAll { $0 == number }
+        }
+        let rest = (intervals[topic.interval] ?? 1) - 1
+        intervals[topic.interval] = rest > 0 ? rest : nil
+        if rest == 0, topic.interval == shortestInterval { shortestInterval = intervals.keys.min() }
+    }
+
+    private static func drop<Key: Hashable>(_ number: Int, from index: inout [Key: [Int]], _ key: Key) {
+        index[key]?.removeAll { $0 == number }
+        if index[key]?.isEmpty == true { index[key] = nil }
+    }
+
+    /// Nothing more comes about this job to those who watch it by id. Who begins to watch it later hears of it.
+    mutating func finished(_ id: JobID) {
+        guard let numbers = byJob.removeValue(forKey: id) else { return }
+        version += 1
+        for number in numbers {
+            guard let topic = topics[number], topic.isComplete else { continue }
+            topics[number]?.isComplete = false
+            byKey[topic.key] = nil
+        }
+    }
+
+    /// A job came into memory that others may be below of, which were there before.
+    mutating func parentCame() { version += 1 }
+
+    /// The topics that cover `job`, each once, from the oldest; the same ones while the version is the same. `parents` are
+    /// the jobs above it, from the nearest.
+    func matches(_ job: Job, parents: [Job]) -> [Match] {
+        if topicOf.isEmpty { return [] }
+        var numbers = byJob[job.id] ?? []
+        for parent in parents {
+            numbers += (byJob[parent.id] ?? []).filter { topics[$0]?.includesChildren == true }
+        }
+        for tag in parents.last?.spec.tags ?? job.spec.tags { append(byTag[tag], covering: job, to: &numbers) }
+        append(ofAll, covering: job, to: &numbers)
+        if numbers.count > 1 { numbers = Array(Set(numbers)).sorted() }
+        return numbers.compactMap { number in topics[number].map { Match(topic: number, interval: $0.interval) } }
+    }
+
+    private func append(_ candidates: [Int]?, covering job: Job, to numbers: inout [Int]) {
+        for number in candidates ?? [] {
+            guard let topic = topics[number], topic.key.owner == nil || topic.key.owner == job.owner,
+                job.parent == nil || topic.includesChildren
+            else { continue }
+            numbers.append(number)
+        }
+    }
+
+    func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
+
+    /// Those who hear of `job`.
+    func subscribers(of job: Job, parents: [Job]) -> [SubscriptionID] {
+        if topicOf.isEmpty { return [] }
+        return matches(job, parents: parents).flatMap { subscribers(of: $0.topic) }
+    }
+}

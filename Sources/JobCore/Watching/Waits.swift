@@ -1,0 +1,56 @@
+import JobModel
+
+/// Who waits for the end of which jobs.
+struct Waits {
+    struct Wait {
+        let request: RequestID
+        /// In the order asked for.
+        let ids: [JobID]
+        let caller: Caller
+        fileprivate var open: Set<JobID>
+    }
+
+    private var waits: [RequestID: Wait] = [:]
+    private var byJob: [JobID: [RequestID]] = [:]
+
+    var count: Int { waits.count }
+
+    mutating func add(_ request: RequestID, _ ids: [JobID], _ caller: Caller) {
+        let open = Set(ids)
+        waits[request] = Wait(request: request, ids: ids, caller: caller, open: open)
+        for id in open { byJob[id, default: []].append(request) }
+    }
+
+    func isOpen(_ request: RequestID) -> Bool { waits[request] != nil }
+
+    /// A job is finished, for `request` alone where one is named; gives the waits that have nothing left to wait for.
+    mutating func finished(_ id: JobID, of request: RequestID? = nil) -> [Wait] {
+        let told = request.map { [$0] } ?? byJob[id] ?? []
+        var over: [Wait] = []
+        for request in told {
+            waits[request]?.open.remove(id)
+            drop(request, id)
+            if let wait = waits[request], wait.open.isEmpty {
+                waits[request] = nil
+                over.append(wait)
+            }
+        }
+        return over
+    }
+
+    /// Forgets a wait that is given up or out of time; false where there is none.
+    @discardableResult
+    mutating func remove(_ request: RequestID) -> Bool {
+        guard let wait = waits.removeValue(forKey: request) else { return false }
+        for id in wait.open { drop(request, id) }
+        return true
+    }
+
+    private mutating func drop(_ request: RequestID, _ id: JobID) {
+        byJob[id]?.removeAll { $0 == request }
+        if byJob[id]?.isEmpty == true { byJob[id] = nil }
+    }
+
+    /// Every open wait, oldest first.
+    var all: [RequestID] { waits.keys.sorted() }
+}
