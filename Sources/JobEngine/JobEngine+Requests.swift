@@ -300,7 +300,7 @@ extension JobEngine {
             jobs: counters.totals(owner: caller.isAdmin ? nil : caller.uid),
             totals: caller.isAdmin
                 ? totals.values.reduce(EngineTotals(), +) : totals[caller.uid] ?? EngineTotals(),
-            watches: watches.count, storageFailure: storageFailure)
+            watches: caller.isAdmin ? watches.count : watches.count(of: caller.uid), storageFailure: storageFailure)
     }
 
     /// The queues, by name.
@@ -344,17 +344,21 @@ extension JobEngine {
         var changed = queues[name]?.settings ?? QueueSettings(name: name, concurrency: concurrency ?? 16)
         changed.concurrency = concurrency ?? changed.concurrency
         changed.isSuspended = suspended ?? changed.isSuspended
+        // Before it is stored, as a queue that is stored is opened by the next daemon. Those on their way count as well.
+        if queues[name] == nil {
+            guard queues.count + comingQueues.subtracting(queues.keys).count < 1000 || comingQueues.contains(name)
+            else {
+                throw EngineError(.busy(retryAfter: 60), "There are 1000 queues already; use one of them.")
+            }
+            comingQueues.insert(name)
+        }
         let stored = changed
         let result = await withCheckedContinuation { continuation in
             store.save(stored) { continuation.resume(returning: $0) }
         }
+        comingQueues.remove(name)
         if case .failure(let error) = result { throw EngineError(error) }
-        if queues[name] == nil {
-            guard queues.count < 1000 else {
-                throw EngineError(.busy(retryAfter: 60), "There are 1000 queues already; use one of them.")
-            }
-            open(changed)
-        }
+        if queues[name] == nil { open(changed) }
         apply(changed)
         return queueObject(name, caller)
     }

@@ -63,6 +63,11 @@ extension JobEngine {
         watches.remove(watch)
     }
 
+    /// Ends a watch, after what the engine has to do now.
+    package nonisolated func endWatch(_ watch: Int) {
+        enter { $0.unwatch(watch) }
+    }
+
     /// Begins to watch, and lets running jobs know that somebody wants to hear of their progress.
     func addWatch(_ scope: WatchScope, _ caller: Caller, _ watcher: any JobWatcher) -> Int {
         let watch = watches.add(scope, caller, watcher)

@@ -32,6 +32,8 @@ package actor JobEngine {
     var totals: [UInt32: EngineTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
     var coming: (jobs: Int, byUser: [UInt32: Int]) = (0, [:])
+    /// New queues that are being stored.
+    var comingQueues: Set<String> = []
     var watches = JobWatches()
     var waits = JobWaits()
     var wallAlarms: Alarms?

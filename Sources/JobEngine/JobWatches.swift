@@ -22,7 +22,8 @@ struct JobWatches {
 
     private var audiences: [Int: Audience] = [:]
     /// The audience of each watch.
-    private var watches: [Int: Int] = [:]
+    private var watches: [Int: (audience: Int, caller: UInt32)] = [:]
+    private var byCaller: [UInt32: Int] = [:]
     /// The audiences that are complete.
     private var byKind: [Kind: Int] = [:]
     private var byJob: [JobID: [Int]] = [:]
@@ -36,6 +37,9 @@ struct JobWatches {
 
     var count: Int { watches.count }
 
+    /// The watches of one user.
+    func count(of caller: UInt32) -> Int { byCaller[caller, default: 0] }
+
     /// The shortest interval of any of them, in milliseconds.
     private(set) var shortest: Int?
 
@@ -46,7 +50,8 @@ struct JobWatches {
         let kind = Kind(scope: scope, owner: owner)
         let audience = byKind[kind] ?? open(kind)
         audiences[audience]?.watchers.append((last, watcher))
-        watches[last] = audience
+        watches[last] = (audience, caller.uid)
+        byCaller[caller.uid, default: 0] += 1
         return last
     }
 
@@ -68,7 +73,9 @@ struct JobWatches {
     }
 
     mutating func remove(_ watch: Int) {
-        guard let number = watches.removeValue(forKey: watch) else { return }
+        guard let (number, caller) = watches.removeValue(forKey: watch) else { return }
+        let others = byCaller[caller, default: 1] - 1
+        byCaller[caller] = others > 0 ? others : nil
         audiences[number]?.watchers.removeAll { $0.watch == watch }
         guard let audience = audiences[number], audience.watchers.isEmpty else { return }
         if audience.isComplete { byKind[audience.kind] = nil }
@@ -107,7 +114,7 @@ struct JobWatches {
 
     /// Whether nobody else is in the audience of a watch.
     func isAlone(_ watch: Int) -> Bool {
-        watches[watch].flatMap { audiences[$0]?.watchers.count } == 1
+        watches[watch].flatMap { audiences[$0.audience]?.watchers.count } == 1
     }
 
     // MARK: - Who hears of a job

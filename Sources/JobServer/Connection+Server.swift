@@ -29,7 +29,8 @@ extension Connection {
                 "submitted": JSON(totals.submitted), "succeeded": JSON(totals.succeeded),
                 "failed": JSON(totals.failed), "cancelled": JSON(totals.cancelled), "retried": JSON(totals.retried),
             ],
-            "connections": JSON(server.connectionCount), "watches": JSON(statistics.watches),
+            "connections": JSON(caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid)),
+            "watches": JSON(statistics.watches),
             "bytes": ["received": JSON(Int(totals.bytesReceived))],
         ])
     }

@@ -94,7 +94,8 @@ final class Connection: Sendable {
             guard let method else {
                 let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
                 return call.fail(
-                    ProtocolError(.methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
+                    ProtocolError(
+                        .methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
             }
             do {
                 try await carryOut(method, call)
@@ -225,10 +226,14 @@ final class Connection: Sendable {
         return watch
     }
 
+    /// The engine's number of a watch, to end it by; nil where it did not begin. A watch whose client left meanwhile ends.
     func setEngineWatch(_ name: String, _ number: Int?) {
-        state.withLock { state in
+        let isWanted = state.withLock { state in
+            guard state.watches[name] != nil else { return false }
             if let number { state.watches[name]?.engine = number } else { state.watches[name] = nil }
+            return true
         }
+        if !isWanted, let number { engine.endWatch(number) }
     }
 
     /// Takes a watch out; nil where there is none of that name.

@@ -20,6 +20,9 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
+    /// Connections of one user.
+    func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.byUser[uid, default: 0] } }
+
     /// Lets a connection in; an error says why not.
     func enter(_ uid: UInt32) -> ProtocolError? {
         state.withLock { state in

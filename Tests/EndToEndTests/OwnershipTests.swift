@@ -80,6 +80,22 @@ import Testing
         }
     }
 
+    @Test func stats_countOwnConnectionsAndWatchesOnly_withoutRights() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            let second = try User.bob.connect(to: daemon)
+            for wire in [ann, bob, second] { _ = try await wire.call("job.watch", ["all": true]) }
+            _ = try await bob.call("job.watch", ["tag": "t"])
+            func counts(_ wire: Wire) async throws -> [JSON?] {
+                let stats = try await wire.call("server.stats")
+                return [stats["connections"], stats["watches"]]
+            }
+            #expect(try await counts(ann) == [1, 1])
+            #expect(try await counts(bob) == [2, 3])
+            #expect(try await counts(daemon.connect()) == [4, 4])
+        }
+    }
+
     @Test func watchAll_tellsOfOwnJobsOnly_withoutRights() async throws {
         try await share { daemon in
             let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))

@@ -353,4 +353,21 @@ import Testing
             #expect(lines.compactMap(\.state) == ["queued", "running", "failed"])
         }
     }
+
+    @Test func watches_end_whenClientsGoWithoutReading() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let request =
+                Wire.request(1, "job.watch", ["all": true]) + "\n"
+                + Wire.request(2, "job.submit", .value(1, ["watch": true])) + "\n"
+            for _ in 0..<100 {
+                let client = try Wire.descriptor(daemon.socket)
+                client.write(Array(request.utf8))
+                client.close()
+            }
+            try await wire.eventually {
+                $0["totals"]?["succeeded"] == 100 && $0["watches"] == 0 && $0["connections"] == 1
+            }
+        }
+    }
 }

@@ -46,6 +46,12 @@ final class Wire: Sendable {
 
     /// Connects to the socket at `path`. With `reads` false nothing is read before ``startReading()``.
     init(_ path: String, reads: Bool = true) throws {
+        descriptor = try Self.descriptor(path)
+        if reads { startReading() }
+    }
+
+    /// A bare connection to the socket at `path`.
+    static func descriptor(_ path: String) throws -> FileDescriptor {
         let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         try #require(number >= 0)
         let connected = try UnixAddress(path).with { connect(number, $0, $1) }
@@ -54,8 +60,7 @@ final class Wire: Sendable {
             Glibc.close(number)
             throw Ended(awaited: "connection to \(path): \(reason)")
         }
-        descriptor = FileDescriptor(number: number)
-        if reads { startReading() }
+        return FileDescriptor(number: number)
     }
 
     /// Talks through the socket `descriptor`, which it owns from now on.
