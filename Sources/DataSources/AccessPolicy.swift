@@ -6,22 +6,29 @@ struct AccessPolicy: Sendable {
     private let allowed: [HostPattern]
     private let denied: [HostPattern]
     private let deniedBlocks: [AddressBlock]
+    private let allowedBlocks: [AddressBlock]
 
     init(_ settings: PolicySettings) throws(JobError) {
         schemes = Set(settings.schemes.map { $0.lowercased() })
         allowed = try Self.patterns(settings.allowHosts, key: "policy.allowHosts")
         denied = try Self.patterns(settings.denyHosts, key: "policy.denyHosts")
-        var blocks: [AddressBlock] = []
-        for text in settings.denyAddresses {
-            guard let block = AddressBlock(text) else {
-                throw JobError(.invalid, "\"\(text)\" in policy.denyAddresses is no block; write one as 10.0.0.0/8.")
-            }
-            blocks.append(block)
-        }
-        deniedBlocks = blocks
+        deniedBlocks = try Self.blocks(
+            PolicySettings.alwaysDenied + settings.denyAddresses, key: "policy.denyAddresses")
+        allowedBlocks = try Self.blocks(settings.allowAddresses, key: "policy.allowAddresses")
         if let scheme = schemes.subtracting(["http", "https"]).first {
             throw JobError(.invalid, "\"\(scheme)\" in policy.schemes is not known; use http and https.")
         }
+    }
+
+    private static func blocks(_ texts: [String], key: String) throws(JobError) -> [AddressBlock] {
+        var blocks: [AddressBlock] = []
+        for text in texts {
+            guard let block = AddressBlock(text) else {
+                throw JobError(.invalid, "\"\(text)\" in \(key) is no block; write one as 10.0.0.0/8.")
+            }
+            blocks.append(block)
+        }
+        return blocks
     }
 
     private static func patterns(_ texts: [String], key: String) throws(JobError) -> [HostPattern] {
@@ -47,12 +54,7 @@ struct AccessPolicy: Sendable {
 
     /// Refuses a URL by its scheme, its host, or the address that it writes.
     func check(_ url: RequestURL) throws(JobError) {
-        guard schemes.contains(url.scheme) else {
-            throw JobError(
-                .policy,
-                "The scheme of \(SourceMessage.quoted(url)) is not allowed; use \(schemes.sorted().joined(separator: " or "))."
-            )
-        }
+        guard schemes.contains(url.scheme) else { throw refusal(ofSchemeOf: url.description) }
         guard !denied.contains(where: { $0.matches(url.host) }),
             allowed.isEmpty || allowed.contains(where: { $0.matches(url.host) })
         else {
@@ -62,9 +64,32 @@ struct AccessPolicy: Sendable {
         if case .address(let address) = url.host { try check(address) }
     }
 
+    /// The URL that `location` means on a response from `url`, where it is one that may be asked.
+    func url(_ location: String, on url: RequestURL) throws(JobError) -> RequestURL? {
+        guard let target = url.resolving(location) else {
+            // What other schemes name need not look like a URL of a server (`data:,x`, `file:///x`).
+            if let scheme = RequestURL.scheme(of: location), !schemes.contains(scheme) {
+                throw refusal(ofSchemeOf: location)
+            }
+            return nil
+        }
+        try check(target)
+        return target
+    }
+
+    private func refusal(ofSchemeOf url: String) -> JobError {
+        JobError(
+            .policy,
+            "The scheme of \(SourceMessage.quoted(url)) is not allowed; use \(schemes.sorted().joined(separator: " or "))."
+        )
+    }
+
     /// Refuses an address, whatever name led to it.
     func check(_ address: IPAddress) throws(JobError) {
-        guard !address.aliases.contains(where: { alias in deniedBlocks.contains { $0.contains(alias) } }) else {
+        let isDenied = address.aliases.contains { alias in
+            deniedBlocks.contains { $0.contains(alias) } && !allowedBlocks.contains { $0.contains(alias) }
+        }
+        guard !isDenied else {
             throw JobError(
                 .policy, "The address \(address) is not allowed by the daemon's policy; use another server.")
         }

@@ -82,7 +82,7 @@ final class HTTPTransport: Sendable {
                     "\(SourceMessage.quoted(request.url)) redirects again after \(settings.redirects) redirects; check the URL.",
                     http: response.httpStatus)
             }
-            guard let url = request.url.resolving(location) else {
+            guard let url = try policy.url(location, on: request.url) else {
                 throw JobError(
                     .http,
                     "\(SourceMessage.quoted(request.url)) redirects to \(SourceMessage.quoted(location)), which is no URL; check the URL.",

@@ -25,8 +25,10 @@ package struct IPAddress: Sendable, Hashable {
             return isUnspecified
                 ? [self, IPAddress(bytes: [UInt8](repeating: 0, count: 15) + [1])] + tail.aliases : [self, tail]
         }
-        // NAT64 and 6to4 carry packets to the IPv4 address that they embed.
+        // NAT64, SIIT and 6to4 carry packets to the IPv4 address that they embed.
         if bytes[..<12] == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] { return [self] + tail.aliases }
+        if bytes[..<6] == [0, 0x64, 0xFF, 0x9B, 0, 1] { return [self] + tail.aliases }
+        if bytes[..<12] == [0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0] { return [self] + tail.aliases }
         if bytes[..<2] == [0x20, 0x02] { return [self] + IPAddress(bytes: Array(bytes[2..<6])).aliases }
         return [self]
     }

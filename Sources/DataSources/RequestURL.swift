@@ -152,6 +152,15 @@ package struct RequestURL: Sendable, Hashable {
 }
 
 extension RequestURL {
+    /// The scheme that a reference begins with, in lower case; nil for a relative one.
+    static func scheme(of reference: String) -> String? {
+        let reference = reference.drop { $0 == " " || $0 == "\t" }
+        guard let colon = reference.firstIndex(of: ":"), let first = reference.utf8.first, isLetter(first),
+            reference[..<colon].utf8.allSatisfy({ isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) })
+        else { return nil }
+        return reference[..<colon].lowercased()
+    }
+
     /// The URL that a `Location` header means on a response from this one, or nil where it means none.
     package func resolving(_ reference: String) -> RequestURL? {
         let reference = reference.drop { $0 == " " || $0 == "\t" }

@@ -96,6 +96,7 @@ struct ConfigurationKey: Sendable {
         strings("policy.allowHosts", \.policy.allowHosts),
         strings("policy.denyHosts", \.policy.denyHosts),
         strings("policy.denyAddresses", \.policy.denyAddresses),
+        strings("policy.allowAddresses", \.policy.allowAddresses),
         seconds("retention.age", \.retentionAge, 0...3_153_600_000),
         count("retention.count", \.retentionCount, 0...most),
         text("access.adminGroup", \.adminGroup),

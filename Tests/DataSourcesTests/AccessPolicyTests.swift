@@ -8,6 +8,8 @@ import TestOrigin
         "http://169.254.169.254/latest/meta-data", "http://2852039166/", "http://0xA9FEA9FE/",
         "http://0251.0376.0251.0376/", "http://169.254.43518/", "http://[::ffff:169.254.169.254]/",
         "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[fe80::1]/", "http://[fe80::1%25eth0]/",
+        "http://[fd00:ec2::254]/", "http://168.63.129.16/", "http://100.100.100.200/", "http://[64:ff9b:1::a9fe:a9fe]/",
+        "http://[::ffff:0:169.254.169.254]/", "http://[2002:a9fe:a9fe::]/", "http://[::169.254.169.254]/",
         "http://169.254.169.254./", "http://\u{FF11}\u{FF16}\u{FF19}.254.169.254/", "ftp://example.org/",
         "file:///etc/passwd", "file://localhost/etc/passwd", "unix://x/", "http+unix://x/",
     ])
@@ -32,6 +34,42 @@ import TestOrigin
             #expect(throws: JobError.self) { try bench.library.check(url: text) }
             let error = #expect(throws: JobError.self) { try bench.library.check(url: text) }
             #expect(error?.kind == .invalid)
+        }
+    }
+
+    @Test func denied_addToWhatAlwaysIs_andAllowedAreExceptions() async throws {
+        try await Workbench.run {
+            $0.policy.denyAddresses = ["10.0.0.0/8"]
+            $0.policy.allowAddresses = ["10.1.0.0/16", "169.254.7.7", "fe80::5"]
+        } _: { bench in
+            for url in ["http://10.1.2.3/", "http://169.254.7.7/", "http://[::ffff:169.254.7.7]/", "http://[fe80::5]/"]
+            {
+                try bench.library.check(url: url)
+            }
+            for url in ["http://10.2.2.3/", "http://169.254.169.254/", "http://168.63.129.16/", "http://[fe80::6]/"] {
+                let error = #expect(throws: JobError.self) { try bench.library.check(url: url) }
+                #expect(error?.kind == .policy)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "file:///etc/passwd", "file:/etc/passwd", "data:,x", "ftp://127.0.0.1/x", "unix:/run/x", "JAVASCRIPT:1",
+    ])
+    func redirect_isForbidden_whenItsSchemeIs(location: String) async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = .redirect(302, to: location)
+            try await Workbench.run { bench in
+                for type in ["url", "json", "download"] {
+                    var source = JSONObject()
+                    source["type"] = .string(type)
+                    source["url"] = .string(origin.url("/x"))
+                    if type == "download" { source["path"] = "x" }
+                    let error = try await bench.failure(.object(source))
+                    #expect(error.kind == .policy)
+                    #expect(!error.isRetryable)
+                }
+            }
         }
     }
 
@@ -64,7 +102,8 @@ import TestOrigin
 
     @Test(
         arguments: [
-            { $0.policy.denyAddresses = ["10.0.0.0/33"] }, { $0.policy.denyHosts = ["a b"] },
+            { $0.policy.denyAddresses = ["10.0.0.0/33"] }, { $0.policy.allowAddresses = ["10.0.0.0/"] },
+            { $0.policy.denyHosts = ["a b"] },
             { $0.policy.schemes = ["gopher"] }, { $0.http.proxy = "nonsense" }, { $0.downloads.directory = "relative" },
             { $0.downloads.roots = ["/a/../b"] },
         ] as [@Sendable (inout SourceSettings) -> Void])

@@ -89,7 +89,7 @@ import TestOrigin
 
     @Test(arguments: [
         ("http://", JobError.Kind.http), ("ftp://127.0.0.1/", .policy), ("http://a b/", .http),
-        ("file:///etc/passwd", .http),
+        ("file:///etc/passwd", .policy),
     ])
     func redirect_isRefused_whenLocationIs(location: String, kind: JobError.Kind) async throws {
         try await TestOrigin.run { origin in

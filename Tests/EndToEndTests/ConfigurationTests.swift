@@ -32,6 +32,7 @@ import Testing
             ("http:\n  proxy: nowhere", 2, "http.proxy"), ("policy:\n  schemes: 5", 2, nil),
             ("policy:\n  denyAddresses: [300.0.0.0/8]", 2, "policy.denyAddresses"),
             ("policy:\n  denyAddresses: [10.0.0.0/40]", 2, "policy.denyAddresses"),
+            ("policy:\n  allowAddresses: [a]", 2, "policy.allowAddresses"),
             ("retention:\n  age: -1", 2, "retention.age"), ("retention:\n  count: x", 2, "retention.count"),
             ("log:\n  level: loud", 2, "log.level"), ("access:\n  adminGroup: [a]", 2, "access.adminGroup"),
             ("limits:\n  line: 4096\n  line: 8192", 3, "limits.line"),
