@@ -12,7 +12,7 @@ int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode)
     struct open_how how = {
         .flags = (unsigned long long)flags,
         .mode = mode,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }

@@ -23,11 +23,19 @@ final class DownloadAttempt: Sendable {
         }
         let path = try services.folders.path(spec.path, owner: context.owner)
         let note = DownloadNote(context.note)
-        if let result = try await resultOfEarlierRun(path, note) { return result }
+        let folder = try await services.queue.run { [services] () throws(JobError) in
+            do throws(SystemError) {
+                return try TargetFolder.existing(path, files: services.files)
+            } catch {
+                throw JobError(path: error, "opened", path.folder)
+            }
+        }
+        if let folder, let result = try await resultOfEarlierRun(path, in: folder) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
-                path, renaming: spec.exists == .rename, preferred: note?.name, job: context.job,
-                registry: services.registry, files: services.files)
+                path, in: folder, renaming: spec.exists == .rename, preferred: note?.name,
+                writer: TargetRegistry.Writer(job: context.job, owner: context.owner), registry: services.registry,
+                files: services.files)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -85,26 +93,25 @@ final class DownloadAttempt: Sendable {
     }
 
     /// The result where this very job put the file there, but the daemon ended before that was stored.
-    private func resultOfEarlierRun(_ path: DownloadPath, _ note: DownloadNote?) async throws(JobError) -> JSON? {
+    private func resultOfEarlierRun(_ path: DownloadPath, in folder: OpenFolder) async throws(JobError) -> JSON? {
         switch spec.exists {
         case .replace, .validate: return nil
         case .fail, .rename, .skip: break
         }
-        guard let memory = await remembered(path, among: spec.exists == .rename ? 8 : 0) else { return nil }
+        guard let memory = await remembered(path, in: folder, among: spec.exists == .rename ? 8 : 0)
+        else { return nil }
         return memory.job == context.job && memory.link == context.link ? memory.result : nil
     }
 
     /// What is remembered of the file under the path's name, or of the last of its other names that are taken.
-    private func remembered(_ path: DownloadPath, among alternatives: Int) async -> DownloadMemory? {
+    private func remembered(
+        _ path: DownloadPath, in folder: OpenFolder, among alternatives: Int
+    ) async -> DownloadMemory? {
         for count in 0...alternatives {
             let name = count == 0 ? path.name : path.alternative(count)
             let status = await services.queue.run { [services] in
-                // What cannot be looked at is found out when the target is opened.
-                guard let folder = try? services.files.openFolder(path.folder) else {
-                    return FileOperations.Status?.none
-                }
-                defer { services.files.close(folder) }
-                return try? services.files.status(folder, name)
+                // What cannot be looked at is found out when the target is.
+                try? services.files.status(folder.descriptor, name)
             }
             guard let status else { return nil }
             let memory = await remembered(path.absolute(name), status)

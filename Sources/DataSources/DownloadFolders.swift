@@ -35,8 +35,9 @@ struct DownloadFolders: Sendable {
         guard let name = components.last, !text.hasSuffix("/"), !text.hasSuffix("/."), text != "." else {
             throw refused("names no file; give it a file name")
         }
-        guard !text.utf8.contains(0), !components.contains("..") else {
-            throw refused("must not hold \"..\"; write it without")
+        guard !components.contains("..") else { throw refused("must not hold \"..\"; write it without") }
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw refused("must not hold control characters; write it without")
         }
         guard text.utf8.count < 4096 - 512, components.allSatisfy({ $0.utf8.count <= 255 }),
             name.utf8.count + DownloadPath.partSuffix.utf8.count <= 255

@@ -15,6 +15,8 @@ final class DownloadJournal: Sendable {
     private struct State {
         /// What was noted last; nil before the first note.
         var noted: (size: Int64, at: ContinuousClock.Instant)?
+        /// When the note was to be saved last, but could not be.
+        var failedAt: ContinuousClock.Instant?
         var isBusy = false
         var failure: SystemError?
     }
@@ -44,6 +46,8 @@ final class DownloadJournal: Sendable {
         let now = ContinuousClock.now
         return state.withLock { state in
             guard !state.isBusy, state.failure == nil else { return false }
+            // A store that fails is not asked again with every block.
+            if let failedAt = state.failedAt, now - failedAt < Self.interval.time { return false }
             if let noted = state.noted {
                 let isDue =
                     size - noted.size >= Self.interval.bytes
@@ -72,9 +76,10 @@ final class DownloadJournal: Sendable {
                 }
                 note.synced = size
             }
-            await save(note)
+            let isSaved = await save(note)
             state.withLock { state in
-                state.noted = (size, .now)
+                if isSaved { state.noted = (size, .now) }
+                state.failedAt = isSaved ? nil : .now
                 state.isBusy = false
             }
         } catch {
@@ -90,18 +95,21 @@ final class DownloadJournal: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Notes the file where that was not worth it before.
-    func close() async {
-        if state.withLock({ $0.noted == nil }) { await save(note) }
+    /// Notes the file where that was not worth it before; false where no note tells of it.
+    func close() async -> Bool {
+        guard state.withLock({ $0.noted == nil }) else { return true }
+        return await save(note)
     }
 
-    private func save(_ note: DownloadNote) async {
+    private func save(_ note: DownloadNote) async -> Bool {
         do {
             try await context.saveNote(note.json).get()
+            return true
         } catch {
             services.logger.warning(
                 "The progress of a download could not be noted; after a crash it starts from the beginning.",
                 metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
+            return false
         }
     }
 }

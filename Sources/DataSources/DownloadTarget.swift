@@ -17,18 +17,19 @@ final class DownloadTarget: Sendable {
 
     /// Opens the folder and reserves a name in it: that of `path`, or the next free one. Blocks.
     ///
-    /// `preferred` is the name that an earlier attempt chose, which may be taken again.
+    /// `existing` is the folder where it was opened before. `preferred` is the name that an earlier attempt chose, which
+    /// may be taken again.
     init(
-        _ path: DownloadPath, renaming: Bool, preferred: String?, job: JobID, registry: TargetRegistry,
-        files: FileOperations
+        _ path: DownloadPath, in existing: OpenFolder?, renaming: Bool, preferred: String?,
+        writer: TargetRegistry.Writer, registry: TargetRegistry, files: FileOperations
     ) throws(JobError) {
         self.path = path
         self.files = files
         self.registry = registry
         var attempts = 0
         while true {
-            let folder = try TargetFolder(path, files: files)
-            let (name, key) = try Self.reserved(path, in: folder, renaming, preferred, job, registry, files)
+            let folder = try TargetFolder(path, existing: attempts == 0 ? existing : nil, files: files)
+            let (name, key) = try Self.reserved(path, in: folder, renaming, preferred, writer, registry, files)
             // Another download may have removed the folder, as empty, before the name in it was reserved.
             if folder.isGone, attempts < 8 {
                 attempts += 1
@@ -44,15 +45,17 @@ final class DownloadTarget: Sendable {
     }
 
     private static func reserved(
-        _ path: DownloadPath, in folder: TargetFolder, _ renaming: Bool, _ preferred: String?, _ job: JobID,
-        _ registry: TargetRegistry, _ files: FileOperations
+        _ path: DownloadPath, in folder: TargetFolder, _ renaming: Bool, _ preferred: String?,
+        _ writer: TargetRegistry.Writer, _ registry: TargetRegistry, _ files: FileOperations
     ) throws(JobError) -> (String, TargetRegistry.Key) {
         guard renaming else {
             let key = TargetRegistry.Key(folder: folder.identity, name: path.name)
-            if let holder = registry.reserve(key, for: job) {
+            if let other = registry.reserve(key, for: writer) {
+                // Another user's job is nobody's business.
+                let name = other.owner == writer.owner ? "job \(other.job)" : "another job"
                 throw JobError(
-                    .exists,
-                    "\"\(path.absolute())\" is being downloaded by job \(holder); wait for it, or give another path.")
+                    .exists, "\"\(path.absolute())\" is being downloaded by \(name); wait for it, or give another path."
+                )
             }
             return (path.name, key)
         }
@@ -60,7 +63,7 @@ final class DownloadTarget: Sendable {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
             let key = TargetRegistry.Key(folder: folder.identity, name: name)
-            guard try status(name, in: folder, path, files) == nil, registry.reserve(key, for: job) == nil else {
+            guard try status(name, in: folder, path, files) == nil, registry.reserve(key, for: writer) == nil else {
                 continue
             }
             return (name, key)
@@ -92,9 +95,12 @@ final class DownloadTarget: Sendable {
     /// Opens what is under the name for reading. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
         do throws(SystemError) {
-            let descriptor = try files.openBeneath(folder.folder.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
-            let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
-            if file.isRegular { return file }
+            // Looked at first, as opening a device can already do something.
+            if try files.status(folder.folder.descriptor, name).isRegular {
+                let descriptor = try files.openBeneath(folder.folder.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
+                let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
+                if file.isRegular { return file }
+            }
         } catch {
             throw JobError(path: error, "read", absolutePath)
         }
@@ -127,16 +133,14 @@ final class DownloadTarget: Sendable {
     }
 
     /// Unlinks the `.part` that `note` is about, where it is still that very file. Blocks.
-    static func discardPart(_ path: DownloadPath, _ note: DownloadNote, _ files: FileOperations) {
+    static func discardPart(_ path: DownloadPath, _ note: DownloadNote, _ files: FileOperations) throws(SystemError) {
         let name = note.name + DownloadPath.partSuffix
-        // What is not there need not be removed, and what cannot be opened cannot.
-        guard let root = try? files.openFolder(path.root) else { return }
-        defer { files.close(root) }
-        let below = path.folders.isEmpty ? "." : path.folders.joined(separator: "/")
-        guard let folder = try? files.openBeneath(root, below, O_RDONLY | O_DIRECTORY, 0) else { return }
-        defer { files.close(folder) }
-        guard let status = try? files.status(folder, name), status.identity == note.part else { return }
-        try? files.unlink(folder, name)
+        do throws(SystemError) {
+            guard let folder = try TargetFolder.existing(path, files: files),
+                try files.status(folder.descriptor, name).identity == note.part
+            else { return }
+            try files.unlink(folder.descriptor, name)
+        } catch  where error.code == ENOENT {}
     }
 
     /// Puts the finished `.part` in its place, durably; false where there is something and it is not to be replaced.

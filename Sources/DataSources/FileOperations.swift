@@ -22,9 +22,10 @@ package struct FileOperations: Sendable {
         package let mode: UInt32
     }
 
-    /// Opens a folder by its absolute path.
+    /// Opens a folder by its absolute path, links included: one that the administrator named, never one of a caller.
     package var openFolder: @Sendable (_ path: String) throws(SystemError) -> Int32
-    /// Opens below `folder` and nowhere else: openat2 with RESOLVE_BENEATH.
+    /// Opens below `folder` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
+    /// and RESOLVE_NO_MAGICLINKS.
     package var openBeneath:
         @Sendable (_ folder: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(SystemError) -> Int32
     package var makeFolder: @Sendable (_ folder: Int32, _ name: String, _ mode: UInt32) throws(SystemError) -> Void

@@ -98,7 +98,13 @@ package final class SourceLibrary: Sendable {
         guard let note = DownloadNote(note), let path = try? folders.path(note.folder + "/" + note.name, owner: owner)
         else { return }
         let files = files
-        await queue.run { DownloadTarget.discardPart(path, note, files) }
+        do throws(SystemError) {
+            try await queue.run { () throws(SystemError) in try DownloadTarget.discardPart(path, note, files) }
+        } catch {
+            logger.warning(
+                "What an unfinished download left could not be removed.",
+                metadata: ["path": "\(path.absolute(note.name))", "error": "\(error)"])
+        }
     }
 
     /// Breaks off what still runs, closes all connections and ends the file queue.

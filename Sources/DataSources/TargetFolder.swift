@@ -10,15 +10,16 @@ struct TargetFolder: Sendable {
     private let files: FileOperations
 
     /// Opens the folder of `path`, making what is missing of it. Blocks.
-    init(_ path: DownloadPath, files: FileOperations) throws(JobError) {
+    ///
+    /// `existing` is the folder where it was opened before: nothing is opened by its name twice, as another could stand
+    /// there the second time.
+    init(_ path: DownloadPath, existing: OpenFolder?, files: FileOperations) throws(JobError) {
         self.files = files
         do throws(SystemError) {
-            let root = try Self.root(of: path, files)
-            let below = path.folders.joined(separator: "/")
-            if below.isEmpty {
-                folder = root
+            if let existing {
+                folder = existing
             } else {
-                folder = try Self.open(below, in: root, path, files, made: &made)
+                folder = try Self.open(path, files, made: &made)
             }
             identity = try files.statusOfOpen(folder.descriptor).identity
         } catch {
@@ -35,17 +36,17 @@ struct TargetFolder: Sendable {
         let parent = OpenFolder(
             descriptor: try madeFolder(path.rootParent, files), path: path.rootParent, files: files)
         try makeFolder(path.rootName, in: parent, mode: path.owner == nil ? 0o755 : 0o700, files)
-        let root = OpenFolder(
-            descriptor: try files.openBeneath(
-                parent.descriptor, path.rootName, O_RDONLY | O_DIRECTORY | (path.owner == nil ? 0 : O_NOFOLLOW), 0),
-            path: path.root, files: files)
-        if let owner = path.owner {
-            // Each time, as the folder may be older than the setting or than this owner of the uid.
-            let status = try files.statusOfOpen(root.descriptor)
-            if status.mode != 0o700 { try files.changeMode(root.descriptor, 0o700) }
-            if status.owner != owner { try files.changeOwner(root.descriptor, owner) }
-        }
+        let root = try open(path.rootName, in: parent, files)
+        if let owner = path.owner { try settle(root, owner, files) }
         return root
+    }
+
+    /// Gives a caller's folder to its owner alone: each time, as it may be older than the setting or than this owner of
+    /// the uid.
+    private static func settle(_ root: OpenFolder, _ owner: UInt32, _ files: FileOperations) throws(SystemError) {
+        let status = try files.statusOfOpen(root.descriptor)
+        if status.mode != 0o700 { try files.changeMode(root.descriptor, 0o700) }
+        if status.owner != owner { try files.changeOwner(root.descriptor, owner) }
     }
 
     /// Opens the folder at an absolute path of the configuration, making it and those above where they are missing.
@@ -75,36 +76,58 @@ struct TargetFolder: Sendable {
         return true
     }
 
-    /// Opens `below` as a whole, so that links within the root are followed, and makes it step by step if need be.
-    private static func open(
-        _ below: String, in root: OpenFolder, _ path: DownloadPath, _ files: FileOperations,
-        made: inout [(parent: OpenFolder, name: String)]
-    ) throws(SystemError) -> OpenFolder {
-        let flags = O_RDONLY | O_DIRECTORY
-        func opened(_ below: String) throws(SystemError) -> OpenFolder {
-            OpenFolder(
-                descriptor: try files.openBeneath(root.descriptor, below, flags, 0), path: root.path + "/" + below,
-                files: files)
-        }
+    /// The folder of `path` where it is there, without making anything; nil where it is not. Blocks.
+    static func existing(_ path: DownloadPath, files: FileOperations) throws(SystemError) -> OpenFolder? {
         do throws(SystemError) {
-            return try opened(below)
-        } catch  where error.code == ENOENT {}
-        var folder = root
-        for count in 1...path.folders.count {
-            let below = path.folders[..<count].joined(separator: "/")
+            let root: OpenFolder
+            if path.isOwnFolder, let owner = path.owner {
+                let parent = OpenFolder(
+                    descriptor: try files.openFolder(path.rootParent), path: path.rootParent, files: files)
+                root = try open(path.rootName, in: parent, files)
+                try settle(root, owner, files)
+            } else {
+                root = OpenFolder(descriptor: try files.openFolder(path.root), path: path.root, files: files)
+            }
+            guard !path.folders.isEmpty else { return root }
+            return try open(path.folders.joined(separator: "/"), in: root, files)
+        } catch  where error.code == ENOENT {
+            return nil
+        }
+    }
+
+    private static func open(
+        _ path: DownloadPath, _ files: FileOperations, made: inout [(parent: OpenFolder, name: String)]
+    ) throws(SystemError) -> OpenFolder {
+        var folder = try root(of: path, files)
+        // Each from the one above it, which stays what it is, whatever becomes of its name.
+        for name in path.folders {
+            let parent = folder
             do throws(SystemError) {
-                folder = try opened(below)
+                folder = try open(name, in: parent, files)
             } catch  where error.code == ENOENT {
-                let name = path.folders[count - 1]
-                let isNew = try makeFolder(name, in: folder, mode: 0o755, files)
-                let parent = folder
-                folder = try opened(below)
+                let isNew = try makeFolder(name, in: parent, mode: 0o755, files)
+                folder = try open(name, in: parent, files)
                 guard isNew else { continue }
-                if let owner = path.owner { try files.changeOwner(folder.descriptor, owner) }
+                if let owner = path.owner {
+                    // Who owns the folder above can put another in the place of the one just made; no other of theirs
+                    // belongs to the daemon.
+                    let status = try files.statusOfOpen(folder.descriptor)
+                    guard status.owner == geteuid() || status.owner == owner else { throw SystemError(EXDEV) }
+                    if status.owner != owner { try files.changeOwner(folder.descriptor, owner) }
+                }
                 made.append((parent, name))
             }
         }
         return folder
+    }
+
+    /// Opens a folder below `parent`, through no symbolic link.
+    private static func open(
+        _ below: String, in parent: OpenFolder, _ files: FileOperations
+    ) throws(SystemError) -> OpenFolder {
+        OpenFolder(
+            descriptor: try files.openBeneath(parent.descriptor, below, O_RDONLY | O_DIRECTORY, 0),
+            path: parent.path + "/" + below, files: files)
     }
 
     /// Whether the folder was removed while it was being opened.
@@ -127,7 +150,7 @@ extension JobError {
     /// `action` on `path` failed: kind `policy` where a link led out of the root, else `storage`.
     init(path error: SystemError, _ action: String, _ path: String) {
         if error.code == EXDEV || error.code == ELOOP {
-            self.init(.policy, "\"\(path)\" leads through a symbolic link out of its folder; give another path.")
+            self.init(.policy, "\"\(path)\" leads through a symbolic link; give a path without one.")
         } else {
             self.init(storage: error, action, path)
         }

@@ -11,26 +11,32 @@ final class TargetRegistry: Sendable {
         let name: String
     }
 
-    private let holders = Mutex<[Key: JobID]>([:])
+    /// Who writes a file.
+    struct Writer: Sendable, Hashable {
+        let job: JobID
+        let owner: UInt32
+    }
 
-    /// Reserves `key`; where another job holds it, that job is returned.
-    func reserve(_ key: Key, for job: JobID) -> JobID? {
-        holders.withLock { holders in
-            if let holder = holders[key] { return holder }
-            holders[key] = job
+    private let writers = Mutex<[Key: Writer]>([:])
+
+    /// Reserves `key`; where another job writes that file, it is returned.
+    func reserve(_ key: Key, for writer: Writer) -> Writer? {
+        writers.withLock { writers in
+            if let present = writers[key] { return present }
+            writers[key] = writer
             return nil
         }
     }
 
     func release(_ key: Key) {
-        holders.withLock { $0[key] = nil }
+        writers.withLock { $0[key] = nil }
     }
 
     /// Releases `key` and, where nobody else writes into that folder, runs `body` before anybody can begin to.
     func release(_ key: Key, thenIfFolderIsUnused body: () -> Void) {
-        holders.withLock { holders in
-            holders[key] = nil
-            if !holders.keys.contains(where: { $0.folder == key.folder }) { body() }
+        writers.withLock { writers in
+            writers[key] = nil
+            if !writers.keys.contains(where: { $0.folder == key.folder }) { body() }
         }
     }
 }

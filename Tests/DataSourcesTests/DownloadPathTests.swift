@@ -1,6 +1,9 @@
 import DataSources
+import DeferredKit
 import Foundation
+import Glibc
 import JobModel
+import Synchronization
 import Testing
 import TestOrigin
 
@@ -8,7 +11,9 @@ import TestOrigin
     @Test(arguments: [
         "", ".", "..", "/", "a/", "a/..", "../a", "a/../b", "a/b/..", "/etc/passwd", "/proc/self/fd/1", "x.part",
         String(repeating: "n", count: 251), String(repeating: "d/", count: 2000) + "x",
-        String(repeating: "d", count: 256) + "/x", "a/./..",
+        String(repeating: "d", count: 256) + "/x", "a/./..", "a\nb", "\u{1B}[2Jx", "a\tb", "a\u{7F}", "a\u{0}b",
+        "a\u{85}",
+        "new\nfolder/x", "a\r", "\u{9B}31m", String(repeating: "ä", count: 126),
     ])
     func path_isForbidden_whenItLeadsNowhereAllowed(path: String) async throws {
         try await Workbench.run { bench in
@@ -17,7 +22,7 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: ["a", "a/b/c", "./a", "a//b", "...", "a..b", "..a", ".hidden", "Größe", "a b", "a\nb"])
+    @Test(arguments: ["a", "a/b/c", "./a", "a//b", "...", "a..b", "..a", ".hidden", "Größe", "a b", "a\u{2028}b"])
     func path_isAllowed_belowOwnFolder(path: String) async throws {
         try await Workbench.run { bench in
             try bench.library.check(path: path, owner: 1)
@@ -89,7 +94,7 @@ import TestOrigin
         }
     }
 
-    @Test func download_followsLink_thatStaysWithin() async throws {
+    @Test func download_isRefused_whenLinkStaysWithin() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "x")
             try await Workbench.run { bench in
@@ -99,11 +104,71 @@ import TestOrigin
                     atPath: bench.downloads + "/a/b/up", withDestinationPath: "../../c")
                 try FileManager.default.createDirectory(
                     atPath: bench.downloads + "/c", withIntermediateDirectories: true)
-                _ = try await bench.result([
+                let error = try await bench.failure([
                     "type": "download", "url": .string(origin.url("/x")), "path": "a/b/up/new/x",
                 ])
-                #expect(bench.bytes(of: bench.downloads + "/c/new/x") == Array("x".utf8))
+                #expect(error.kind == .policy)
+                #expect(bench.names(below: bench.downloads + "/c") == [])
             }
+        }
+    }
+
+    /// Who owns the folder above can put a link in the place of a folder that was just made.
+    @Test func download_isRefused_whenLinkIsSwappedIn() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            let target = Mutex("")
+            var files = FileOperations.real
+            files.makeFolder = { folder, name, mode throws(SystemError) in
+                try FileOperations.real.makeFolder(folder, name, mode)
+                guard name == "new" else { return }
+                try FileOperations.real.removeFolder(folder, name)
+                _ = target.withLock { symlinkat($0, folder, name) }
+            }
+            try await Workbench.run(files: files) { bench in
+                let outside = bench.folder + "/outside"
+                try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
+                for inside in [bench.root, bench.downloads] {
+                    for link in [outside, ".", "../outside"] {
+                        target.withLock { $0 = link }
+                        let error = try await bench.failure([
+                            "type": "download", "url": .string(origin.url("/x")),
+                            "path": .string(inside + "/new/sub/x"),
+                        ])
+                        #expect(error.kind == .policy)
+                        unlink(inside + "/new")
+                    }
+                }
+                #expect(bench.names(below: outside) == [])
+                #expect(origin.log.count() == 0)
+            }
+        }
+    }
+
+    @Test(arguments: [1000, 1001] as [UInt32]) func error_namesOtherJob_ofSameUserOnly(owner: UInt32) async throws {
+        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
+            try await Workbench.run { bench in
+                let source: JSON = [
+                    "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/x"),
+                ]
+                let first = try bench.start(source, job: 123_456)
+                await origin.log.reaches(1)
+                let error = try await bench.failure(source, job: 2, owner: owner)
+                #expect(error.kind == .exists)
+                #expect(error.message.contains("job 123456") == (owner == 1000))
+                first.cancel()
+            }
+        }
+    }
+
+    @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
+        try await Workbench.run { bench in
+            mkfifo(bench.root + "/fifo", 0o600)
+            let error = try await bench.failure([
+                "type": "download", "url": "http://127.0.0.1:1/", "path": .string(bench.root + "/fifo"),
+                "exists": "skip",
+            ])
+            #expect(error.kind == .exists)
         }
     }
 

@@ -43,6 +43,18 @@ import TestOrigin
         }
     }
 
+    /// Nobody would ever find it again.
+    @Test func part_isNotKept_whenItsNoteCannotBe() async throws {
+        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in
+            try await Workbench.run { bench in
+                bench.refuseNotes()
+                let error = try await bench.failure(download(origin))
+                #expect(error.kind == .network)
+                #expect(bench.names(below: bench.downloads) == [])
+            }
+        }
+    }
+
     @Test func retry_resumesByDate_whenThereIsNoTag() async throws {
         let date = "Wed, 31 Dec 2025 12:00:00 GMT"
         let body = Self.first

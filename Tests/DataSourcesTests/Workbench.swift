@@ -16,6 +16,10 @@ final class Workbench: Sendable {
     private let notes = Mutex<[JobID: JSON]>([:])
     private let memories = Mutex<[String: JSON]>([:])
     private let noteCount = Mutex(0)
+    private let notesFail = Mutex(false)
+
+    /// Lets notes fail to be saved from now on.
+    func refuseNotes() { notesFail.withLock { $0 = true } }
 
     /// The folder that relative paths lie in.
     var downloads: String { folder + "/downloads" }
@@ -96,6 +100,9 @@ final class Workbench: Sendable {
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath, timeout: timeout,
             note: self[note: job],
             saveNote: { note in
+                if self.notesFail.withLock({ $0 }) {
+                    return Deferred(.failure(JobError(.storage, "The disk is full.")))
+                }
                 self.noteCount.withLock { $0 += 1 }
                 self[note: job] = note
                 return .succeeded(())

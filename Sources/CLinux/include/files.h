@@ -3,7 +3,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Opens `path` below `directory` and nowhere else: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS.
+/// Opens `path` below `directory` and nowhere else: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
+/// RESOLVE_NO_MAGICLINKS: a symbolic link anywhere on the way, or at its end, is ELOOP.
 /// Returns a descriptor, or -1 with errno set. glibc has no wrapper for this call.
 int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode);
 
