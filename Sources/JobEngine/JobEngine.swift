@@ -15,7 +15,7 @@ package actor JobEngine {
     nonisolated let executor = EngineExecutor()
     /// Where files of removed jobs are removed.
     nonisolated let bodyQueue = DispatchQueue(label: "deferd.bodies", qos: .utility)
-    nonisolated let store: any JobStore
+    nonisolated let store: any CallableJobStore
     nonisolated let library: SourceLibrary
     nonisolated let clock: EngineClock
     nonisolated let logger: Logger
@@ -56,7 +56,7 @@ package actor JobEngine {
     }
 
     package init(
-        settings: EngineSettings, store: any JobStore, library: SourceLibrary, clock: EngineClock = .system,
+        settings: EngineSettings, store: any CallableJobStore, library: SourceLibrary, clock: EngineClock = .system,
         logger: Logger
     ) {
         self.settings = settings

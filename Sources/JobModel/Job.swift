@@ -42,7 +42,7 @@ package struct Job: Sendable, Hashable {
 
     /// 0 until the store gave it a number.
     package var id: JobID
-    package let spec: JobSpec
+    package private(set) var spec: JobSpec
     /// The uid that owns it.
     package let owner: UInt32
     package let parent: Parent?
@@ -100,6 +100,13 @@ package struct Job: Sendable, Hashable {
             notBefore: waits ? start : nil, deadlineAt: [own, deadline].compactMap(\.self).min())
     }
 
+    /// The same job with its spec as the store reads it, as what is stored of a child is not all of it.
+    package func reading(_ spec: JobSpec) -> Job {
+        var job = self
+        job.spec = spec
+        return job
+    }
+
     /// The step that link `link` runs for what came in.
     package var step: Step? {
         if let stop, link > 0 {
@@ -122,9 +129,12 @@ extension Job.Stop {
 }
 
 extension Job {
+    /// What a job takes up beside its texts.
+    package static let rowSize: Int64 = 256
+
     /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest.
     package var storedSize: Int64 {
-        var size = Int64(spec.size) + 256
+        var size = Int64(spec.storedSize) + Self.rowSize
         if let carried { size += Int64(carried.json.size) }
         for outcome in outcomes { size += outcome.error == nil ? 128 : 512 }
         return size

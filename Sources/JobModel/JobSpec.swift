@@ -23,6 +23,8 @@ package final class JobSpec: Sendable, Hashable {
 
     /// About how many bytes it takes as text.
     package let size: Int
+    /// The part of ``size`` that is stored with the job itself; less where it is made of a template that many share.
+    package let storedSize: Int
     /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
     package let text: [UInt8]?
 
@@ -32,11 +34,13 @@ package final class JobSpec: Sendable, Hashable {
     ]
 
     init(
-        reader: MemberReader, source: Step, links: [Link], isNew: Bool
+        reader: MemberReader, source: Step, links: [Link], isNew: Bool, storedSize: Int? = nil
     ) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
-        size = text?.count ?? json.size
+        // Not the length of the text, which is not at hand later: a job that was read must be as large as when it was stored.
+        size = json.size
+        self.storedSize = storedSize ?? size
         self.source = source
         self.links = links
         queue = try Self.word(reader, "queue", atMost: 64) ?? "default"

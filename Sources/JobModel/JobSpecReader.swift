@@ -19,6 +19,8 @@ package struct JobSpecReader {
         var isChecked = false
         /// Whether it is a whole spec that is to be stored.
         var isNew = false
+        /// What is stored of it, in bytes, where that is not all of it.
+        var storedSize: Int?
     }
 
     /// The spec that a client wrote. `place` is where it stands in the params.
@@ -39,13 +41,16 @@ package struct JobSpecReader {
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
-    package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
+    ///
+    /// `storedSize` is what is stored of it, in bytes, where that is not all of it.
+    package static func stored(_ json: JSON, storedSize: Int? = nil) throws(SpecError) -> JobSpec {
         var limits = JobLimits()
         limits.children = .max >> 8
         limits.links = .max
         limits.depth = 255
         var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: JSONPointer(), Context(scope: nil, mode: .expanded, isChecked: true))
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, storedSize: storedSize)
+        return try reader.job(json, at: JSONPointer(), context)
     }
 
     private mutating func job(
@@ -61,9 +66,11 @@ package struct JobSpecReader {
         guard let written = reader.value("source") else { throw reader.missing("source") }
         var inside = context
         inside.isNew = false
+        inside.storedSize = nil
         let source = try source(written, at: reader.place(of: "source"), inside)
         let links = try links(reader, inside, after: source)
-        return try JobSpec(reader: reader, source: source, links: links, isNew: context.isNew)
+        return try JobSpec(
+            reader: reader, source: source, links: links, isNew: context.isNew, storedSize: context.storedSize)
     }
 
     private mutating func links(

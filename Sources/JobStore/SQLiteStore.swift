@@ -7,7 +7,7 @@ import Synchronization
 /// The job store in one SQLite database, in a folder that it locks.
 ///
 /// One connection writes, in groups (``CommitQueue``); a few others read. The write-ahead log is synced at every commit.
-package final class SQLiteStore: JobStore {
+package final class SQLiteStore: CallableJobStore {
     let pool: DatabasePool
     let queue: CommitQueue
     private let folder: StateFolder
@@ -112,6 +112,18 @@ package final class SQLiteStore: JobStore {
                 },
                 fail: { done(.failure($0)) }))
     }
+
+    // The commands follow with the tables that they need.
+
+    package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
+        enqueue(done) { _ in throw StoreError.closed }
+    }
+
+    package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
+        self.read({ _ in throw StoreError.closed }, done)
+    }
+
+    package func mark(_ job: JobID, isWorking: Bool) {}
 
     // MARK: Closing
 

@@ -4,7 +4,7 @@ import Testing
 @testable import JobStore
 
 /// The writing calls for tests that wait for each.
-extension JobStore {
+extension CallableJobStore {
     func submit(_ jobs: [Job]) async throws -> [Submission] {
         try await answer { submit(jobs, $0) }
     }
@@ -57,7 +57,7 @@ extension JobStore {
     }
 }
 
-extension JobStore {
+extension CallableJobStore {
     /// A job that must be there.
     func existing(_ id: JobID) async throws -> Job {
         let job = try await job(id)

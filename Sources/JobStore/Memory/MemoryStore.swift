@@ -1,0 +1,83 @@
+import Dispatch
+package import JobModel
+import Synchronization
+
+/// A job store in memory, for tests: it forgets everything when it goes, and answers on a thread of its own.
+package final class MemoryStore: JobStore {
+    private struct State {
+        var tables: MemoryTables
+        var isClosed = false
+    }
+
+    private let state: Mutex<State>
+    private let queue = DispatchQueue(label: "deferd.store.memory")
+
+    package init(_ tables: MemoryTables = MemoryTables()) {
+        state = Mutex(State(tables: tables))
+    }
+
+    /// What is stored at present; a store made of it goes on from there, as after a crash.
+    package var tables: MemoryTables { state.withLock { $0.tables } }
+
+    package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
+        answer(done) { $0.write(write) }
+    }
+
+    package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
+        answer(done) { $0.read(read) }
+    }
+
+    package func mark(_ job: JobID, isWorking: Bool) {
+        state.withLock { $0.tables.mark(job, isWorking: isWorking) }
+    }
+
+    package func save(
+        note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+    ) {
+        answer(done) { $0.save(note: note, of: job, link: link) }
+    }
+
+    package func save(
+        download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+    ) {
+        answer(done) { $0.save(download: download, to: path) }
+    }
+
+    package func note(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
+        try await answer { $0.note(of: job, link: link) }
+    }
+
+    package func download(to path: String) async throws(StoreError) -> JSON? {
+        try await answer { $0.download(to: path) }
+    }
+
+    package func close() async {
+        await withCheckedContinuation { continuation in
+            queue.async {
+                self.state.withLock { state in
+                    state.isClosed = true
+                    state.tables.clearMarks()
+                }
+                continuation.resume()
+            }
+        }
+    }
+
+    private func answer<Value: Sendable>(
+        _ body: @escaping @Sendable (inout MemoryTables) -> Value
+    ) async throws(StoreError) -> Value {
+        try await withCheckedContinuation { continuation in
+            answer({ continuation.resume(returning: $0) }, body)
+        }.get()
+    }
+
+    /// Runs `body` behind what was asked before.
+    private func answer<Value: Sendable>(
+        _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void,
+        _ body: @escaping @Sendable (inout MemoryTables) -> Value
+    ) {
+        queue.async {
+            done(self.state.withLock { state in state.isClosed ? .failure(.closed) : .success(body(&state.tables)) })
+        }
+    }
+}

@@ -1,0 +1,130 @@
+package import JobModel
+
+/// The job store as a value: it carries commands out at once and in memory, and is what every other store is compared with.
+///
+/// The same commands give the same answers, always. A copy is cheap: what a crash would leave is a copy made before it.
+package struct MemoryTables: Sendable {
+    /// How a job is stored.
+    struct Row: Sendable {
+        enum Body: Sendable {
+            case whole
+            /// The spec is made of this and a template; the job has a stand-in.
+            case item(JSON)
+            /// There is no making sense of the spec.
+            case unreadable
+        }
+
+        var job: Job
+        let body: Body
+        let queue: String
+        let priority: Int
+        let source: String
+        let tags: [String]
+        var size: Int64
+    }
+
+    /// The jobs of one kind.
+    struct Members: Sendable {
+        var ids = SortedKeys<JobID>()
+        var bytes: Int64 = 0
+    }
+
+    /// The ready jobs of an owner in a queue, all and by host.
+    struct Ready: Sendable {
+        var all = SortedRows<ReadyPosition, Name?>()
+        var byHost = SortedRows<Name, SortedKeys<ReadyPosition>>()
+        var withoutHost = SortedKeys<ReadyPosition>()
+    }
+
+    struct Template: Sendable {
+        let json: JSON
+        let size: Int64
+    }
+
+    var lastJob: JobID = 0
+    var rows = SortedRows<JobID, Row>(largestChunk: 64)
+    var kinds = SortedRows<RowKind, Members>()
+    var ready = SortedRows<ReadyGroup, Ready>()
+    var gated = SortedKeys<ChildKey>()
+    var due = SortedKeys<TimedJob>()
+    var deadlines = SortedKeys<TimedJob>()
+    var finishedRoots = SortedKeys<TimedJob>()
+    var children = SortedKeys<ChildKey>()
+    var keys = SortedRows<NamedID, JobID>()
+    var tags = SortedKeys<NamedID>()
+    var templates = SortedRows<LinkKey, Template>()
+    var notes = SortedRows<LinkKey, JSON>()
+    var downloads = SortedRows<Name, JSON>()
+    var settings = SortedRows<Name, QueueSettings>()
+    var marks = SortedKeys<JobID>()
+
+    package init() {}
+
+    /// How many jobs are stored.
+    package var count: Int { rows.count }
+
+    /// Carries a change out.
+    package mutating func write(_ write: StoreWrite) -> StoreWritten {
+        switch write {
+        case .submit(let jobs): return .submitted(jobs.map { submit($0) })
+        case .children(let children): return .numbered(insert(children))
+        case .save(let jobs):
+            for job in jobs { save(job) }
+            return .done
+        case .remove(let job): return .removed(remove(tree(of: [job])))
+        case .removeChildren(let parent, let link): return .removed(removeChildren(of: parent, fromLink: link))
+        case .purge(let time, let kept, let limit):
+            return .removed(purge(upTo: lastToPurge(finishedBefore: time, keeping: kept), atMost: limit))
+        case .purgeOldest(let count): return .removed(purge(upTo: nil, atMost: count))
+        case .queue(let queue):
+            settings.set(Name(queue.name), queue)
+            return .done
+        case .probe: return .done
+        }
+    }
+
+    /// Answers a question.
+    package func read(_ read: StoreRead) -> StoreRows {
+        switch read {
+        case .recovery: .recovery(recovery)
+        case .jobs(let ids): .jobs(jobs(ids))
+        case .list(let filter): .jobs(list(filter))
+        case .children(let parent, let link, let start, let limit):
+            .jobs(jobs(childKeys(of: parent, link: link, from: start).lazy.map(\.id), atMost: limit))
+        case .childStates(let parent, let link): .childStates(childStates(of: parent, link: link))
+        case .gated(let parent, let link, let start, let limit):
+            .ready(gated(of: parent, link: link, from: start, limit: limit))
+        case .ready(let queue, let owner, let position, let hosts, let limit):
+            .ready(ready(queue: queue, owner: owner, after: position, excluding: hosts, limit: limit))
+        case .due(let time, let limit): .jobs(first(limit, of: due, upTo: time))
+        case .overdue(let time, let limit): .jobs(first(limit, of: deadlines, upTo: time))
+        case .times: .times(times)
+        }
+    }
+
+    /// Marks that a source of a job is at work, or is no more.
+    package mutating func mark(_ job: JobID, isWorking: Bool) {
+        if isWorking { marks.insert(job) } else { marks.remove(job) }
+    }
+
+    /// Removes all marks, as a clean close does.
+    package mutating func clearMarks() { marks = SortedKeys() }
+
+    // MARK: Beside the jobs
+
+    package mutating func save(note: JSON?, of job: JobID, link: Int) {
+        let key = LinkKey(job: job, link: link)
+        guard let note else {
+            notes.remove(key)
+            return
+        }
+        guard let state = rows[job]?.job.state, !state.isTerminal || state == .failed else { return }
+        notes.set(key, note)
+    }
+
+    package func note(of job: JobID, link: Int) -> JSON? { notes[LinkKey(job: job, link: link)] }
+
+    package mutating func save(download: JSON, to path: String) { downloads.set(Name(path), download) }
+
+    package func download(to path: String) -> JSON? { downloads[Name(path)] }
+}

@@ -1,0 +1,464 @@
+import JobModel
+import Testing
+
+@testable import JobStore
+
+/// What every store must do, command by command.
+@Suite struct ConformanceTests {
+    // MARK: Submitting
+
+    @Test(arguments: Conformer.allCases)
+    func submission_isNumberedInOrderAndReadWhole(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var running = try Job.example(#""priority": 3, "queue": "slow", "tags": ["a", "b"], "label": "l""#)
+        running.state = .running
+        running.startedAt = .after(1)
+        running.attempt = 2
+        running.crashes = 2
+        running.carried = .success(["x": 1.50])
+        let jobs = try await store.create(.example(), running)
+        #expect(jobs.map(\.id) == [1, 2])
+        #expect(try await store.jobs([2, 7, 1]) == [jobs[1], jobs[0]])
+        try await store.reopen()
+        #expect(try await store.jobs([1, 2]) == jobs)
+        #expect(try await store.create(.example()).map(\.id) == [3])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func key_joinsOrConflicts_untilItsJobIsRemoved(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let job = try Job.example(#""key": "k""#)
+        let other = try Job.example(#""key": "k", "priority": 1"#)
+        let foreign = try Job.example(#""key": "k""#, owner: 7)
+        let submissions = try await store.submit([job, other, job, foreign])
+        #expect(submissions == [.created(1), .conflict(1), .joined(1, .queued), .created(2)])
+        _ = try await store.removing(.remove(1))
+        #expect(try await store.submit([other]) == [.created(3)])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func number_isNeverGivenTwice(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        _ = try await store.create(.example(), .example())
+        _ = try await store.removing(.remove(2))
+        try await store.reopen()
+        #expect(try await store.create(.example()).map(\.id) == [3])
+    }
+
+    // MARK: Saving
+
+    @Test(arguments: Conformer.allCases)
+    func save_keepsWhatBecameOfJobs_butNotOfRemovedOnes(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(.example(), .example())
+        let ended = try jobs.map { try $0.finished(at: .after(5)) }
+        _ = try await store.removing(.remove(2))
+        try await store.save(ended[0], ended[1])
+        #expect(try await store.jobs([1, 2]) == [ended[0]])
+        #expect(try await store.recovery().counts.map(\.count) == [1])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func crashes_areKept(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var job = try await store.create(.example())[0]
+        job.crashes = 2
+        try await store.save(job)
+        #expect(try await store.jobs([1]).map(\.crashes) == [2])
+        job.crashes = 0
+        try await store.save(job)
+        #expect(try await store.jobs([1]).map(\.crashes) == [0])
+    }
+
+    // MARK: Sizes
+
+    @Test(arguments: Conformer.allCases)
+    func sizes_addUpToWhatTheJobsSay_whateverBecomesOfThem(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var jobs = try await store.create(
+            .example(), .example(#""label": "\#(String(repeating: "x", count: 200))""#), .example(owner: 7))
+        jobs[1] = try jobs[1].finished(.success(.string(String(repeating: "r", count: 5_000))), at: .after(1))
+        try await store.save(jobs[1])
+        try await store.reopen()
+        let counts = try await store.recovery().counts
+        #expect(
+            counts == [
+                JobCount(owner: 7, queue: "default", state: .queued, count: 1, bytes: jobs[2].storedSize),
+                JobCount(owner: 1000, queue: "default", state: .queued, count: 1, bytes: jobs[0].storedSize),
+                JobCount(owner: 1000, queue: "default", state: .succeeded, count: 1, bytes: jobs[1].storedSize),
+            ])
+        // A job that was read is as large as it was when it was stored.
+        #expect(try await store.jobs([1, 2, 3]).map(\.storedSize) == jobs.map(\.storedSize))
+        #expect(try await store.removing(.remove(2)).map(\.size) == [jobs[1].storedSize])
+        #expect(try await store.recovery().counts.map(\.state) == [.queued, .queued])
+    }
+
+    // MARK: Removing
+
+    @Test(arguments: Conformer.allCases)
+    func removal_tellsOfTheWholeTreeAndItsNotes(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let root = try await store.create(.example())[0]
+        let children = try await store.children(
+            NewChildren(
+                parent: root, template: nil,
+                children: [.example(0, .spec(valueSpec)), .example(1, .spec(valueSpec))]))
+        let child = try await store.jobs([children[0]])[0]
+        let grandchildren = try await store.children(
+            NewChildren(parent: child, template: nil, children: [.example(0, .spec(valueSpec))]))
+        try await store.save(note: ["part": "a"], of: grandchildren[0], link: 0)
+        let removed = try await store.removing(.remove(root.id))
+        #expect(removed.map(\.id) == [1, 2, 3, 4])
+        #expect(removed.map(\.notes) == [[], [], [], [["part": "a"]]])
+        #expect(try await store.jobs([1, 2, 3, 4]).isEmpty)
+        #expect(try await store.store.note(of: 4, link: 0) == nil)
+        #expect(try await store.removing(.remove(root.id)).isEmpty)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func note_isKeptUntilTheJobSucceededOrWasCancelled(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let job = try await store.create(.example())[0]
+        try await store.save(note: [1], of: 1, link: 0)
+        try await store.save(job.finished(.failure(JobError(.dns, "No.")), at: .after(1)))
+        #expect(try await store.store.note(of: 1, link: 0) == [1])
+        try await store.save(job.finished(at: .after(1)))
+        #expect(try await store.store.note(of: 1, link: 0) == nil)
+        try await store.save(note: [1], of: 1, link: 0)
+        #expect(try await store.store.note(of: 1, link: 0) == nil)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func children_areRemovedFromTheirLinkOn_withTheTemplates(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var root = try await store.create(.example(#""then": [{"both": {"return": 1}}, {"both": {"return": 2}}]"#))[0]
+        for link in 0...2 {
+            root.link = link
+            _ = try await store.children(
+                NewChildren(parent: root, template: template, children: [.example(0, .item(JSON(link)))]))
+        }
+        #expect(try await store.removing(.removeChildren(of: 1, fromLink: 1)).map(\.id) == [3, 4])
+        #expect(try await store.jobs([1, 2, 3, 4]).map(\.id) == [1, 2])
+        #expect(try await store.removing(.removeChildren(of: 1, fromLink: 1)).isEmpty)
+        // The link makes other children now, of another template.
+        root.link = 1
+        let other: JSON = ["source": ["type": "value", "value": ["other", "{{item}}"]]]
+        let ids = try await store.children(
+            NewChildren(parent: root, template: other, children: [.example(0, .item("i"))]))
+        #expect(try await value(store.jobs(ids)[0]) == ["other", "i"])
+        #expect(try await value(store.jobs([2])[0]) == [0, 0])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func purge_takesTheOldestFirst_andNoUnfinishedOnes(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(.example(), .example(), .example(), .example(), .example())
+        for (job, time) in zip(jobs, [40, 10, 30, 20]) { try await store.save(job.finished(at: .after(time))) }
+        func purge(_ time: Int, keeping count: Int, atMost limit: Int = 10) async throws -> [JobID] {
+            try await store.removing(.purge(finishedBefore: .after(time), keeping: count, atMost: limit)).map(\.id)
+        }
+        #expect(try await purge(10, keeping: 4).isEmpty)
+        #expect(try await store.times().firstEnd == .after(10))
+        #expect(try await purge(11, keeping: 4) == [2])
+        #expect(try await purge(0, keeping: 1, atMost: 1) == [4])
+        #expect(try await purge(0, keeping: 1) == [3])
+        #expect(try await purge(0, keeping: 1).isEmpty)
+        #expect(try await purge(100, keeping: 9) == [1])
+        #expect(try await store.jobs([1, 2, 3, 4, 5]).map(\.id) == [5])
+        #expect(try await store.times().firstEnd == nil)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func purgeOfTheOldest_takesAsManyAsAsked(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(.example(), .example(), .example(), .example())
+        for (job, time) in zip(jobs, [40, 10, 30]) { try await store.save(job.finished(at: .after(time))) }
+        _ = try await store.children(
+            NewChildren(
+                parent: jobs[1].finished(at: .after(10)), template: nil, children: [.example(0, .spec(valueSpec))]))
+        #expect(try await store.removing(.purgeOldest(count: 2)).map(\.id) == [2, 5, 3])
+        #expect(try await store.removing(.purgeOldest(count: 2)).map(\.id) == [1])
+        #expect(try await store.removing(.purgeOldest(count: 2)).isEmpty)
+    }
+
+    // MARK: Children
+
+    @Test(arguments: Conformer.allCases)
+    func children_areNotStored_whenTheParentIsGone(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let root = try await store.create(.example())[0]
+        _ = try await store.removing(.remove(1))
+        let ids = try await store.children(
+            NewChildren(parent: root, template: template, children: [.example(0, .item(1))]))
+        #expect(ids.isEmpty)
+        #expect(try await store.recovery().counts.isEmpty)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func child_isMadeOfTheTemplateAndItsItem_andKeepsWhatItInherits(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var root = try await store.create(.example())[0]
+        root.children = 3
+        let ids = try await store.children(
+            NewChildren(
+                parent: root, template: template,
+                children: (0..<3).map { .example($0, .item(["n": JSON($0 * 10)]), queue: "slow", priority: 5) }))
+        #expect(ids == [2, 3, 4])
+        #expect(try await store.jobs([1]) == [root])
+        try await store.reopen()
+        let children = try await store.jobs(.children(of: 1, link: 0, from: 1, limit: 5))
+        #expect(children.map(\.id) == [3, 4])
+        #expect(value(children[1]) == [["n": 20], 2])
+        #expect(children[0].parent == .init(job: 1, link: 0, index: 1, depth: 1))
+        #expect(children.map(\.spec.queue) == ["slow", "slow"])
+        #expect(children.map(\.spec.priority) == [5, 5])
+        #expect(children.map(\.storedSize) == Array(repeating: Job.rowSize + Int64((["n": 10] as JSON).size), count: 2))
+        // Nothing of the template is stored with the child when it is saved.
+        try await store.save(children[0].finished(at: .after(1)))
+        #expect(try await value(store.jobs([3])[0]) == [["n": 10], 1])
+        let counts = try await store.recovery().counts.filter { $0.queue == "slow" }
+        #expect(counts.map(\.state) == [.queued, .succeeded])
+        #expect(try await counts.map(\.bytes).reduce(0, +) == store.jobs([2, 3, 4]).map(\.storedSize).reduce(0, +))
+        #expect(try await store.ready("slow") == [2, 4])
+        let states = try await store.childStates(of: 1)
+        #expect(states.map(\.state) == [.queued, .succeeded, .queued])
+        #expect(states.map(\.index) == [0, 1, 2])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func childThatCannotBe_isStoredAsFailed(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let root = try await store.create(.example())[0]
+        let error = JobError(.invalid, "\"seconds\" must be from 0.")
+        let body = NewChild.Body.invalid(error)
+        let ids = try await store.children(
+            NewChildren(
+                parent: root, template: template, children: [.example(0, .item(1)), .example(1, body, queue: "slow")]))
+        let child = try await store.jobs([ids[1]])[0]
+        #expect(child.state == .failed)
+        #expect(child.carried == .failure(error))
+        #expect(child.finishedAt == .after(0))
+        #expect(child.spec.queue == "slow")
+        #expect(child.spec.source.type == .error)
+        #expect(child.storedSize == body.storedSize(queue: "slow", priority: 0))
+        let failed = try await store.recovery().counts.filter { $0.state == .failed }
+        #expect(failed == [JobCount(owner: 1000, queue: "slow", state: .failed, count: 1, bytes: child.storedSize)])
+        // Only root jobs are purged; it goes with its parent.
+        #expect(try await store.times().firstEnd == nil)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func child_hasNoKey(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let root = try await store.create(.example())[0]
+        let spec: JSON = ["source": ["type": "value", "value": 1], "key": "k"]
+        let children = [NewChild.example(0, .spec(spec)), .example(1, .spec(spec))]
+        #expect(try await store.children(NewChildren(parent: root, template: nil, children: children)) == [2, 3])
+        #expect(try await store.submit([.example(#""key": "k""#)]) == [.created(4)])
+    }
+
+    // MARK: Ready jobs
+
+    @Test(arguments: Conformer.allCases)
+    func readyJobs_areThoseOfTheOwnerInStartingOrder(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(
+            .example(), .example(#""priority": 9"#), .example(owner: 7), .example(#""queue": "slow""#), .example(),
+            .example(#""priority": -9"#), .example(#""delay": 60"#))
+        #expect(try await store.ready() == [2, 1, 5, 6])
+        #expect(try await store.ready(limit: 2) == [2, 1])
+        #expect(try await store.ready(after: ReadyPosition(priority: 0, id: 1)) == [5, 6])
+        #expect(try await store.ready(owner: 7) == [3])
+        #expect(try await store.ready("slow") == [4])
+        #expect(try await store.ready("none").isEmpty)
+        var job = jobs[1]
+        job.state = .running
+        try await store.save(job)
+        #expect(try await store.ready() == [1, 5, 6])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func readyJobs_leaveExcludedHostsOut_howeverManyThereAre(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try (0..<5_000).map { index in
+            var job = try Job.example()
+            job.host = index < 4_600 ? "full:80" : index % 3 == 0 ? nil : "host-\(index % 3):80"
+            return job
+        }
+        _ = try await store.submit(jobs)
+        let open = (4_600..<5_000).map { JobID($0) + 1 }
+        #expect(try await store.ready(excluding: ["full:80"], limit: 7) == Array(open.prefix(7)))
+        let withoutOne = open.filter { ($0 - 1) % 3 != 1 }
+        #expect(
+            try await store.ready(excluding: ["full:80", "host-1:80"], limit: 1_000) == withoutOne)
+        let position = ReadyPosition(priority: 0, id: withoutOne[9])
+        #expect(
+            try await store.ready(after: position, excluding: ["full:80", "host-1:80"], limit: 3)
+                == Array(withoutOne[10..<13]))
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func readyJob_comesWithoutItsSpec_whenThatIsLarge(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let long = String(repeating: "x", count: 3_000)
+        var carrying = try Job.example()
+        carrying.host = "h:80"
+        carrying.carried = .success(.string(long))
+        let jobs = try await store.create(
+            .example(), .example(source: #"{"type": "value", "value": "\#(long)"}"#), carrying)
+        let large: JSON = ["source": ["type": "value", "value": [.string(long), "{{item}}"]]]
+        _ = try await store.children(
+            NewChildren(parent: jobs[0], template: large, children: [.example(0, .item(1))]))
+        let ready = try await store.ready(
+            .ready(queue: "default", owner: 1000, after: nil, excluding: [], limit: 9))
+        #expect(ready.map(\.position.id) == [1, 2, 3, 4])
+        #expect(ready.map(\.job) == [jobs[0], nil, nil, nil])
+        #expect(ready.map(\.host) == [nil, nil, "h:80", nil])
+        #expect(ready.map(\.parent?.index) == [nil, nil, nil, 0])
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func gatedChildren_areNotReady_untilTheyAreStarted(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let root = try await store.create(.example(#""queue": "slow""#))[0]
+        let ids = try await store.children(
+            NewChildren(
+                parent: root, template: template,
+                children: (0..<5).map { .example($0, .item(JSON($0)), isGated: $0 > 0) }))
+        #expect(try await store.ready() == [ids[0]])
+        let gated = try await store.ready(.gated(of: 1, link: 0, from: 2, limit: 2))
+        #expect(gated.map(\.position.id) == [ids[2], ids[3]])
+        #expect(gated.map(\.job?.isGated) == [true, true])
+        var child = try #require(gated[0].job)
+        child.isGated = false
+        try await store.save(child)
+        #expect(try await store.ready() == [ids[0], ids[2]])
+        let left = try await store.ready(.gated(of: 1, link: 0, from: 0, limit: 9))
+        #expect(left.map(\.position.id) == [ids[1], ids[3], ids[4]])
+        #expect(try await store.ready(.gated(of: 1, link: 1, from: 0, limit: 9)).isEmpty)
+    }
+
+    // MARK: Times
+
+    @Test(arguments: Conformer.allCases)
+    func dueAndOverdueJobs_comeEarliestFirst(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        #expect(try await store.times() == StoredTimes())
+        let jobs = try await store.create(
+            .example(#""delay": 30"#), .example(#""delay": 10, "deadline": 50"#), .example(#""delay": 20"#),
+            .example(#""deadline": 40"#))
+        #expect(try await store.times() == StoredTimes(due: .after(10), deadline: .after(40)))
+        #expect(try await store.jobs(.due(at: .after(20), limit: 9)).map(\.id) == [2, 3])
+        #expect(try await store.jobs(.due(at: .after(99), limit: 2)).map(\.id) == [2, 3])
+        #expect(try await store.jobs(.overdue(at: .after(39), limit: 9)).isEmpty)
+        #expect(try await store.jobs(.overdue(at: .after(50), limit: 9)).map(\.id) == [4, 2])
+        try await store.save(jobs[3].finished(at: .after(3)))
+        #expect(
+            try await store.times() == StoredTimes(due: .after(10), deadline: .after(50), firstEnd: .after(3)))
+    }
+
+    // MARK: Lists
+
+    @Test(arguments: Conformer.allCases)
+    func list_followsEveryPartOfTheFilter(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(
+            .example(#""tags": ["t"]"#), .example(#""queue": "slow", "tags": ["t", "u"]"#), .example(owner: 7),
+            .example(source: #"{"type": "timer", "seconds": 1}"#), .example())
+        try await store.save(jobs[0].finished(at: .after(1)))
+        _ = try await store.children(
+            NewChildren(
+                parent: jobs[4], template: template,
+                children: [.example(0, .item(1), tags: ["t"]), .example(1, .item(2), queue: "slow")]))
+        #expect(try await store.list { _ in } == [5, 4, 3, 2, 1])
+        #expect(
+            try await store.list {
+                $0.order = .oldest; $0.after = 2; $0.limit = 2
+            } == [3, 4])
+        #expect(
+            try await store.list {
+                $0.after = 4; $0.limit = 2
+            } == [3, 2])
+        #expect(try await store.list { $0.states = [.succeeded] } == [1])
+        #expect(try await store.list { $0.queue = "slow" } == [2])
+        #expect(try await store.list { $0.owner = 1000 } == [5, 4, 2, 1])
+        #expect(try await store.list { $0.source = .timer } == [4])
+        #expect(try await store.list { $0.tag = "t" } == [2, 1])
+        #expect(
+            try await store.list {
+                $0.tag = "t"; $0.order = .oldest; $0.after = 1
+            } == [2])
+        #expect(
+            try await store.list {
+                $0.tag = "t"; $0.states = [.queued]
+            } == [2])
+        #expect(try await store.list { $0.parent = 5 } == [7, 6])
+        #expect(
+            try await store.list {
+                $0.parent = 5; $0.order = .oldest; $0.queue = "slow"
+            } == [7])
+        #expect(
+            try await store.list {
+                $0.parent = 5; $0.tag = "t"
+            } == [6])
+        #expect(try await store.list { $0.parent = 1 }.isEmpty)
+        #expect(try await store.list { $0.limit = 0 }.isEmpty)
+    }
+
+    // MARK: Starting
+
+    @Test(arguments: Conformer.allCases)
+    func recovery_tellsAllThatADaemonNeeds(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var jobs = try await store.create(.example(), .example(#""delay": 5"#), .example())
+        jobs[2].state = .running
+        try await store.save(jobs[2])
+        _ = try await store.write(.queue(QueueSettings(name: "slow", concurrency: 2, perUser: 1, isSuspended: true)))
+        _ = try await store.write(.queue(QueueSettings(name: "fast", concurrency: 2)))
+        _ = try await store.write(.queue(QueueSettings(name: "fast", concurrency: 9)))
+        _ = try await store.write(.probe)
+        let state = try await store.recovery()
+        #expect(state.counts.map(\.state) == [.scheduled, .queued, .running])
+        #expect(
+            state.queues == [
+                QueueSettings(name: "fast", concurrency: 9),
+                QueueSettings(name: "slow", concurrency: 2, perUser: 1, isSuspended: true),
+            ])
+        #expect(state.running == [jobs[2]])
+        #expect(state.crashed.isEmpty)
+        #expect(state.times == StoredTimes(due: .after(5)))
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func marks_areGone_afterACleanClose(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(.example(), .example(), .example(), .example())
+        for job in jobs { store.store.mark(job.id, isWorking: true) }
+        store.store.mark(2, isWorking: false)
+        store.store.mark(99, isWorking: true)
+        try await store.save(jobs[3].finished(at: .after(1)))
+        // Finished jobs, unknown ones and those at rest did not crash.
+        #expect(try await store.recovery().crashed.map(\.id) == [1, 3])
+        try await store.reopen()
+        #expect(try await store.recovery().crashed.isEmpty)
+    }
+
+    // MARK: Closing
+
+    @Test(arguments: Conformer.allCases)
+    func command_isRefused_whenTheStoreIsClosed(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        await store.store.close()
+        let write = await #expect(throws: StoreError.self) { try await store.write(.probe) }
+        #expect(write?.code == .closed)
+        let read = await #expect(throws: StoreError.self) { try await store.read(.times) }
+        #expect(read?.code == .closed)
+    }
+
+    // MARK: Examples
+
+    private let valueSpec: JSON = ["source": ["type": "value", "value": 1]]
+    private let template: JSON = ["source": ["type": "value", "value": ["{{item}}", "{{index}}"]]]
+
+    private func value(_ job: Job) -> JSON? { job.spec.json["source"]?["value"] }
+}

@@ -1,0 +1,150 @@
+import JobModel
+import Testing
+
+@testable import JobStore
+
+/// The stores that must behave alike.
+enum Conformer: String, CaseIterable, CustomTestStringConvertible {
+    case memory
+    case sqlite
+
+    static let allCases: [Conformer] = [.memory]
+
+    var testDescription: String { rawValue }
+}
+
+/// A store with a folder of its own, spoken to in commands.
+final class StoreUnderTest {
+    private let conformer: Conformer
+    private let folder: TemporaryFolder
+    private(set) var store: any JobStore
+
+    init(_ conformer: Conformer) throws {
+        self.conformer = conformer
+        folder = try TemporaryFolder()
+        store =
+            switch conformer {
+            case .memory: MemoryStore()
+            case .sqlite: try SQLiteStore(path: folder.path)
+            }
+    }
+
+    /// Closes the store and opens it again.
+    func reopen() async throws {
+        await store.close()
+        if let memory = store as? MemoryStore {
+            store = MemoryStore(memory.tables)
+        } else {
+            store = try SQLiteStore(path: folder.path)
+        }
+    }
+
+    // MARK: Writing
+
+    func write(_ write: StoreWrite) async throws -> StoreWritten {
+        try await withCheckedContinuation { continuation in
+            store.write(write) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    func submit(_ jobs: [Job]) async throws -> [Submission] {
+        guard case .submitted(let submissions) = try await write(.submit(jobs)) else { throw WrongAnswer() }
+        return submissions
+    }
+
+    /// Submits jobs that must be new; gives them under their numbers.
+    func create(_ jobs: Job...) async throws -> [Job] {
+        try await zip(jobs, submit(jobs)).map { job, submission in
+            guard case .created(let id) = submission else { throw WrongAnswer() }
+            return job.numbered(id)
+        }
+    }
+
+    func save(_ jobs: Job...) async throws {
+        guard case .done = try await write(.save(jobs)) else { throw WrongAnswer() }
+    }
+
+    func children(_ children: NewChildren) async throws -> [JobID] {
+        guard case .numbered(let ids) = try await write(.children(children)) else { throw WrongAnswer() }
+        return ids
+    }
+
+    func removing(_ write: StoreWrite) async throws -> [RemovedJob] {
+        guard case .removed(let jobs) = try await self.write(write) else { throw WrongAnswer() }
+        return jobs
+    }
+
+    func save(note: JSON?, of job: JobID, link: Int) async throws {
+        try await withCheckedContinuation { continuation in
+            store.save(note: note, of: job, link: link) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    // MARK: Reading
+
+    func read(_ read: StoreRead) async throws -> StoreRows {
+        try await withCheckedContinuation { continuation in
+            store.read(read) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    func jobs(_ read: StoreRead) async throws -> [Job] {
+        guard case .jobs(let jobs) = try await self.read(read) else { throw WrongAnswer() }
+        return jobs
+    }
+
+    func jobs(_ ids: [JobID]) async throws -> [Job] { try await jobs(.jobs(ids)) }
+
+    func list(_ change: (inout JobFilter) -> Void) async throws -> [JobID] {
+        var filter = JobFilter()
+        change(&filter)
+        return try await jobs(.list(filter)).map(\.id)
+    }
+
+    func childStates(of parent: JobID, link: Int = 0) async throws -> [ChildState] {
+        guard case .childStates(let states) = try await read(.childStates(of: parent, link: link)) else {
+            throw WrongAnswer()
+        }
+        return states
+    }
+
+    func ready(_ read: StoreRead) async throws -> [ReadyJob] {
+        guard case .ready(let jobs) = try await self.read(read) else { throw WrongAnswer() }
+        return jobs
+    }
+
+    func ready(
+        _ queue: String = "default", owner: UInt32 = 1000, after: ReadyPosition? = nil, excluding: Set<String> = [],
+        limit: Int = 100
+    ) async throws -> [JobID] {
+        try await ready(.ready(queue: queue, owner: owner, after: after, excluding: excluding, limit: limit))
+            .map(\.position.id)
+    }
+
+    func times() async throws -> StoredTimes {
+        guard case .times(let times) = try await read(.times) else { throw WrongAnswer() }
+        return times
+    }
+
+    func recovery() async throws -> StoredState {
+        guard case .recovery(let state) = try await read(.recovery) else { throw WrongAnswer() }
+        return state
+    }
+}
+
+/// The store answered with something else than asked for.
+struct WrongAnswer: Error {}
+
+extension NewChild {
+    /// A child that is ready to run.
+    static func example(
+        _ index: Int, _ body: Body, queue: String = "default", priority: Int = 0, state: JobState = .queued,
+        notBefore: Timestamp? = nil, deadlineAt: Timestamp? = nil, host: String? = nil, tags: [String] = [],
+        isGated: Bool = false
+    ) -> NewChild {
+        NewChild(
+            index: index, body: body, queue: queue, priority: priority, source: .value, state: state,
+            createdAt: .after(0), notBefore: notBefore, deadlineAt: deadlineAt, host: host, tags: tags,
+            isGated: isGated, size: body.storedSize(queue: queue, priority: priority))
+    }
+}
