@@ -44,13 +44,16 @@ package struct Admission: Sendable {
         }
     }
 
-    /// The spec of a child whose expressions are filled in; what is wrong with it fails the list.
-    func child(_ json: JSON, index: Int, of parent: Job) throws(JobError) -> JobSpec {
+    /// The spec of a child whose expressions are filled in; what is wrong with it fails the list. `storedSize` is what is
+    /// stored of it, in bytes, where that is not all of it.
+    func child(
+        _ json: JSON, index: Int, of parent: Job, storedSize: Int? = nil
+    ) throws(JobError) -> JobSpec {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
         let spec: JobSpec
         do {
             spec = try JobSpecReader.child(
-                json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
+                json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits, storedSize: storedSize)
         } catch {
             throw JobError(.invalid, "The child at \(error.place) cannot run: \(error.reason)")
         }

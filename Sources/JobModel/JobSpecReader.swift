@@ -31,12 +31,15 @@ package struct JobSpecReader {
         return try reader.job(json, at: place, Context(scope: nil, mode: .literal, isNew: true))
     }
 
-    /// The spec of a child, its expressions filled in; `depth` counts the lists around it.
+    /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `storedSize` is what is stored
+    /// of it, in bytes, where that is not all of it.
     package static func child(
-        _ json: JSON, at place: JSONPointer, depth: Int, limits: JobLimits
+        _ json: JSON, at place: JSONPointer, depth: Int, limits: JobLimits, storedSize: Int? = nil
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: true)
+        let context = Context(
+            scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: storedSize == nil,
+            storedSize: storedSize)
         return try reader.job(json, at: place, context)
     }
 

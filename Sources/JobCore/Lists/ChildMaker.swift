@@ -117,7 +117,9 @@ struct ChildMaker {
             return (
                 NewChild(
                     index: index, body: .invalid(error), queue: parent.spec.queue, priority: parent.spec.priority,
-                    source: nil, state: .failed, createdAt: now, size: 512), nil
+                    source: nil, state: .failed, createdAt: now,
+                    size: NewChild.Body.invalid(error).storedSize(
+                        queue: parent.spec.queue, priority: parent.spec.priority)), nil
             )
         }
     }
@@ -129,7 +131,7 @@ struct ChildMaker {
         case .spec(let written): return try admission.child(written, index: index, of: parent)
         case .item(let item):
             let expanded = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template ?? .null)
-            return try admission.child(expanded, index: index, of: parent)
+            return try admission.child(expanded, index: index, of: parent, storedSize: item.size)
         case .invalid(let error): throw error
         }
     }
