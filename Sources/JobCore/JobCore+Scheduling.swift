@@ -58,7 +58,7 @@ extension JobCore {
                 return scheduler.readFailed(request)
             }
             let entries = rows.compactMap(readyEntry)
-            _ = scheduler.received(request, entries, rows: rows.count, last: rows.last?.position)
+            scheduler.received(request, entries, rows: rows.count, last: rows.last?.position)
         }
     }
 

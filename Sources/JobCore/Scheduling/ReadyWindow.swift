@@ -53,12 +53,25 @@ final class ReadyWindow {
     enum Request: Equatable {
         /// The jobs behind the window.
         case more(after: ReadyPosition?)
-        /// Jobs from anywhere that do not wait for these hosts.
-        case around(Set<String>)
+        /// Jobs from behind the window that do not wait for these hosts.
+        case around(Set<String>, after: ReadyPosition?)
     }
 
     /// Jobs that are read at once; the window keeps at most twice as many, the pinned ones aside.
     static let size = 512
+    /// Jobs that are read at once from around closed hosts.
+    static let aroundSize = 64
+
+    /// How far behind the horizon was read for jobs that wait for none of these keys.
+    private struct Search {
+        let closed: Set<ConcurrencyKey>
+        var after: ReadyPosition?
+        /// There were no others, and none came since.
+        var isDone = false
+    }
+
+    /// Closed keys that are read around.
+    private static let mostClosed = 1024
 
     private final class Partition {
         var heap = Heap<Entry>()
@@ -77,6 +90,7 @@ final class ReadyWindow {
     private var arrived: [Entry] = []
     /// More arrived than are kept, so the read does not count.
     private var arrivedTooMany = false
+    private var search: Search?
 
     init(horizon: Horizon) {
         self.horizon = horizon
@@ -93,6 +107,7 @@ final class ReadyWindow {
         guard !entry.isPinned else { return add(entry) }
         if members.count - pinned >= Self.size * 2 { trim() }
         guard horizon.isBefore(entry.position) else { return add(entry) }
+        if search?.closed.contains(entry.key) == false { search = nil }
         guard request != nil else { return }
         if arrived.count < Self.size { arrived.append(entry) } else { arrivedTooMany = true }
     }
@@ -109,13 +124,20 @@ final class ReadyWindow {
         partitions[entry.key] = partition
     }
 
-    /// Leaves the last half of the window to the store.
+    /// Leaves to the store what was read around closed keys and, where that is not enough, the last half of the window.
     private func trim() {
+        search = nil
+        dropBehindHorizon()
+        guard members.count - pinned >= Self.size * 2 else { return }
         let entries = live().sorted()
         let kept = entries.filter { !$0.isPinned }.prefix(Self.size)
         guard let last = kept.last else { return }
         horizon = .at(last.position)
         refill(kept + entries.filter(\.isPinned))
+    }
+
+    private func dropBehindHorizon() {
+        refill(live().filter { $0.isPinned || !horizon.isBefore($0.position) })
     }
 
     private func refill(_ entries: [Entry]) {
@@ -185,18 +207,35 @@ final class ReadyWindow {
         if members.count - pinned < Self.size / 2 {
             request = .more(after: position)
         } else if hasRoom, partitions.keys.allSatisfy({ $0 != .none && !isOpen($0) }) {
-            request = .around(
-                Set(partitions.keys.compactMap { if case .host(let host) = $0 { host } else { nil } }))
+            request = aroundClosed(isOpen)
         }
         return request
+    }
+
+    /// All that is here waits for closed keys, so jobs for others are looked for behind the horizon: on from where that
+    /// ended, as long as what was passed over is closed still.
+    private func aroundClosed(_ isOpen: (ConcurrencyKey) -> Bool) -> Request? {
+        var closed = Set(partitions.keys)
+        var after = position
+        if let search, search.closed.allSatisfy({ !isOpen($0) }) {
+            if search.isDone { return nil }
+            closed.formUnion(search.closed)
+            after = [after, search.after].compactMap(\.self).max()
+        }
+        guard closed.count <= Self.mostClosed else { return nil }
+        if members.count - pinned + Self.aroundSize > Self.size * 2 { dropBehindHorizon() }
+        search = Search(closed: closed, after: after)
+        return .around(
+            Set(closed.compactMap { key in if case .host(let host) = key { host } else { nil } }), after: after)
     }
 
     private var position: ReadyPosition? {
         if case .at(let position) = horizon { position } else { nil }
     }
 
-    /// Takes in what a read gave, without those that changed since it was asked. Gives whether reading on may find more.
-    func received(_ entries: [Entry], isLast: Bool, last: ReadyPosition?) -> Bool {
+    /// Takes in what a read gave, without those that changed since it was asked. `isLast` says that there were no more rows,
+    /// and `last` is where the last of them stood, those left out among them.
+    func received(_ entries: [Entry], isLast: Bool, last: ReadyPosition?) {
         defer {
             request = nil
             arrived = []
@@ -204,14 +243,15 @@ final class ReadyWindow {
         }
         guard case .more(let start) = request else {
             for entry in entries { add(entry) }
-            return !entries.isEmpty
+            if let last { search?.after = last }
+            search?.isDone = isLast
+            return
         }
         // The end of the window came forward meanwhile: what was read lies too far behind it.
-        guard start == position, !arrivedTooMany else { return true }
+        guard start == position, !arrivedTooMany else { return }
         for entry in entries { add(entry) }
         if isLast { horizon = .end } else if let last { horizon = .at(last) }
         for entry in arrived where !horizon.isBefore(entry.position) { add(entry) }
-        return true
     }
 
     func readFailed() {

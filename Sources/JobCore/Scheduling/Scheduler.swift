@@ -24,9 +24,13 @@ final class Scheduler {
         let queue: String
         let owner: UInt32
         let what: ReadyWindow.Request
-        var after: ReadyPosition? { if case .more(let position) = what { position } else { nil } }
-        var excluding: Set<String> { if case .around(let hosts) = what { hosts } else { [] } }
-        var limit: Int { if case .more = what { ReadyWindow.size } else { 64 } }
+        var after: ReadyPosition? {
+            switch what {
+            case .more(let position), .around(_, let position): position
+            }
+        }
+        var excluding: Set<String> { if case .around(let hosts, _) = what { hosts } else { [] } }
+        var limit: Int { if case .more = what { ReadyWindow.size } else { ReadyWindow.aroundSize } }
     }
 
     private final class Share {
@@ -219,12 +223,11 @@ final class Scheduler {
         return requests
     }
 
-    /// Takes in what a read gave. `last` is the position of its last row, those left out among them. Gives whether to go
-    /// on with the queue.
-    func received(_ request: Request, _ entries: [ReadyWindow.Entry], rows: Int, last: ReadyPosition?) -> Bool {
-        guard let queue = queues[request.queue], let share = queue.shares[request.owner] else { return false }
-        defer { drop(share, of: request.owner, in: queue) }
-        return share.window.received(entries, isLast: rows < request.limit, last: last)
+    /// Takes in what a read gave. `last` is the position of its last row, those left out among them.
+    func received(_ request: Request, _ entries: [ReadyWindow.Entry], rows: Int, last: ReadyPosition?) {
+        guard let queue = queues[request.queue], let share = queue.shares[request.owner] else { return }
+        share.window.received(entries, isLast: rows < request.limit, last: last)
+        drop(share, of: request.owner, in: queue)
     }
 
     func readFailed(_ request: Request) {
