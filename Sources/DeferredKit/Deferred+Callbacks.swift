@@ -27,7 +27,7 @@ extension Deferred where Failure == any Error {
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -49,14 +49,14 @@ extension Deferred where Failure == any Error {
             case .success(let value):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 do {
-                    typed.follow(try body(value), trampoline)
+                    return typed.follow(try body(value), trampoline)
                 } catch {
                     typed.settle(.failure(error), trampoline)
                 }
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -78,14 +78,14 @@ extension Deferred where Failure == any Error {
             case .success(let value):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 do {
-                    typed.follow(try body(value), trampoline)
+                    return typed.follow(try body(value), trampoline)
                 } catch {
                     typed.settle(.failure(error), trampoline)
                 }
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -182,7 +182,7 @@ extension Deferred where Failure == any Error {
                     typed.settle(.failure(error), trampoline)
                 }
             }
-            return false
+            return .done
         }
     }
 
@@ -207,12 +207,12 @@ extension Deferred where Failure == any Error {
             case .failure(let error):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 do {
-                    typed.follow(try handler(error), trampoline)
+                    return typed.follow(try handler(error), trampoline)
                 } catch {
                     typed.settle(.failure(error), trampoline)
                 }
             }
-            return false
+            return .done
         }
     }
 
@@ -237,12 +237,12 @@ extension Deferred where Failure == any Error {
             case .failure(let error):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 do {
-                    typed.follow(try handler(error), trampoline)
+                    return typed.follow(try handler(error), trampoline)
                 } catch {
                     typed.settle(.failure(error), trampoline)
                 }
             }
-            return false
+            return .done
         }
     }
 
@@ -270,7 +270,7 @@ extension Deferred where Failure == any Error {
             } catch {
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -290,11 +290,12 @@ extension Deferred where Failure == any Error {
             if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
             let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
             do {
-                typed.follow(try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
+                return typed.follow(
+                    try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
             } catch {
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -314,11 +315,12 @@ extension Deferred where Failure == any Error {
             if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
             let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
             do {
-                typed.follow(try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
+                return typed.follow(
+                    try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
             } catch {
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 }

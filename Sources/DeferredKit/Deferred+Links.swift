@@ -6,10 +6,7 @@ extension Deferred {
         to type: Deferred<U, E>.Type = Deferred<U, E>.self,
         _ step: @escaping Step
     ) -> Deferred<U, E> {
-        let target = Deferred<U, E>(
-            pending: Mark.interested | Mark.followsProgress | (hopping ? Mark.hops : 0),
-            step: step
-        )
+        let target = Deferred<U, E>(pending: hopping ? Mark.hops : 0, isInterested: true, step: step)
         append(target, leaving: Mark.looked)
         return target
     }
@@ -20,10 +17,10 @@ extension Deferred {
         _ source: DeferredCore,
         _ target: DeferredCore,
         _ executor: some CallbackExecutor
-    ) -> Bool {
-        guard let job = target.schedule(from: source) else { return false }
+    ) -> Next {
+        let job = ScheduledWaiter(target, from: source)
         executor.submit { job.run() }
-        return true
+        return .scheduled
     }
 
     /// The step of a Deferred that takes another's outcome as it is.
@@ -31,31 +28,33 @@ extension Deferred {
         { source, target, trampoline, _ in
             let source = unsafeDowncast(source, to: Deferred.self)
             unsafeDowncast(target, to: Deferred.self).settle(source.storage.unsafelyUnwrapped, trampoline)
-            return false
+            return .done
         }
     }
 
     /// Takes the outcome of the Deferred that a closure returned, now or when it is there.
     @inlinable
-    func follow(_ inner: Deferred, _ trampoline: Trampoline.Reference) {
+    func follow(_ inner: Deferred, _ trampoline: Trampoline.Reference) -> Next {
         let marks = inner.marks
         if marks & (Mark.resolved | Mark.delivering | Mark.failed) == Mark.resolved, inner !== self {
             settle(inner.storage.unsafelyUnwrapped, trampoline)
-        } else {
-            pause(on: inner, commits: false, isTransparent: true, trampoline, Deferred.passOn)
+            return .done
         }
+        return .follow(Following(inner, isTransparent: true, Deferred.passOn))
     }
 }
 
 extension Deferred where Failure == any Error {
     /// Takes the outcome of a Deferred with another type of failure.
     @inlinable
-    func follow<E>(_ inner: Deferred<Success, E>, _ trampoline: Trampoline.Reference) {
-        pause(on: inner, commits: false, isTransparent: false, trampoline) { source, target, trampoline, _ in
-            let source = unsafeDowncast(source, to: Deferred<Success, E>.self)
-            let target = unsafeDowncast(target, to: Deferred.self)
-            target.settle(source.storage.unsafelyUnwrapped.mapError { $0 }, trampoline)
-            return false
-        }
+    func follow<E>(_ inner: Deferred<Success, E>, _ trampoline: Trampoline.Reference) -> Next {
+        .follow(
+            Following(inner, isTransparent: false) { source, target, trampoline, _ in
+                let source = unsafeDowncast(source, to: Deferred<Success, E>.self)
+                let target = unsafeDowncast(target, to: Deferred.self)
+                target.settle(source.storage.unsafelyUnwrapped.mapError { $0 }, trampoline)
+                return .done
+            }
+        )
     }
 }

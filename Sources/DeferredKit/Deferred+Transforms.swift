@@ -21,7 +21,7 @@ extension Deferred {
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -50,7 +50,7 @@ extension Deferred {
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -70,11 +70,11 @@ extension Deferred {
             switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
             case .success(let value):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                typed.follow(transform(value), trampoline)
+                return typed.follow(transform(value), trampoline)
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -96,14 +96,14 @@ extension Deferred {
             case .success(let value):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 do throws(Failure) {
-                    typed.follow(try transform(value), trampoline)
+                    return typed.follow(try transform(value), trampoline)
                 } catch {
                     typed.settle(.failure(error), trampoline)
                 }
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -127,7 +127,7 @@ extension Deferred {
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
                 typed.settle(.failure(transform(error)), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -149,9 +149,9 @@ extension Deferred {
                 typed.settle(.success(value), trampoline)
             case .failure(let error):
                 if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                typed.follow(transform(error), trampoline)
+                return typed.follow(transform(error), trampoline)
             }
-            return false
+            return .done
         }
     }
 
@@ -172,7 +172,7 @@ extension Deferred {
             let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
             body(outcome)
             unsafeDowncast(target, to: Deferred.self).settle(outcome, trampoline)
-            return false
+            return .done
         }
     }
 
@@ -185,7 +185,7 @@ extension Deferred {
             let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
             unsafeDowncast(target, to: Deferred<Success, any Error>.self)
                 .settle(outcome.mapError { $0 }, trampoline)
-            return false
+            return .done
         }
     }
 }

@@ -20,9 +20,9 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     }
 
     @inlinable
-    init(pending marks: UInt32, step: Step? = nil) {
+    init(pending marks: UInt32, isInterested: Bool = false, step: Step? = nil) {
         storage = nil
-        super.init(marks: marks | Deferred.abilities, step: step)
+        super.init(marks: marks | Deferred.abilities, isInterested: isInterested, step: step)
     }
 
     /// Creates a Deferred that is resolved already.
@@ -86,7 +86,7 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
             } catch {
                 target.settle(.failure(error), trampoline)
             }
-            return false
+            return .done
         }
         let job = ScheduledWaiter(deferred, from: deferred)
         executor.submit { job.run() }
@@ -97,7 +97,11 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     ///
     /// Who sees a failure here has looked at it.
     @inlinable public var outcome: Outcome? {
-        let marks = self.marks
+        var marks = self.marks
+        if marks & Mark.forwarded != 0 {
+            stepBack()
+            marks = self.marks
+        }
         guard marks & Mark.resolved != 0 else { return nil }
         if marks & (Mark.failed | Mark.looked) == Mark.failed { look() }
         return storage

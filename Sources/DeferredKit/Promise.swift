@@ -68,13 +68,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     @inlinable
     public func resolve(with other: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
-            core.pause(
-                on: other,
-                commits: true,
-                isTransparent: true,
-                trampoline,
-                Deferred<Success, Failure>.passOn
-            )
+            core.bind(to: Following(other, isTransparent: true, Deferred<Success, Failure>.passOn), trampoline)
         }
     }
 
@@ -93,14 +87,8 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     /// Binds the Deferred as ``resolve(with:)`` does; if it is too late for that, `inner` has one consumer less.
     func follow(_ inner: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
-            let isBound = core.pause(
-                on: inner,
-                commits: true,
-                isTransparent: true,
-                trampoline,
-                Deferred<Success, Failure>.passOn
-            )
-            if !isBound { inner.loseConsumer(trampoline) }
+            let following = Following(inner, isTransparent: true, Deferred<Success, Failure>.passOn)
+            if !core.bind(to: following, trampoline) { inner.loseConsumer(trampoline) }
         }
     }
 }

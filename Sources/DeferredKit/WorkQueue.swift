@@ -155,14 +155,13 @@ private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
     init(_ entry: WorkQueueEntry, in queue: WorkQueue) {
         self.entry = entry
         self.queue = queue
-        super.init(marks: 0)
+        super.init(marks: 0, isInterested: false)
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        unlock(marks | Mark.resolved)
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
+        unlock(lock() | Mark.resolved)
         queue.finish(entry)
+        return .done
     }
 
     /// What the operation returned will never resolve; now only cancelling the entry's own Deferred ends it.

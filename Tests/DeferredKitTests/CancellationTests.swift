@@ -467,4 +467,31 @@ import Testing
         promise.deferred.cancel()
         #expect(journal.entries == ["onCancel ends", "callback"])
     }
+
+    @Test func promise_mayBeCancelledAgain_insideItsOnCancel() {
+        let journal = Journal<Bool>()
+        let promise = Promise<Int, any Error> { promise in
+            promise.deferred.cancel()
+            promise.deferred.map { $0 }.cancel()
+            promise.report(.fraction(0.5))
+            journal.note(promise.isCancelled && promise.deferred.outcome == nil)
+            journal.note(promise.succeed(7))
+        }
+        let link = promise.deferred.map { $0 + 1 }
+        link.cancel()
+        #expect(journal.entries == [true, true])
+        #expect(promise.deferred.value == 7)
+        #expect(link.value == 8)
+    }
+
+    @Test func promise_failsAfterItsOnCancel_whenThatOnlyCancelsAgain() {
+        let journal = Journal<Int>()
+        let promise = Promise<Int, any Error> { promise in
+            journal.note(1)
+            promise.deferred.cancel()
+        }
+        promise.deferred.cancel()
+        #expect(journal.entries == [1])
+        #expect(promise.deferred.isCancelled)
+    }
 }

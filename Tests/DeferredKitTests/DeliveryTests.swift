@@ -105,6 +105,23 @@ import Testing
         #expect(journal.entries == ["success(3)", "end", "due", "next"])
     }
 
+    @Test func linkThatBlocksAndPauses_keepsItsOwn_whenLinksOfOtherTypesPauseMeanwhile() {
+        let inner = Promise<Int, any Error>()
+        let other = Promise<String, any Error>()
+        let promise = Promise<Int, any Error>()
+        let last = promise.deferred.flatMap { _ in
+            // It pauses on this thread while the closure waits.
+            let text = Deferred<Int, any Error>.succeeded(1).flatMap { _ in other.deferred }.map { $0.count }
+            #expect(text.wait(timeout: .zero) == nil)
+            return inner.deferred
+        }
+        .flatMap { value in Deferred<Int, any Error>.succeeded(value + 1) }.map { $0 + 1 }
+        promise.succeed(0)
+        other.succeed("x")
+        inner.succeed(5)
+        #expect(last.value == 7)
+    }
+
     @Test func outcome_isThereForOthers_beforeCallbacksRun() {
         let promise = Promise<Int, any Error>()
         let journal = Journal<Int?>()

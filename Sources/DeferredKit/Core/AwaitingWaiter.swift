@@ -6,7 +6,7 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
 
     init(throwing canThrow: Bool) {
         self.canThrow = canThrow
-        super.init(marks: Mark.interested)
+        super.init(marks: 0, isInterested: true)
     }
 
     func start(_ continuation: UnsafeContinuation<Bool, Never>, waitingFor core: DeferredCore) {
@@ -27,19 +27,18 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
     private func withdraw() {
         let leave = leave(unlinking: canThrow)
         switch leave {
-        case .gone, .orphaned: return
-        case .wanted: if canThrow { continuation?.resume(returning: false) }
+        case .gone: return
+        case .orphaned, .wanted: if canThrow { continuation?.resume(returning: false) }
         case .unwanted(let upstream):
             if canThrow { continuation?.resume(returning: false) }
             upstream.abandon()
         }
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        unlock(marks | Mark.resolved)
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
+        unlock(lock() | Mark.resolved)
         continuation?.resume(returning: true)
+        return .done
     }
 }
 

@@ -6,7 +6,7 @@ final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
     init() {
-        super.init(marks: Mark.interested)
+        super.init(marks: 0, isInterested: true)
     }
 
     func wait(_ timeout: Duration) {
@@ -18,10 +18,9 @@ final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
         if semaphore.wait(timeout: deadline) == .timedOut { _ = leave(unlinking: true) }
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        let marks = lock()
-        upstream = nil
-        unlock(marks | Mark.resolved)
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
+        unlock(lock() | Mark.resolved)
         semaphore.signal()
+        return .done
     }
 }

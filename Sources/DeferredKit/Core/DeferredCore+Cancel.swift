@@ -7,9 +7,13 @@ extension DeferredCore {
 
     private enum Verdict {
         case resolved
+        /// It stepped aside for what it would wait for.
+        case aside
         /// There is nobody further up: its promise is asked, once.
-        case top(isFirst: Bool, isOrphan: Bool)
-        /// Its closure runs or waits for its executor.
+        case top(isOrphan: Bool)
+        /// Its `onCancel` is being called, and whoever called it goes on from there.
+        case asking
+        /// Its closure runs or waits for its executor, or is about to.
         case running
         /// Others want what it waits for.
         case stays
@@ -59,33 +63,31 @@ extension DeferredCore {
         var step: Step?
         let verdict = withUpstream { marks, upstream, theirs -> Verdict in
             guard marks & Mark.resolved == 0 else { return .resolved }
-            let isFirst = marks & Mark.cancelled == 0
+            guard marks & Mark.forwarded == 0 else { return .aside }
             marks |= Mark.cancelled
             if let gathering = extras?.gathering { return .list(gathering) }
-            guard let upstream else {
+            if marks & (Mark.running | Mark.scheduled) != 0 {
                 if marks & Mark.scheduled != 0, failable === self { step = self.step.take() }
-                onCancel = extras?.onCancel
-                extras?.onCancel = nil
-                return .top(isFirst: isFirst, isOrphan: marks & Mark.orphaned != 0)
-            }
-            guard theirs & Mark.resolved == 0 else {
-                if marks & Mark.scheduled != 0, failable === self {
-                    step = self.step.take()
-                    // Whoever comes to run the step finds none and lets go of the upstream.
-                    self.upstream = nil
-                }
                 return .running
             }
-            if marks & Mark.interested != 0 {
-                marks &= ~Mark.interested
-                upstream.interest -= 1
+            guard let upstream else {
+                guard marks & Mark.asking == 0 else { return .asking }
+                onCancel = extras?.onCancel
+                extras?.onCancel = nil
+                if onCancel != nil { marks |= Mark.asking }
+                return .top(isOrphan: marks & Mark.orphaned != 0)
             }
+            guard theirs & Mark.resolved == 0 else { return .running }
+            upstream.loseInterest(of: self)
             return upstream.interest == 0 ? .onward(upstream) : .stays
         }
         withExtendedLifetime(step) {}
 
         switch verdict {
-        case .resolved: break
+        case .resolved, .asking: break
+        case .aside:
+            stepBack()
+            work.append(Abandoned(core: self, failable: lower))
         case .onward(let upstream): work.append(Abandoned(core: upstream, failable: failable))
         case .stays: staying.append(Abandoned(core: self, failable: failable))
         case .running: if failable === self { failDetached(trampoline) }
@@ -93,8 +95,11 @@ extension DeferredCore {
             guard path.spreads(from: self) else { return }
             gathering.withdraw(below: failable, &work)
             staying.append(Abandoned(core: self, failable: failable))
-        case .top(let isFirst, let isOrphan):
-            if isFirst { onCancel?(self) }
+        case .top(let isOrphan):
+            if let onCancel {
+                onCancel(self)
+                unlock(lock() & ~Mark.asking)
+            }
             if isOrphan {
                 failable?.failDetached(trampoline)
             } else if marks & Mark.erased != 0 {
@@ -117,12 +122,5 @@ extension DeferredCore {
             fail(with: error, unless: Mark.resolved, trampoline)
             if case .unwanted(let upstream) = leave { upstream.abandon(trampoline) }
         }
-    }
-
-    private final func releaseStep() {
-        let marks = lock()
-        let step = self.step.take()
-        unlock(marks)
-        withExtendedLifetime(step) {}
     }
 }

@@ -1,81 +1,153 @@
 extension DeferredCore {
-    /// Waits for `inner`, whose outcome `step` passes on.
-    ///
-    /// - Parameters:
-    ///   - commits: The caller is a promise, which must not be committed yet and is from now on.
-    ///   - isTransparent: Both have the same type and the step changes nothing.
-    /// - Returns: Whether this one was still open.
-    @usableFromInline
-    @discardableResult
-    final func pause(
-        on inner: DeferredCore,
-        commits: Bool,
-        isTransparent: Bool,
-        _ trampoline: Trampoline.Reference,
-        _ step: @escaping Step
-    ) -> Bool {
-        let barrier = commits ? Mark.resolved | Mark.committed : Mark.resolved
-        let added = (commits ? Mark.committed : 0) | (isTransparent ? Mark.transparent : 0)
-        if inner === self { return failWithCycle(unless: barrier, trampoline) }
-        var rounds = 0
-        while true {
-            let marks = lock()
-            guard marks & barrier == 0 else {
-                unlock(marks)
-                if !commits { inner.loseConsumer(trampoline) }
-                return false
-            }
-            guard let theirs = inner.tryLock() else {
-                unlock(marks)
-                give(way: &rounds)
-                continue
-            }
-            let onCancel = commits ? extras?.onCancel : nil
-            if commits { extras?.onCancel = nil }
-            if theirs & (Mark.resolved | Mark.delivering) == Mark.resolved {
-                inner.unlock(theirs | Mark.looked)
-                unlock(marks | added)
-                withExtendedLifetime(onCancel) {}
-                _ = step(inner, self, trampoline, false)
-                return true
-            }
-            wait(for: inner, marks | added, theirs, commits: commits, step, trampoline)
-            withExtendedLifetime(onCancel) {}
-            return true
-        }
-    }
-
-    /// The part of pausing that begins with both locked and unlocks them.
-    private final func wait(
-        for inner: DeferredCore,
-        _ marks: UInt32,
-        _ theirs: UInt32,
-        commits: Bool,
-        _ step: @escaping Step,
+    /// Lets a link wait for what its closure returned. `waiter` is the deliverer's reference to it.
+    static func pause(
+        _ waiter: inout DeferredWaiter,
+        _ following: Following,
         _ trampoline: Trampoline.Reference
     ) {
-        upstream = Unmanaged.passUnretained(inner)
-        self.step = step
-        inner.link(Unmanaged.passRetained(self as DeferredWaiter), to: inner.tail)
-        // A link whose cancellation was left to a producer passes it on to what its closure returned.
-        let passesOn = marks & Mark.cancelled != 0 && !commits
-        if theirs & Mark.resolved == 0, !passesOn { inner.interest += 1 }
-        let update = theirs & Mark.resolved == 0 ? inner.extras?.latest : nil
-        let isAwaited = head != nil
-        inner.unlock(theirs | Mark.looked)
-        let interested = passesOn ? 0 : Mark.interested
-        unlock((marks & ~Mark.interested) | Mark.paused | Mark.followsProgress | interested)
+        let isUnknown = following.isTransparent && isKnownUniquelyReferenced(&waiter)
+        let link = unsafeDowncast(waiter, to: DeferredCore.self)
+        if isUnknown, link.stepAside(for: following, trampoline) { return }
+        link.wait(for: following, wasCancelled: false, trampoline)
+    }
 
-        // First of all, so that nothing else meets a cycle.
-        if isAwaited, inner.waits(for: self) {
-            if case .gone = leave(unlinking: true) { return }
+    /// Binds a promise's Deferred, which must not be resolved or bound yet.
+    ///
+    /// - Returns: Whether it was still open.
+    @usableFromInline
+    @discardableResult
+    final func bind(to following: Following, _ trampoline: Trampoline.Reference) -> Bool {
+        let barrier = Mark.resolved | Mark.committed
+        if following.inner === self { return failWithCycle(unless: barrier, trampoline) }
+        let marks = lock()
+        guard marks & barrier == 0 else {
+            unlock(marks)
+            return false
+        }
+        let onCancel = extras?.onCancel
+        extras?.onCancel = nil
+        unlock(marks | Mark.committed | Mark.running)
+        withExtendedLifetime(onCancel) {}
+        wait(for: following, wasCancelled: marks & Mark.cancelled != 0, trampoline)
+        return true
+    }
+
+    /// Waits for another Deferred. Called by the thread that runs this one.
+    ///
+    /// - Parameter wasCancelled: Cancellation came and went before; it is not passed on.
+    private final func wait(for following: Following, wasCancelled: Bool, _ trampoline: Trampoline.Reference) {
+        let inner = following.inner
+        if inner === self {
             failWithCycle(unless: Mark.resolved, trampoline)
             return
         }
-        if isAwaited, !commits { trampoline.pointee.notePause(on: inner) }
-        if passesOn { inner.loseConsumer(trampoline) }
-        if let update { report(update) }
+        var backoff = Backoff()
+        while true {
+            let marks = lock()
+            guard marks & Mark.resolved == 0 else {
+                unlock(marks)
+                return inner.loseConsumer(trampoline)
+            }
+            guard let theirs = inner.tryLock() else {
+                unlock(marks)
+                backoff.pause()
+                continue
+            }
+            if theirs & Mark.forwarded != 0 {
+                inner.unlock(theirs)
+                unlock(marks)
+                inner.stepBack()
+                continue
+            }
+            if theirs & (Mark.resolved | Mark.delivering) == Mark.resolved {
+                inner.unlock(theirs | Mark.looked)
+                unlock(marks)
+                _ = following.step(inner, self, trampoline, false)
+                return
+            }
+            // A link whose cancellation was left to a producer passes it on to what its closure returned.
+            let passesOn = marks & Mark.cancelled != 0 && !wasCancelled
+            isInterested = !passesOn
+            step = following.step
+            inner.link(self, theirs)
+            let starts = inner.hasMore(theirs) && theirs & Mark.delivering == 0
+            let isAwaited = head != nil
+            inner.unlock(theirs | Mark.looked | (starts ? Mark.delivering : 0))
+            unlock((marks & ~Mark.running) | (following.isTransparent ? Mark.transparent : 0))
+            if starts { Trampoline.deliver(inner, trampoline) }
+            // Nobody waits for it by way of others who has not come to it by now.
+            if isAwaited, failsAsCycle(by: inner, trampoline) { return }
+            if passesOn { inner.loseConsumer(trampoline) }
+            return
+        }
     }
+
+    // MARK: Short chains
+
+    /// Leaves the chain: its only waiter, which takes its outcome as it is, waits for `following` in its stead.
+    ///
+    /// Otherwise a loop of `flatMap`s would grow with every round. From then on this one is most likely released; if
+    /// somebody has a reference all the same, the first who asks it for anything makes it wait after all.
+    ///
+    /// - Returns: Whether it did.
+    private final func stepAside(for following: Following, _ trampoline: Trampoline.Reference) -> Bool {
+        let inner = following.inner
+        var backoff = Backoff()
+        while inner !== self {
+            let marks = lock()
+            guard marks & (Mark.resolved | Mark.cancelled | Mark.delivering) == 0, let waiter = head, last == nil,
+                waiter.isInterested, waiter !== inner
+            else {
+                unlock(marks)
+                return false
+            }
+            if let theirs = waiter.tryLock() {
+                // Only Deferreds are transparent.
+                guard theirs & (Mark.transparent | Mark.resolved) == Mark.transparent else {
+                    waiter.unlock(theirs)
+                    unlock(marks)
+                    return false
+                }
+                if let inners = inner.tryLock() {
+                    guard inners & (Mark.resolved | Mark.forwarded) == 0 else {
+                        inner.unlock(inners)
+                        waiter.unlock(theirs)
+                        unlock(marks)
+                        return false
+                    }
+                    unlink(waiter)
+                    inner.link(waiter, inners)
+                    let starts = inner.hasMore(inners) && inners & Mark.delivering == 0
+                    step = following.step
+                    forward = inner
+                    inner.unlock(inners | Mark.looked | (starts ? Mark.delivering : 0))
+                    waiter.unlock(theirs)
+                    unlock((marks & ~Mark.running) | Mark.forwarded)
+                    if starts { Trampoline.deliver(inner, trampoline) }
+                    _ = unsafeDowncast(waiter, to: DeferredCore.self).failsAsCycle(by: inner, trampoline)
+                    return true
+                }
+                waiter.unlock(theirs)
+            }
+            unlock(marks)
+            withExtendedLifetime(waiter) {}
+            backoff.pause()
+        }
+        return false
+    }
+
+    /// Waits for what it stepped aside for.
+    @usableFromInline
+    final func stepBack() {
+        let marks = lock()
+        guard marks & Mark.forwarded != 0, let inner = forward, let step else { return unlock(marks) }
+        forward = nil
+        self.step = nil
+        unlock((marks & ~Mark.forwarded) | Mark.running)
+        Trampoline.enter { wait(for: Following(inner, isTransparent: true, step), wasCancelled: false, $0) }
+    }
+
+    // MARK: Looking
 
     /// Somebody who would have waited for this one no longer does.
     @usableFromInline
@@ -92,12 +164,22 @@ extension DeferredCore {
         unlock(lock() | Mark.looked)
     }
 
+    // MARK: Cycles
+
     @usableFromInline
     @discardableResult
     final func failWithCycle(unless barrier: UInt32, _ trampoline: Trampoline.Reference) -> Bool {
         if fail(with: CycleError(), unless: barrier, trampoline) { return true }
         precondition(marks & barrier != 0, "a Deferred waits for itself and its Failure cannot hold a CycleError")
         return false
+    }
+
+    /// Fails if what it has begun to wait for waits for itself.
+    private final func failsAsCycle(by inner: DeferredCore, _ trampoline: Trampoline.Reference) -> Bool {
+        guard inner.waits(for: self) else { return false }
+        if case .gone = leave(unlinking: true) { return true }
+        failWithCycle(unless: Mark.resolved, trampoline)
+        return true
     }
 
     /// Whether `target` is this Deferred or one that it waits for, directly or not.
@@ -137,70 +219,9 @@ extension DeferredCore {
     private final func upstreams() -> Upstreams {
         let marks = lock()
         let gathering = marks & Mark.resolved == 0 ? extras?.gathering : nil
-        let upstream = marks & Mark.resolved == 0 ? upstream?.revived() : nil
+        let upstream = marks & Mark.resolved == 0 ? upstream.revived() : nil
         unlock(marks)
         if let gathering { return .many(gathering.upstreams()) }
         return upstream.map(Upstreams.one) ?? .none
-    }
-
-    /// Takes a waiter out of the chain that has just run and only passes on an outcome now, if nobody else knows it;
-    /// otherwise a loop of `flatMap`s would grow with every round.
-    @inline(__always)
-    static func shorten(_ waiter: inout DeferredWaiter, _ trampoline: Trampoline.Reference) {
-        if let inner = trampoline.pointee.takePause() { stepOut(&waiter, from: inner.takeRetainedValue()) }
-    }
-
-    // `middle` is the only reference to it that may exist here, hence no local of its own type.
-    @inline(never)
-    private static func stepOut(_ middle: inout DeferredWaiter, from inner: DeferredCore) {
-        guard let consumer = unsafeDowncast(middle, to: DeferredCore.self).onlyConsumer() else { return }
-        // Whoever finds one of the locks taken leaves the chain as it is; it is merely longer.
-        guard let consumerMarks = consumer.tryLock() else { return }
-        if let marks = middle.tryLock() {
-            if let innerMarks = inner.tryLock() {
-                if consumer.upstream?.toOpaque() == Unmanaged.passUnretained(middle).toOpaque(),
-                    middle.upstream?.toOpaque() == Unmanaged.passUnretained(inner).toOpaque(),
-                    consumerMarks & marks & Mark.interested != 0, marks & Mark.transparent != 0,
-                    marks & (Mark.delivering | Mark.cancelled) == 0,
-                    (consumerMarks | marks | innerMarks) & Mark.resolved == 0
-                {
-                    inner.replaceIfUnknown(&middle, by: consumer)
-                }
-                inner.unlock(innerMarks)
-            }
-            middle.unlock(marks)
-        }
-        consumer.unlock(consumerMarks)
-    }
-
-    private final func onlyConsumer() -> DeferredWaiter? {
-        let marks = lock()
-        defer { unlock(marks) }
-        guard let head, head.toOpaque() == tail?.toOpaque() else { return nil }
-        return head._withUnsafeGuaranteedRef { $0.loneMarks & Mark.deferred != 0 ? $0 : nil }
-    }
-
-    /// Puts the only member of a waiter's list in the waiter's place in this one, unless somebody knows the waiter.
-    /// Call it with all three locked.
-    private final func replaceIfUnknown(_ middle: inout DeferredWaiter, by consumer: DeferredWaiter) {
-        // This list has a reference to it. Nobody else can take it out of the list now.
-        Unmanaged.passUnretained(middle).release()
-        guard isKnownUniquelyReferenced(&middle) else {
-            _ = Unmanaged.passRetained(middle)
-            return
-        }
-        consumer.upstream = Unmanaged.passUnretained(self)
-        consumer.previous = middle.previous
-        consumer.next = middle.next
-        // The reference that the waiter's list had to it is now this list's.
-        let kept = Unmanaged.passUnretained(consumer)
-        if let previous = middle.previous { previous._withUnsafeGuaranteedRef { $0.next = kept } } else { head = kept }
-        if let next = middle.next { next._withUnsafeGuaranteedRef { $0.previous = kept } } else { tail = kept }
-        middle.upstream = nil
-        middle.previous = nil
-        middle.next = nil
-        middle.interest = 0
-        unsafeDowncast(middle, to: DeferredCore.self).head = nil
-        unsafeDowncast(middle, to: DeferredCore.self).tail = nil
     }
 }

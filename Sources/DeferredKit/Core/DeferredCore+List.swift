@@ -2,116 +2,135 @@ extension DeferredCore {
     /// Adds a waiter that nobody else knows yet and runs it if the outcome is there.
     @usableFromInline
     final func append(_ waiter: DeferredWaiter, leaving added: UInt32) {
-        waiter.upstream = Unmanaged.passUnretained(self)
-        let kept = Unmanaged.passRetained(waiter)
-        let marks = lock()
-        if marks & (Mark.resolved | Mark.delivering) == Mark.resolved {
-            due = kept
-            unlock(marks | added | Mark.delivering)
-            Trampoline.deliver(Unmanaged.passRetained(self), Trampoline.current)
-            return
+        var marks = lock()
+        while marks & Mark.forwarded != 0 {
+            unlock(marks)
+            stepBack()
+            marks = lock()
         }
-        link(kept, to: tail)
-        guard marks & Mark.resolved == 0 else { return unlock(marks | added) }
-        if waiter.loneMarks & Mark.interested != 0 { interest += 1 }
-        let begins = extras != nil && shareProgress(with: waiter, marks)
-        unlock(marks | added | (begins ? Mark.delivering : 0))
-        if begins { Trampoline.deliver(Unmanaged.passRetained(self), Trampoline.current) }
+        link(waiter, marks)
+        let starts = hasMore(marks) && marks & Mark.delivering == 0
+        unlock(marks | added | (starts ? Mark.delivering : 0))
+        if starts { Trampoline.deliver(self, Trampoline.current) }
     }
 
-    /// Adds at the end of the list. Call it locked.
-    @inline(__always)
-    final func link(_ kept: Unmanaged<DeferredWaiter>, to last: Unmanaged<DeferredWaiter>?) {
-        // Also where there is none: a waiter that comes from another list may have had one there.
-        kept._withUnsafeGuaranteedRef { $0.previous = last }
-        if let last {
-            last._withUnsafeGuaranteedRef { $0.next = kept }
+    /// Adds at the end of the list. Call it with both locked, or with a waiter that nobody else knows.
+    final func link(_ waiter: DeferredWaiter, _ marks: UInt32) {
+        waiter.upstream.set(self)
+        if let former = last ?? head {
+            waiter.previous = former
+            former.next = waiter
+            last = waiter
         } else {
-            head = kept
+            head = waiter
         }
-        tail = kept
+        if waiter.isInterested { interest += 1 }
+        if waiter.constantMarks & Mark.followsProgress != 0 {
+            followers += 1
+            if marks & Mark.resolved == 0, let extras { shareProgress(of: extras, with: waiter) }
+        }
     }
 
-    /// Takes a waiter out of the list, and gives back the list's reference to it. Call it with both locked and
-    /// this one unresolved.
-    final func unlink(_ waiter: DeferredWaiter) -> Unmanaged<DeferredWaiter>? {
-        guard waiter.upstream?.toOpaque() == Unmanaged.passUnretained(self).toOpaque() else { return nil }
-        waiter.upstream = nil
+    /// Whether there is anything to deliver. Call it locked.
+    final func hasMore(_ marks: UInt32) -> Bool {
+        guard marks & Mark.resolved == 0 else { return head != nil }
+        guard let extras else { return false }
+        return !extras.rounds.isEmpty
+    }
+
+    /// Takes a waiter out of the list, which is not the last reference to it. Call it with both locked.
+    final func unlink(_ waiter: DeferredWaiter) {
+        if waiter.constantMarks & Mark.followsProgress != 0 {
+            followers -= 1
+            if let extras { skip(waiter, in: extras) }
+        }
+        if waiter.isInterested { interest -= 1 }
+        let next = waiter.next.take()
         if let previous = waiter.previous {
-            previous._withUnsafeGuaranteedRef { $0.next = waiter.next }
+            next?.previous = previous
+            previous.next = next
+            if next == nil { last = previous }
         } else {
-            head = waiter.next
+            next?.previous = nil
+            head = next
         }
-        if let next = waiter.next {
-            next._withUnsafeGuaranteedRef { $0.previous = waiter.previous }
-        } else {
-            tail = waiter.previous
-        }
-        waiter.next = nil
+        if last === head { last = nil }
         waiter.previous = nil
-        return Unmanaged.passUnretained(waiter)
+        waiter.upstream.clear()
     }
 
     /// The second half of resolving: unlocks with these marks and delivers. Call it locked, the outcome stored.
     @usableFromInline
     final func publish(_ marks: UInt32, _ trampoline: Trampoline.Reference?) {
-        let parting = extras
-        if let parting { extras = parting.remains }
-        if marks & Mark.delivering == 0, let first = head {
-            due = first
-            head = nil
-            tail = nil
-            unlock(marks | Mark.delivering)
-            Trampoline.deliver(Unmanaged.passRetained(self), trampoline ?? Trampoline.current)
-        } else {
-            unlock(marks)
-        }
+        // What can no longer be called goes after the lock.
+        let parting = extras?.strip()
+        if extras?.latest == nil { extras = nil }
+        let starts = marks & Mark.delivering == 0 && head != nil
+        unlock(marks | (starts ? Mark.delivering : 0))
+        if starts { Trampoline.deliver(self, trampoline ?? Trampoline.current) }
         withExtendedLifetime(parting) {}
     }
 
     /// Runs one callback and tells whether there are more.
     final func deliverNext(_ trampoline: Trampoline.Reference) -> Bool {
-        if let first = due {
-            var waiter = first.takeRetainedValue()
-            due = waiter.next
-            waiter.next = nil
-            waiter.fire(from: self, trampoline)
-            DeferredCore.shorten(&waiter, trampoline)
-            if due != nil { return true }
-        } else {
-            deliverProgress(trampoline)
-        }
-        let marks = lock()
-        if marks & Mark.resolved != 0, let first = head {
-            due = first
-            head = nil
-            tail = nil
+        var backoff = Backoff()
+        while true {
+            let marks = lock()
+            guard marks & Mark.resolved != 0 else { return deliverProgress(marks, trampoline) }
+            guard var waiter = head else {
+                unlock(marks & ~Mark.delivering)
+                return false
+            }
+            guard let theirs = waiter.tryLock() else {
+                unlock(marks)
+                backoff.pause()
+                continue
+            }
+            unlink(waiter)
+            let hasMore = head != nil
             unlock(marks)
-            return true
+            waiter.unlock(waiter.leaveList(theirs))
+            // From here nobody else decides about this waiter.
+            if case .follow(let following) = waiter.fire(from: self, trampoline) {
+                DeferredCore.pause(&waiter, following, trampoline)
+            }
+            return hasMore || continues()
         }
-        if let extras, !extras.rounds.isEmpty {
-            unlock(marks)
-            return true
-        }
-        unlock(marks & ~Mark.delivering)
-        return false
     }
 
-    /// Lets go of everybody who waits for what will never resolve. Part of `deinit`.
+    /// Whether there is more to deliver; if not, the delivery has ended.
+    private final func continues() -> Bool {
+        let marks = lock()
+        let hasMore = head != nil
+        unlock(hasMore ? marks : marks & ~Mark.delivering)
+        return hasMore
+    }
+
+    /// Lets go of everybody who waits for what will never resolve.
     final func abandonWaiters() {
-        guard let first = head, let last = tail else { return }
-        var next = head
-        while let waiter = next {
-            waiter._withUnsafeGuaranteedRef { waiter in
-                let marks = waiter.lock()
-                waiter.upstream = nil
-                waiter.previous = nil
-                next = waiter.next
-                waiter.unlock((marks | Mark.orphaned) & ~Mark.interested)
+        var orphans: [DeferredWaiter] = []
+        while let waiter = popOrphan() { orphans.append(waiter) }
+        Trampoline.release(&orphans)
+    }
+
+    private final func popOrphan() -> DeferredWaiter? {
+        var backoff = Backoff()
+        while true {
+            let marks = lock()
+            guard marks & Mark.resolved == 0, let waiter = head else {
+                unlock(marks)
+                return nil
             }
+            guard let theirs = waiter.tryLock() else {
+                unlock(marks)
+                withExtendedLifetime(waiter) {}
+                backoff.pause()
+                continue
+            }
+            unlink(waiter)
+            waiter.unlock(theirs | Mark.orphaned)
+            unlock(marks)
+            return waiter
         }
-        head = nil
-        tail = nil
-        Trampoline.release(orphans: first, last: last)
     }
 }

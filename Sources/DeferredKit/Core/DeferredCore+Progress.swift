@@ -1,9 +1,9 @@
-/// A progress value on its way to those who wanted progress when it was reported.
+/// A progress value on its way to those who want progress.
 struct ProgressRound {
-    var update: ProgressUpdate
-    var waiters: ArraySlice<DeferredWaiter>
-    /// Went to everybody, so a newer value may take its place.
-    let isCommon: Bool
+    let update: ProgressUpdate
+    let number: UInt64
+    /// The next in the list to be looked at.
+    var waiter: DeferredWaiter
 }
 
 extension DeferredCore {
@@ -15,69 +15,64 @@ extension DeferredCore {
     /// - Parameter rising: Values that fall are ignored.
     @usableFromInline
     final func report(_ update: ProgressUpdate, rising: Bool = false) {
-        let marks = lock()
+        var fresh: DeferredExtras?
+        var marks = lock()
+        if extras == nil {
+            // Nothing is allocated under the lock.
+            unlock(marks)
+            fresh = DeferredExtras()
+            marks = lock()
+        }
         guard marks & Mark.resolved == 0, extras?.latest != update,
-            !rising || extras?.latest.map(update.rises) ?? true
+            !rising || extras?.latest.map(update.rises) ?? true, let extras = self.extras ?? fresh
         else { return unlock(marks) }
-        let extras = self.extras ?? DeferredExtras()
         self.extras = extras
         extras.latest = update
-        let followers = self.followers()
-        guard !followers.isEmpty else { return unlock(marks) }
-        var parting: ProgressRound?
-        if extras.rounds.count >= DeferredCore.progressBacklog, extras.rounds[extras.rounds.count - 1].isCommon {
-            parting = extras.rounds.removeLast()
-        }
-        extras.rounds.append(ProgressRound(update: update, waiters: followers[...], isCommon: true))
+        extras.count += 1
+        guard followers > 0, let head else { return unlock(marks) }
+        let parting = extras.rounds.count >= DeferredCore.progressBacklog ? extras.rounds.popLast() : nil
+        extras.rounds.append(ProgressRound(update: update, number: extras.count, waiter: head))
         unlock(marks | Mark.delivering)
         withExtendedLifetime(parting) {}
-        if marks & Mark.delivering == 0 {
-            Trampoline.deliver(Unmanaged.passRetained(self), Trampoline.current)
-        }
+        if marks & Mark.delivering == 0 { Trampoline.deliver(self, Trampoline.current) }
     }
 
     /// The latest progress of a resolved Deferred.
     final var finalProgress: ProgressUpdate? { extras?.latest }
 
-    private final func followers() -> [DeferredWaiter] {
-        var followers: [DeferredWaiter] = []
-        var next = head
-        while let waiter = next {
-            waiter._withUnsafeGuaranteedRef { waiter in
-                if waiter.loneMarks & Mark.followsProgress != 0 { followers.append(waiter) }
-                next = waiter.next
-            }
+    /// Lets a waiter that was just added have the latest progress, and nothing from before.
+    final func shareProgress(of extras: DeferredExtras, with waiter: DeferredWaiter) {
+        waiter.seen = extras.count
+        guard let latest = extras.latest else { return }
+        waiter.seen -= 1
+        // A round that is under way is the latest or comes before it, and gets as far as the end of the list.
+        if extras.rounds.isEmpty {
+            extras.rounds.append(ProgressRound(update: latest, number: extras.count, waiter: waiter))
         }
-        return followers
     }
 
-    /// Gives a waiter that is being added the latest progress. Call it locked.
+    /// Makes the rounds that would come to this waiter next go past it.
+    final func skip(_ waiter: DeferredWaiter, in extras: DeferredExtras) {
+        // There are at most as many as `progressBacklog`.
+        for index in extras.rounds.indices.reversed() where extras.rounds[index].waiter === waiter {
+            if let next = waiter.next { extras.rounds[index].waiter = next } else { extras.rounds.remove(at: index) }
+        }
+    }
+
+    /// Goes one step on with the progress that is on its way. Called locked, it unlocks.
     ///
-    /// - Returns: Whether there is something to deliver now.
-    final func shareProgress(with waiter: DeferredWaiter, _ marks: UInt32) -> Bool {
-        let mine = waiter.loneMarks
-        guard let extras, let latest = extras.latest, mine & Mark.followsProgress != 0 else { return false }
-        if mine & Mark.deferred != 0 {
-            // A new link; nobody observes it yet.
-            let link = unsafeDowncast(waiter, to: DeferredCore.self)
-            link.extras = DeferredExtras()
-            link.extras?.latest = latest
+    /// - Returns: Whether to call again; if not, the delivery has ended.
+    final func deliverProgress(_ marks: UInt32, _ trampoline: Trampoline.Reference) -> Bool {
+        guard let extras, let round = extras.rounds.first else {
+            unlock(marks & ~Mark.delivering)
             return false
         }
-        extras.rounds.append(ProgressRound(update: latest, waiters: [waiter], isCommon: false))
-        return marks & Mark.delivering == 0
-    }
-
-    /// Runs one progress callback, if one is due.
-    final func deliverProgress(_ trampoline: Trampoline.Reference) {
-        var parting: ProgressRound?
-        let marks = lock()
-        guard let extras, !extras.rounds.isEmpty else { return unlock(marks) }
-        let update = extras.rounds[0].update
-        let waiter = extras.rounds[0].waiters.removeFirst()
-        if extras.rounds[0].waiters.isEmpty { parting = extras.rounds.removeFirst() }
+        let waiter = round.waiter
+        if let next = waiter.next { extras.rounds[0].waiter = next } else { extras.rounds.removeFirst() }
+        let isNew = waiter.constantMarks & Mark.followsProgress != 0 && waiter.seen < round.number
+        if isNew { waiter.seen = round.number }
         unlock(marks)
-        withExtendedLifetime(parting) {}
-        waiter.progressed(from: self, update, trampoline)
+        if isNew { waiter.progressed(from: self, round.update, trampoline) }
+        return true
     }
 }

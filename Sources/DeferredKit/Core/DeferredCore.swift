@@ -1,4 +1,4 @@
-// Unchecked: every field is under the lock of the base class, but `due` and `nextDue`, the delivering thread's own.
+// Unchecked: Soundness.swift says of every field which lock it is under.
 /// The part of a Deferred that does not depend on its types: its callbacks, its upstream and its cancellation.
 ///
 /// It is public because ``Deferred`` inherits from it, and of no use by itself.
@@ -7,31 +7,35 @@
 /// Besides, a Deferred is being delivered or not: while it is, one thread runs its callbacks and every other leaves
 /// what it adds to that thread. A second outcome is refused, cancelling a resolved Deferred does nothing.
 public class DeferredCore: DeferredWaiter, @unchecked Sendable {
-    /// Computes the outcome from the upstream's. With `arriving` a step that has an executor goes there and answers
-    /// true; otherwise it runs.
+    /// Computes the outcome from the upstream's, or says what to wait for next. With `arriving` a step that has an
+    /// executor goes there, unless there is nothing to run.
     @usableFromInline
     typealias Step =
         @Sendable (
             _ source: DeferredCore, _ target: DeferredCore, _ trampoline: Trampoline.Reference, _ arriving: Bool
-        ) -> Bool
+        ) -> Next
 
-    // The list of waiters, in the order they were added. It owns one reference to each.
-    @usableFromInline @exclusivity(unchecked) final var head: Unmanaged<DeferredWaiter>?
-    @exclusivity(unchecked) final var tail: Unmanaged<DeferredWaiter>?
-    /// The waiters that are being run; it belongs to the thread that delivers.
-    @exclusivity(unchecked) final var due: Unmanaged<DeferredWaiter>?
-    /// The next Deferred in a trampoline.
-    @exclusivity(unchecked) final var nextDue: Unmanaged<DeferredCore>?
-    @usableFromInline @exclusivity(unchecked) final var step: Step?
+    /// The list of waiters, in the order they were added.
+    @usableFromInline @exclusivity(unchecked) final var head: DeferredWaiter?
+    /// The last of the list, if it has more than one.
+    @exclusivity(unchecked) final var last: DeferredWaiter?
+    /// How many in the list want the outcome so much that without them it is cancelled.
+    @exclusivity(unchecked) final var interest: Int32 = 0
+    /// How many in the list want progress.
+    @exclusivity(unchecked) final var followers: Int32 = 0
+    @exclusivity(unchecked) final var step: Step?
     @usableFromInline @exclusivity(unchecked) final var extras: DeferredExtras?
+    /// What it would wait for, if it was asked for once more: see `stepAside`.
+    @exclusivity(unchecked) final var forward: DeferredCore?
 
-    @inlinable
-    init(marks: UInt32, step: Step?) {
+    @usableFromInline
+    init(marks: UInt32, isInterested: Bool = false, step: Step?) {
         self.step = step
-        super.init(marks: marks | Mark.deferred)
+        super.init(marks: marks | Mark.followsProgress, isInterested: isInterested)
     }
 
     deinit {
+        // Nobody else has a reference now, and whoever still gets at this by way of a waiter gets nil.
         if head != nil { abandonWaiters() }
     }
 
@@ -46,37 +50,41 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
 
     // MARK: As a waiter
 
-    override final func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
-        // Nobody else touches `step` now, unless it is scheduled: whoever cancels sees that the upstream has resolved.
-        let marks = self.marks
-        if marks & Mark.resolved != 0 {
-            step = nil
-        } else if marks & Mark.hops != 0 {
-            guard let step else { return }
-            if !step(source, self, trampoline, true) { self.step = nil }
-        } else if let step = step.take() {
-            _ = step(source, self, trampoline, false)
-        }
+    override final func leaveList(_ marks: UInt32) -> UInt32 {
+        guard marks & Mark.resolved == 0 else { return marks }
+        return marks | (marks & Mark.hops != 0 ? Mark.scheduled : Mark.running)
     }
 
-    /// Leaves the step in place for the executor; nil when it is too late.
-    @usableFromInline
-    final func schedule(from source: DeferredCore) -> ScheduledWaiter? {
+    override final func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
+        if marks & Mark.running != 0 {
+            let step = self.step.take()
+            guard marks & Mark.resolved == 0, let step else { return .done }
+            return step(source, self, trampoline, false)
+        }
         let marks = lock()
-        guard marks & Mark.resolved == 0 else {
-            unlock(marks)
-            return nil
-        }
-        unlock(marks | Mark.scheduled)
-        return ScheduledWaiter(self, from: source)
+        let step = marks & Mark.resolved == 0 ? self.step : self.step.take()
+        unlock(marks)
+        guard marks & Mark.resolved == 0, let step else { return .done }
+        let next = step(source, self, trampoline, true)
+        // The step stays for the executor, or, if there was nothing to run there, goes.
+        if case .scheduled = next { return next }
+        releaseStep()
+        return next
     }
 
-    override final func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    override final func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         let marks = lock()
         let step = self.step.take()
-        unlock(marks & ~Mark.scheduled)
-        guard let step, marks & Mark.resolved == 0 else { return }
-        _ = step(source, self, trampoline, false)
+        unlock((marks & ~Mark.scheduled) | (marks & Mark.resolved == 0 ? Mark.running : 0))
+        guard let step, marks & Mark.resolved == 0 else { return .done }
+        return step(source, self, trampoline, false)
+    }
+
+    override final func dropScheduled() {
+        let marks = lock()
+        let isOpen = marks & (Mark.scheduled | Mark.resolved) == Mark.scheduled
+        unlock(isOpen ? (marks & ~Mark.scheduled) | Mark.orphaned : marks)
+        if isOpen { orphan() }
     }
 
     override final func progressed(
@@ -88,12 +96,22 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
     }
 
     override final func orphan() {
+        let marks = releaseStep()
+        guard marks & Mark.resolved == 0 else { return }
+        var isOpen = true
+        if marks & Mark.cancelled != 0 {
+            Trampoline.enter { isOpen = !fail(with: CancellationError(), unless: Mark.resolved, $0) }
+        }
+        // Whoever holds this one does not keep others waiting for it in vain.
+        if isOpen { abandonWaiters() }
+    }
+
+    @discardableResult
+    final func releaseStep() -> UInt32 {
         let marks = lock()
         let step = self.step.take()
         unlock(marks)
         withExtendedLifetime(step) {}
-        if marks & Mark.cancelled != 0, marks & Mark.resolved == 0 {
-            Trampoline.enter { _ = fail(with: CancellationError(), unless: Mark.resolved, $0) }
-        }
+        return marks
     }
 }

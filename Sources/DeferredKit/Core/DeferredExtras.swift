@@ -3,16 +3,26 @@
 final class DeferredExtras {
     @usableFromInline var onCancel: (@Sendable (DeferredCore) -> Void)?
     var latest: ProgressUpdate?
+    /// How many different values there were so far; the number of the latest.
+    var count: UInt64 = 0
+    /// What is on its way to those who want it, in this order.
     var rounds: [ProgressRound] = []
     @usableFromInline var gathering: Gathering?
 
     @usableFromInline init() {}
 
-    /// What stays after resolution, for lists.
-    var remains: DeferredExtras? {
-        guard let latest else { return nil }
-        let remains = DeferredExtras()
-        remains.latest = latest
-        return remains
+    /// What goes at resolution.
+    struct Parting {
+        let onCancel: (@Sendable (DeferredCore) -> Void)?
+        let rounds: [ProgressRound]
+        let gathering: Gathering?
+    }
+
+    func strip() -> Parting {
+        let parting = Parting(onCancel: onCancel, rounds: rounds, gathering: gathering)
+        onCancel = nil
+        rounds = []
+        gathering = nil
+        return parting
     }
 }

@@ -8,37 +8,49 @@ public import Synchronization
     import Darwin
 #endif
 
-// Unchecked: every field is read and written under the lock in `word`, or by the one thread that took the waiter out
-// of its upstream's list.
+// Unchecked: Soundness.swift says of every field which lock it is under.
 /// Whatever waits for a Deferred: a link of the chain, a member of a list, a callback, an awaiting task.
 ///
 /// It is public because ``Deferred`` inherits from it, and of no use by itself.
 ///
-/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. The way back is not a strong
-/// reference: the upstream clears it when it goes. Whoever takes a waiter out of that list owns what the waiter holds.
+/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. Whoever takes a waiter out of
+/// that list decides what becomes of it.
 public class DeferredWaiter: @unchecked Sendable {
+    /// The marks, and in one of their bits the lock.
     @usableFromInline let word: Atomic<UInt32>
-    /// How many of the waiters in a Deferred's list want its outcome so much that without them it is cancelled.
-    @usableFromInline @exclusivity(unchecked) final var interest: Int32 = 0
-    @usableFromInline @exclusivity(unchecked) final var next: Unmanaged<DeferredWaiter>?
-    @usableFromInline @exclusivity(unchecked) final var previous: Unmanaged<DeferredWaiter>?
-    /// Valid while locked and unresolved: the upstream cannot go without clearing it, and to clear it takes the lock.
-    @usableFromInline @exclusivity(unchecked) final var upstream: Unmanaged<DeferredCore>?
+    /// The tie: whose list it is in. `next`, `previous` and `isInterested` belong to it.
+    @exclusivity(unchecked) final var upstream = UpstreamReference()
+    /// The next in the list, which thereby owns its members.
+    @exclusivity(unchecked) final var next: DeferredWaiter?
+    @exclusivity(unchecked) final unowned var previous: DeferredWaiter?
+    /// Whether it counts in its upstream's `interest`.
+    @exclusivity(unchecked) final var isInterested: Bool
+    /// The number of the upstream's latest progress that it was given.
+    @exclusivity(unchecked) final var seen: UInt64 = 0
 
-    @inlinable
-    init(marks: UInt32) {
+    @usableFromInline
+    init(marks: UInt32, isInterested: Bool) {
         word = Atomic(marks)
+        self.isInterested = isInterested
     }
 
+    /// Takes what there is to run, as the upstream has resolved and lets the waiter go. Called with both locked.
+    ///
+    /// - Returns: The marks to leave.
+    func leaveList(_ marks: UInt32) -> UInt32 { marks }
+
     /// Runs when the upstream has resolved, on the thread that delivers its callbacks.
-    func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         preconditionFailure("every kind of waiter says what it does")
     }
 
     /// Runs on the waiter's own executor after ``fire(from:_:)`` handed it there.
-    func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         preconditionFailure("only waiters with an executor are scheduled")
     }
+
+    /// The executor let go of the job without having run it.
+    func dropScheduled() {}
 
     /// Passes on a progress value of the upstream.
     func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {}
@@ -50,10 +62,13 @@ public class DeferredWaiter: @unchecked Sendable {
 // MARK: - The lock
 
 extension DeferredWaiter {
-    /// Locks and returns the marks as they are, without `locked`.
+    /// Locks and returns the marks as they are, without `locked`. Nobody calls it who holds a lock.
     @inlinable
     @inline(__always)
     final func lock() -> UInt32 {
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
         let now = word.load(ordering: .relaxed)
         if now & Mark.locked == 0,
             word.weakCompareExchange(
@@ -73,6 +88,9 @@ extension DeferredWaiter {
     @inline(__always)
     final func unlock(_ marks: UInt32) {
         word.store(marks & ~Mark.locked, ordering: .releasing)
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
     }
 
     @usableFromInline
@@ -87,7 +105,11 @@ extension DeferredWaiter {
         }
     }
 
+    /// Locks unless somebody else has locked: the only way to a second lock.
     final func tryLock() -> UInt32? {
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
         let now = word.load(ordering: .relaxed)
         guard now & Mark.locked == 0 else { return nil }
         let exchange = word.compareExchange(
@@ -100,12 +122,22 @@ extension DeferredWaiter {
     }
 
     /// The marks, with whatever was written before they were set.
-    @inlinable final var marks: UInt32 { word.load(ordering: .acquiring) }
+    @inlinable final var marks: UInt32 {
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
+        return word.load(ordering: .acquiring)
+    }
 
-    /// The marks, where nothing else depends on them.
-    final var loneMarks: UInt32 { word.load(ordering: .relaxed) }
+    /// The marks that never change.
+    final var constantMarks: UInt32 { word.load(ordering: .relaxed) }
+}
 
-    final func give(way rounds: inout Int) {
+/// How often somebody gave up the first lock because the second was taken.
+struct Backoff {
+    private var rounds = 0
+
+    mutating func pause() {
         rounds += 1
         if rounds > 16 { sched_yield() }
     }

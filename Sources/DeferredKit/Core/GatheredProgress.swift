@@ -14,15 +14,18 @@ struct GatheredProgress {
     private var total: Int64 = 0
     private var withoutTotal: Int
     private var last: ProgressUpdate?
+    /// Whether any member ever reported; until then the list has no progress.
+    private var hasBegun = false
 
-    init(_ isResolved: [Bool]) {
-        members = isResolved.map { Member(total: $0 ? 0 : nil, isComplete: $0) }
-        withoutTotal = isResolved.count(where: { !$0 })
+    init(count: Int) {
+        members = Array(repeating: Member(), count: count)
+        withoutTotal = count
     }
 
     /// Takes in a member's progress and gives the list's, if it moved.
     mutating func update(_ index: Int, _ update: ProgressUpdate) -> ProgressUpdate? {
         guard !members[index].isComplete else { return nil }
+        hasBegun = true
         set(index, completed: update.completed, total: update.total ?? members[index].total)
         return advance()
     }
@@ -34,7 +37,8 @@ struct GatheredProgress {
         let whole = max(final?.total ?? members[index].total ?? completed, completed)
         set(index, completed: whole, total: whole)
         members[index].isComplete = true
-        return advance()
+        if final != nil { hasBegun = true }
+        return hasBegun ? advance() : nil
     }
 
     private mutating func set(_ index: Int, completed: Int64, total: Int64?) {

@@ -17,7 +17,7 @@ final class Gathering: @unchecked Sendable {
     private let arrival: Arrival
     private var members: [MemberWaiter] = []
     private var remaining: Int
-    private var progress: GatheredProgress?
+    private var progress: GatheredProgress
     private var isJoining = true
     /// How the list left its members, once it did.
     private var dismissal: Dismissal?
@@ -31,6 +31,7 @@ final class Gathering: @unchecked Sendable {
 
     private init(count: Int, _ arrival: @escaping Arrival) {
         remaining = count
+        progress = GatheredProgress(count: count)
         self.arrival = arrival
     }
 
@@ -73,19 +74,14 @@ final class Gathering: @unchecked Sendable {
         let final = source.finalProgress
         let (isLast, update) = lock.withLock { () -> (Bool, ProgressUpdate?) in
             remaining -= 1
-            if final != nil, progress == nil { progress = GatheredProgress(members.map(\.isCounted)) }
-            members[index].isCounted = true
-            return (remaining == 0, progress?.complete(index, final))
+            return (remaining == 0, progress.complete(index, final))
         }
         if let update { target.report(update, rising: true) }
         return isLast
     }
 
     func progressed(_ index: Int, _ update: ProgressUpdate, _ target: DeferredCore) {
-        let update = lock.withLock { () -> ProgressUpdate? in
-            if progress == nil { progress = GatheredProgress(members.map(\.isCounted)) }
-            return progress?.update(index, update)
-        }
+        let update = lock.withLock { progress.update(index, update) }
         if let update { target.report(update, rising: true) }
     }
 
@@ -124,7 +120,7 @@ final class Gathering: @unchecked Sendable {
         members.contains { member in
             member.withUpstream { marks, upstream, theirs in
                 guard let upstream else { return marks & (Mark.orphaned | Mark.resolved) == Mark.orphaned }
-                return theirs & Mark.resolved == 0 && upstream.interest > 0
+                return (marks | theirs) & Mark.resolved == 0 && upstream.interest > 0
             }
         }
     }

@@ -1,5 +1,3 @@
-import Synchronization
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -8,29 +6,31 @@ import Synchronization
     import Darwin
 #endif
 
-/// A lock for a few instructions that never release anything.
+// Unchecked: the pointer never changes, and a mutex is for several threads.
+/// A mutex for what takes longer than a few instructions.
 ///
 /// `Synchronization.Mutex` would do, but on Linux the thread sanitizer does not know it and warns.
-struct Lock: ~Copyable {
-    private let isTaken = Atomic(false)
+struct Lock: ~Copyable, @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
+    init() {
+        mutex = .allocate(capacity: 1)
+        let status = pthread_mutex_init(mutex, nil)
+        precondition(status == 0, "no mutex left for DeferredKit")
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// Runs `body` alone. It must neither wait nor call anybody else's code; what it lets go of it returns.
     borrowing func withLock<R>(_ body: () -> R) -> R {
-        var rounds = 0
-        while true {
-            if !isTaken.load(ordering: .relaxed),
-                isTaken.compareExchange(
-                    expected: false,
-                    desired: true,
-                    successOrdering: .acquiring,
-                    failureOrdering: .relaxed
-                ).exchanged
-            {
-                break
-            }
-            rounds += 1
-            if rounds > 64 { sched_yield() }
-        }
-        defer { isTaken.store(false, ordering: .releasing) }
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         return body()
     }
 }

@@ -15,24 +15,24 @@ enum Mark {
     @inlinable static var cancelled: UInt32 { 1 << 5 }
     /// Nothing is left that could resolve it.
     @inlinable static var orphaned: UInt32 { 1 << 6 }
-    /// Counts in its upstream's `interest`.
-    @inlinable static var interested: UInt32 { 1 << 7 }
+    /// Its `onCancel` is being called; what that resolves it with wins.
+    @inlinable static var asking: UInt32 { 1 << 7 }
     /// Somebody took over the responsibility for a failure.
     @inlinable static var looked: UInt32 { 1 << 8 }
-    /// Runs on an executor other than `.inline`.
+    /// Runs on an executor other than `.inline`. Never changes.
     @inlinable static var hops: UInt32 { 1 << 9 }
     /// Handed to its executor, not started yet.
     @inlinable static var scheduled: UInt32 { 1 << 10 }
-    /// Waits for the Deferred that its closure (or `resolve(with:)`) named.
-    @inlinable static var paused: UInt32 { 1 << 11 }
-    /// Wants its upstream's progress.
+    /// A thread computes its outcome, or what it waits for next.
+    @inlinable static var running: UInt32 { 1 << 11 }
+    /// Wants its upstream's progress. Never changes.
     @inlinable static var followsProgress: UInt32 { 1 << 12 }
-    /// `Failure` is `any Error`: cancellation fails it when nobody else decides.
+    /// `Failure` is `any Error`: cancellation fails it when nobody else decides. Never changes.
     @inlinable static var erased: UInt32 { 1 << 13 }
-    /// `Failure` can hold a `CancellationError`.
+    /// `Failure` can hold a `CancellationError`. Never changes.
     @inlinable static var holdsCancellation: UInt32 { 1 << 14 }
-    /// What it is paused on has its own type, so its waiters could as well wait for that.
+    /// Waits for a Deferred of its own type, whose outcome it takes as it is.
     @inlinable static var transparent: UInt32 { 1 << 15 }
-    /// Is a Deferred and not another kind of waiter.
-    @inlinable static var deferred: UInt32 { 1 << 16 }
+    /// Left the chain in favour of what it would wait for, which is in `forward`.
+    @inlinable static var forwarded: UInt32 { 1 << 16 }
 }

@@ -1,9 +1,7 @@
-// Unchecked: `isCounted` is under the list's lock, the references under that of the base class.
-/// A list's place among the waiters of one of its members.
+// Unchecked: the references are under the lock of the base class.
+/// A list among the waiters of one of its members.
 final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
     private let index: Int
-    /// Whether its outcome was taken in; under the list's lock.
-    var isCounted = false
     private var gathering: Gathering?
     private var target: DeferredCore?
 
@@ -11,16 +9,16 @@ final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
         self.index = index
         self.gathering = gathering
         self.target = target
-        super.init(marks: Mark.interested | Mark.followsProgress)
+        super.init(marks: Mark.followsProgress, isInterested: true)
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         let marks = lock()
-        upstream = nil
         let gathering = self.gathering.take()
         let target = self.target.take()
         unlock(marks | Mark.resolved)
         if let gathering, let target { gathering.arrive(source, target, index, trampoline) }
+        return .done
     }
 
     override func progressed(

@@ -11,28 +11,33 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
     @usableFromInline
     init(hopping: Bool, _ body: @escaping Body) {
         self.body = body
-        super.init(marks: hopping ? Mark.hops : 0)
+        super.init(marks: hopping ? Mark.hops : 0, isInterested: false)
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         let marks = lock()
-        upstream = nil
         guard marks & Mark.hops != 0 else {
             let body = self.body.take()
             unlock(marks | Mark.resolved)
             body?(source, self, false)
-            return
+            return .done
         }
         let body = self.body
         unlock(marks)
         body?(source, self, true)
+        return .scheduled
     }
 
-    override func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    override func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         let marks = lock()
         let body = self.body.take()
         unlock(marks | Mark.resolved)
         body?(source, self, false)
+        return .done
+    }
+
+    override func dropScheduled() {
+        finish()
     }
 
     override func finish() {

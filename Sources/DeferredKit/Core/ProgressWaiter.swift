@@ -12,11 +12,12 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
     init(submit: Submit?, _ body: @escaping @Sendable (ProgressUpdate) -> Void) {
         self.body = body
         self.submit = submit
-        super.init(marks: Mark.followsProgress)
+        super.init(marks: Mark.followsProgress, isInterested: false)
     }
 
-    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) {
+    override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         finish()
+        return .done
     }
 
     override func progressed(
@@ -52,7 +53,6 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
 
     override func finish() {
         let marks = lock()
-        upstream = nil
         let body = self.body.take()
         unlock(marks | Mark.resolved)
         withExtendedLifetime(body) {}

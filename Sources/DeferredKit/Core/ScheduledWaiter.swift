@@ -1,9 +1,14 @@
-// Unchecked: the executor runs it once.
+import Synchronization
+
+// Unchecked: the references belong to whoever claimed the job, which is one.
 /// A waiter on its way to its executor, with the Deferred whose outcome it waited for.
+///
+/// An executor that drops it instead leaves the waiter as if its upstream had been dropped.
 @usableFromInline
 final class ScheduledWaiter: @unchecked Sendable {
     private var source: DeferredCore?
     private var waiter: DeferredWaiter?
+    private let isClaimed = Atomic(false)
 
     @usableFromInline
     init(_ waiter: DeferredWaiter, from source: DeferredCore) {
@@ -11,14 +16,22 @@ final class ScheduledWaiter: @unchecked Sendable {
         self.waiter = waiter
     }
 
+    deinit {
+        waiter?.dropScheduled()
+    }
+
     @usableFromInline
     func run() {
-        guard let source, var waiter else { return }
+        #if DEFERRED_YIELDS
+            Schedule.point()
+        #endif
+        guard !isClaimed.exchange(true, ordering: .acquiringAndReleasing), let source, var waiter else { return }
         self.source = nil
         self.waiter = nil
         Trampoline.enter { trampoline in
-            waiter.runScheduled(from: source, trampoline)
-            DeferredCore.shorten(&waiter, trampoline)
+            if case .follow(let following) = waiter.runScheduled(from: source, trampoline) {
+                DeferredCore.pause(&waiter, following, trampoline)
+            }
         }
     }
 }

@@ -8,32 +8,32 @@
 
 /// A thread's list of Deferreds whose callbacks are due.
 ///
-/// Callbacks run from one loop at the bottom of the stack. What a callback makes due goes to the front of the list,
-/// in the order it became due, so it runs before the next callback of the Deferred that is being delivered.
+/// Callbacks run from one loop at the bottom of the stack. What a callback makes due comes next, in the order it became
+/// due, so it runs before the next callback of the Deferred that is being delivered.
 @usableFromInline
 struct Trampoline {
     @usableFromInline
     typealias Reference = UnsafeMutablePointer<Trampoline>
 
-    /// The next Deferred to deliver; the list owns one reference to each of its members.
-    private var head: Unmanaged<DeferredCore>?
-    /// The last Deferred that the running callback made due.
-    private var cursor: Unmanaged<DeferredCore>?
+    /// What is to be delivered, the next one last.
+    private var due: [DeferredCore] = []
+    /// What the running callback has made due, the first one first.
+    private var fresh: [DeferredCore] = []
     private(set) var isActive = false
-    /// Waiters whose upstream went without an outcome, to be released one after the other.
-    private var orphans: Unmanaged<DeferredWaiter>?
+    /// Waiters whose upstream went without an outcome, to be released one after the other, the next one last.
+    private var orphans: [DeferredWaiter] = []
     private var isReleasing = false
-    /// What the link that runs now has just paused on.
-    private var pause: Unmanaged<DeferredCore>?
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         let status = pthread_key_create(&key) { value in
             #if canImport(Darwin)
-                value.assumingMemoryBound(to: Trampoline.self).deallocate()
+                let trampoline = value.assumingMemoryBound(to: Trampoline.self)
             #else
-                value?.assumingMemoryBound(to: Trampoline.self).deallocate()
+                guard let trampoline = value?.assumingMemoryBound(to: Trampoline.self) else { return }
             #endif
+            trampoline.deinitialize(count: 1)
+            trampoline.deallocate()
         }
         precondition(status == 0, "no thread-specific key left for DeferredKit")
         return key
@@ -58,79 +58,48 @@ struct Trampoline {
         trampoline.pointee.isActive = true
         body(trampoline)
         run(trampoline)
+        trampoline.pointee.isActive = false
     }
 
-    /// Delivers `core` (whose reference the trampoline takes over) now or after the callback that is running.
-    static func deliver(_ core: Unmanaged<DeferredCore>, _ trampoline: Reference) {
-        trampoline.pointee.insert(core)
-        guard !trampoline.pointee.isActive else { return }
+    /// Delivers `core`, which is marked as being delivered, now or after the callback that is running.
+    static func deliver(_ core: DeferredCore, _ trampoline: Reference) {
+        guard !trampoline.pointee.isActive else { return trampoline.pointee.fresh.append(core) }
         trampoline.pointee.isActive = true
+        if core.deliverNext(trampoline) { trampoline.pointee.due.append(core) }
         run(trampoline)
-    }
-
-    private mutating func insert(_ core: Unmanaged<DeferredCore>) {
-        core._withUnsafeGuaranteedRef { core in
-            if let cursor {
-                cursor._withUnsafeGuaranteedRef {
-                    core.nextDue = $0.nextDue
-                    $0.nextDue = Unmanaged.passUnretained(core)
-                }
-            } else {
-                core.nextDue = head
-                head = Unmanaged.passUnretained(core)
-            }
-        }
-        cursor = core
-    }
-
-    /// Remembers what a link paused on until the link has run.
-    mutating func notePause(on inner: DeferredCore) {
-        pause = Unmanaged.passRetained(inner)
-    }
-
-    mutating func takePause() -> Unmanaged<DeferredCore>? {
-        pause.take()
+        trampoline.pointee.isActive = false
     }
 
     /// Runs what is due on this thread although a callback is not finished, as that is about to block the thread.
     static func catchUp() {
         let trampoline = current
-        guard trampoline.pointee.isActive else { return }
-        run(trampoline)
-        trampoline.pointee.isActive = true
+        if trampoline.pointee.isActive { run(trampoline) }
     }
 
     private static func run(_ trampoline: Reference) {
-        while let next = trampoline.pointee.head {
-            let again = next._withUnsafeGuaranteedRef { core in
-                trampoline.pointee.head = core.nextDue
-                core.nextDue = nil
-                trampoline.pointee.cursor = nil
-                return core.deliverNext(trampoline)
-            }
-            if again {
-                trampoline.pointee.insert(next)
-            } else {
-                next.release()
-            }
+        while let core = trampoline.pointee.next() {
+            if core.deliverNext(trampoline) { trampoline.pointee.due.append(core) }
         }
-        trampoline.pointee.cursor = nil
-        trampoline.pointee.isActive = false
+        // A thread that once had a lot to do does not keep the room for it.
+        if trampoline.pointee.due.capacity > 1024 { trampoline.pointee.due = [] }
+        if trampoline.pointee.fresh.capacity > 1024 { trampoline.pointee.fresh = [] }
+    }
+
+    private mutating func next() -> DeferredCore? {
+        // Most callbacks make one due.
+        if fresh.count == 1 { return fresh.popLast() }
+        while let core = fresh.popLast() { due.append(core) }
+        return due.popLast()
     }
 
     /// Releases waiters without an upstream; what they held may in turn be Deferreds with waiters, hence the loop.
-    static func release(orphans first: Unmanaged<DeferredWaiter>, last: Unmanaged<DeferredWaiter>) {
+    static func release(_ waiters: inout [DeferredWaiter]) {
         let trampoline = current
-        last._withUnsafeGuaranteedRef { $0.next = trampoline.pointee.orphans }
-        trampoline.pointee.orphans = first
+        while let waiter = waiters.popLast() { trampoline.pointee.orphans.append(waiter) }
         guard !trampoline.pointee.isReleasing else { return }
         trampoline.pointee.isReleasing = true
-        while let next = trampoline.pointee.orphans {
-            let waiter = next.takeRetainedValue()
-            trampoline.pointee.orphans = waiter.next
-            waiter.next = nil
-            waiter.orphan()
-        }
+        while let waiter = trampoline.pointee.orphans.popLast() { waiter.orphan() }
         trampoline.pointee.isReleasing = false
+        if trampoline.pointee.orphans.capacity > 1024 { trampoline.pointee.orphans = [] }
     }
 }

@@ -10,29 +10,6 @@ enum Leave {
     case unwanted(DeferredCore)
 }
 
-/// A way to turn the address of a Deferred, whose memory cannot go meanwhile, into a strong reference.
-private struct Revival {
-    weak var core: DeferredCore?
-
-    @inline(never)
-    func load() -> DeferredCore? { core }
-}
-
-extension Unmanaged<DeferredCore> {
-    /// A strong reference, or nil when the last one is gone and only the memory is still there.
-    ///
-    /// Forming a weak reference to an object that is being released gives nil, which is the question here.
-    @inline(never)
-    func revived() -> DeferredCore? {
-        let unsafe = takeUnretainedValue()
-        let revival = Revival(core: unsafe)
-        let strong = revival.load()
-        // Until here, so that the reference above is never the last one.
-        withExtendedLifetime(unsafe) {}
-        return strong
-    }
-}
-
 extension DeferredWaiter {
     /// Calls `body` with this waiter's marks and, if it waits for one, its upstream and the upstream's marks, both
     /// locked.
@@ -42,10 +19,10 @@ extension DeferredWaiter {
     final func withUpstream<R>(
         _ body: (_ marks: inout UInt32, _ upstream: DeferredCore?, _ upstreamMarks: inout UInt32) -> R
     ) -> R {
-        var rounds = 0
+        var backoff = Backoff()
         while true {
             var marks = lock()
-            guard marks & Mark.resolved == 0, let core = upstream?.revived() else {
+            guard let core = upstream.revived() else {
                 var none: UInt32 = 0
                 let result = body(&marks, nil, &none)
                 unlock(marks)
@@ -61,24 +38,28 @@ extension DeferredWaiter {
             }
             unlock(marks)
             withExtendedLifetime(core) {}
-            give(way: &rounds)
+            backoff.pause()
         }
     }
 
     /// Stops wanting the upstream's outcome and, if `unlinking`, stops waiting for it.
     final func leave(unlinking: Bool) -> Leave {
-        var kept: Unmanaged<DeferredWaiter>?
-        let result = withUpstream { marks, upstream, theirs -> Leave in
+        withUpstream { marks, upstream, theirs -> Leave in
             guard let upstream else { return marks & Mark.orphaned != 0 ? .orphaned : .gone }
-            guard theirs & Mark.resolved == 0 else { return .gone }
-            if marks & Mark.interested != 0 {
-                marks &= ~Mark.interested
-                upstream.interest -= 1
-            }
-            if unlinking { kept = upstream.unlink(self) }
+            guard marks & Mark.resolved == 0, theirs & Mark.resolved == 0 else { return .gone }
+            upstream.loseInterest(of: self)
+            // The caller has a reference to this one, so that it is not the last that goes here.
+            if unlinking { upstream.unlink(self) }
             return upstream.interest == 0 ? .unwanted(upstream) : .wanted
         }
-        kept?.release()
-        return result
+    }
+}
+
+extension DeferredCore {
+    /// Counts a waiter of this one no longer. Call it with both locked.
+    final func loseInterest(of waiter: DeferredWaiter) {
+        guard waiter.isInterested else { return }
+        waiter.isInterested = false
+        interest -= 1
     }
 }

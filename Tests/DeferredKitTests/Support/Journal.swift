@@ -10,5 +10,14 @@ final class Journal<Entry: Sendable>: Sendable {
         lock.withLock { noted.append(entry) }
     }
 
+    func clear() {
+        let parting = lock.withLock {
+            let parting = noted
+            noted = []
+            return parting
+        }
+        withExtendedLifetime(parting) {}
+    }
+
     var entries: [Entry] { lock.withLock { noted } }
 }

@@ -1,0 +1,115 @@
+import Foundation
+import Synchronization
+import Testing
+
+/// What two threads do at the same moment, and how to tell afterwards that it went well.
+struct Duel {
+    /// Each is released on its own thread right after it ran, with what it holds.
+    let first: @Sendable () -> Void
+    let second: @Sendable () -> Void
+    /// Runs alone; says what went wrong.
+    let verdict: () -> String?
+}
+
+/// Has two threads meet so many times, each time a little more or less late, and fails with what went wrong first.
+func duel(_ rounds: Int, _ name: String = "", _ make: @escaping @Sendable (_ round: Int) -> Duel) {
+    let corners = Corners()
+    let opponent = Thread {
+        for round in 0..<rounds {
+            corners.meet(0)
+            let act = corners.second.take()
+            corners.meet(1)
+            corners.dawdle(round / 16 % 16)
+            run(act)
+            corners.meet(2)
+        }
+    }
+    opponent.stackSize = 512 * 1024
+    opponent.start()
+    var problem: String?
+    for round in 0..<rounds {
+        var verdict: (() -> String?)?
+        var act: (@Sendable () -> Void)?
+        do {
+            let duel = make(round)
+            act = duel.first
+            corners.second = duel.second
+            verdict = duel.verdict
+        }
+        corners.meet(0)
+        corners.meet(1)
+        corners.dawdle(round % 16)
+        run(act.take())
+        corners.meet(2)
+        if problem == nil, let text = verdict?() { problem = "\(name) round \(round): \(text)" }
+    }
+    #expect(problem == nil)
+}
+
+private func run(_ act: consuming (@Sendable () -> Void)?) {
+    act?()
+}
+
+/// Where the two meet. What one leaves for the other is seen after the next meeting.
+private final class Corners: @unchecked Sendable {
+    // Unchecked: written before a meeting, read after it.
+    var second: (@Sendable () -> Void)?
+    private let arrivals0 = Atomic(0)
+    private let arrivals1 = Atomic(0)
+    private let arrivals2 = Atomic(0)
+    private let idle = Atomic(0)
+
+    /// Returns once both have come; `point` tells three meetings in turn apart.
+    func meet(_ point: Int) {
+        switch point {
+        case 0: Corners.meet(arrivals0)
+        case 1: Corners.meet(arrivals1)
+        default: Corners.meet(arrivals2)
+        }
+    }
+
+    private static func meet(_ arrivals: borrowing Atomic<Int>) {
+        let mine = arrivals.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        let both = (mine + 1) / 2 * 2
+        var rounds = 0
+        while arrivals.load(ordering: .acquiring) < both {
+            rounds += 1
+            if rounds > 200 { sched_yield() }
+        }
+    }
+
+    /// Takes a moment.
+    func dawdle(_ length: Int) {
+        for _ in 0..<length { idle.add(1, ordering: .relaxed) }
+    }
+}
+
+extension Optional {
+    /// Leaves nil and returns what was there.
+    mutating func take() -> Self {
+        let value = self
+        self = nil
+        return value
+    }
+}
+
+/// A reference that one thread drops or takes; others know nothing of it.
+final class Box<Value>: @unchecked Sendable {
+    // Unchecked: see above.
+    var value: Value?
+    init(_ value: Value?) { self.value = value }
+}
+
+/// How many rounds a race has: as many as there is time for.
+enum Rounds {
+    #if DEFERRED_FEW_ROUNDS
+        static let named = 5_000
+        static let each = 300
+    #elseif DEBUG
+        static let named = 100_000
+        static let each = 4_000
+    #else
+        static let named = 100_000
+        static let each = 100_000
+    #endif
+}
