@@ -27,6 +27,8 @@ final class ActiveJob {
     var unsaved: Job.Action?
     /// Counts the saves, so that only the end of the latest one counts.
     var saves = 0
+    /// Who waits until the job is stored as it is now.
+    var awaitingSave: [(Result<Void, StoreError>) -> Void] = []
     /// What is stored of it: bytes, and in which state.
     var stored: (size: Int64, state: JobState)
 

@@ -67,7 +67,7 @@ extension JobCore {
         let action: Job.Action
         do { action = try transition(entry, event) } catch {
             // It is over, and that is being stored.
-            done?(.success(entry.job))
+            if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
             return
         }
         switch action {
@@ -87,15 +87,21 @@ extension JobCore {
             }
             guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else { return save() }
             // Before the note of it goes.
+            // What was being saved is not how it goes on any more.
+            entry.saves += 1
+            entry.unsaved = action
             let step = entry.step
             let task = cleanUp { [unowned self] in
                 guard table[entry.job.id] === entry, entry.step == step else { done?(.success(entry.job)); return }
                 save()
             }
             emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
+        case .none where before.stop == nil:
+            // A `finally` link goes on, and nothing after it but such; that must not be forgotten.
+            save(entry, then: entry.unsaved ?? .none) { result in done?(result.map { entry.job }) }
         case .enqueue, .wait, .none:
             // It is stopping already; whoever asks again hears of it as it is.
-            done?(.success(entry.job))
+            if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
         }
     }
 

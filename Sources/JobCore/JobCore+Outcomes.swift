@@ -12,7 +12,10 @@ extension JobCore {
         write(.save([job])) { [unowned self] result in
             guard table[job.id] === entry else { done?(.success(())); return }
             if case .failure(let error) = result {
-                if entry.saves == save { storageFailed(error) }
+                if entry.saves == save {
+                    storageFailed(error)
+                    answerAwaiting(entry, .failure(error))
+                }
                 done?(.failure(error))
                 return
             }
@@ -22,10 +25,24 @@ extension JobCore {
             // Of several on their way only the last one counts: it holds the job as it is now.
             if entry.saves == save, let action = entry.unsaved {
                 entry.unsaved = nil
-                carryOut(action, entry)
+                // Who asked hears of it as it is stored, before it goes on.
+                done?(.success(()))
+                answerAwaiting(entry, .success(()))
+                return carryOut(action, entry)
             }
             done?(.success(()))
         }
+    }
+
+    private func answerAwaiting(_ entry: ActiveJob, _ result: Result<Void, StoreError>) {
+        let waiting = entry.awaitingSave
+        entry.awaitingSave = []
+        for done in waiting { done(result) }
+    }
+
+    /// Calls `done` once a job is stored as it is now.
+    func whenSaved(_ entry: ActiveJob, _ done: @escaping (Result<Void, StoreError>) -> Void) {
+        if entry.unsaved == nil { done(.success(())) } else { entry.awaitingSave.append(done) }
     }
 
     private func carryOut(_ action: Job.Action, _ entry: ActiveJob) {

@@ -52,7 +52,13 @@ extension JobCore {
         entry.job.crashes = isCrashed ? job.crashes + 1 : 0
         if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
         do {
-            switch try transition(entry, .restart) {
+            let action = try transition(entry, .restart)
+            // The crash counts before the job runs again: it may be what the next one comes of.
+            if isCrashed {
+                entry.job.host = nextHost(of: entry.job)
+                return save(entry, then: action)
+            }
+            switch action {
             case .enqueue where entry.job.step?.type == .timer || goesOnWithChildren(entry.job):
                 // It needs no slot.
                 _ = try transition(entry, .start)
@@ -65,8 +71,6 @@ extension JobCore {
             log(.error, "A stored job is in no state to go on.", job: job.id)
             deactivate(entry)
         }
-        // It counts also where the next crash comes before its next link.
-        if isCrashed, table[job.id] === entry, entry.unsaved == nil { save(entry, then: .none) }
     }
 
     private func goesOnWithChildren(_ job: Job) -> Bool { job.step?.type?.hasChildren == true && job.children > 0 }

@@ -132,7 +132,8 @@ extension JobCore {
     /// Whether the list that a child belongs to lets it start now.
     private func mayStart(_ id: JobID, of parent: Job.Parent?) -> Bool {
         guard let parent else { return true }
-        guard let list = table[parent.job], list.job.stop == nil, list.job.link == parent.link else {
+        guard let list = table[parent.job], list.job.state == .running, list.job.stop == nil, list.job.link == parent.link
+        else {
             // The list is over: what it made is cancelled, whoever missed it.
             stopLater([id])
             return false

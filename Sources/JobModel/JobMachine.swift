@@ -172,9 +172,12 @@ extension Job {
         // Of a link that never began, `finally` among it, nothing is skipped.
         let last = wasRunning ? link : link - 1
         if let next = nextLink(after: max(0, last)) {
+            // A `finally` link that waited for its retry goes on counting.
+            if next != link || wasRunning {
+                attempt = 0
+                linkStartedAt = nil
+            }
             link = next
-            attempt = 0
-            linkStartedAt = nil
             begin(at: now)
             return wasRunning ? .interrupt(thenRun: true) : .run
         }
