@@ -122,7 +122,7 @@ let package = Package(
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
-        .testTarget(name: "JobCoreTests", dependencies: ["JobCore", "JobModel"], swiftSettings: ours),
+        .testTarget(name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [

@@ -139,11 +139,8 @@ extension JobCore {
             last = join.childEnded(index, state)
             if last == .cancelRest { mustCancel = true }
         }
-        var gate: ListCoordinator.Gate?
-        if let concurrency, concurrency < ids.count {
-            gate = ListCoordinator.Gate(concurrency: concurrency, admitted: Set(join.open.filter { table[$0] != nil }))
-        }
-        lists.open(ListCoordinator.List(link: entry.job.link, join: join, gate: gate), of: entry.job.id)
+        let active = Set(join.open.filter { table[$0] != nil })
+        lists.open(join, link: entry.job.link, concurrency: concurrency, active: active, of: entry.job.id)
         if ids.isEmpty || last == .end { return endList(entry) }
         if let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout {
             setTimer(.list(entry.job.id), in: seconds)
@@ -156,24 +153,32 @@ extension JobCore {
         guard !timers.isSet(.readAgain), let request = lists.request(of: list) else { return }
         let ask = StoreRead.gated(of: list, link: request.link, from: request.from, limit: request.limit)
         read(ask) { [unowned self] result in
-            guard case .success(.ready(let rows)) = result, let entry = table[list] else {
+            guard let entry = table[list] else { return }
+            guard case .success(.ready(let rows)) = result else {
+                log(.error, "The children cannot be read: \(Self.error(of: result).message)", job: list)
                 setTimer(.readAgain, in: 1)
                 return lists.readFailed(request)
             }
-            let admitted = lists.received(request, rows) { row in
-                switch table.known(row.position.id) {
-                case .active, .removed: false
-                case .left(let job): job.state == .queued
-                case nil: true
-                }
-            }
-            for row in admitted {
+            for row in lists.received(request, rows, present: presentChild) {
                 let key = row.job.map(ConcurrencyKey.init) ?? ConcurrencyKey(host: row.host)
                 let queue = row.job?.spec.queue ?? entry.job.spec.queue
                 scheduler.insert(
                     ReadyWindow.Entry(row.position, key, parent: row.parent, job: row.job, isPinned: true),
                     queue: queue, owner: entry.job.owner)
             }
+        }
+    }
+
+    /// A row of a child that waits for its gate, as it is now; nil where it does not wait for that any more.
+    private func presentChild(_ row: ReadyJob) -> ReadyJob? {
+        switch table.known(row.position.id) {
+        case .active, .removed: return nil
+        case .left(let job):
+            guard job.state == .queued else { return nil }
+            return ReadyJob(
+                position: row.position, host: job.host, parent: job.parent,
+                job: job.spec.size <= ReadyJob.largestInline ? job : nil)
+        case nil: return row
         }
     }
 

@@ -5,7 +5,7 @@ extension JobCore {
     /// Puts a stored job that became ready in its queue's window.
     func enqueue(_ job: Job) {
         if job.isGated, let parent = job.parent {
-            lists.childReturned(of: parent.job)
+            lists.childReturned(job.id, of: parent.job)
             return
         }
         let isSmall = job.spec.size <= ReadyJob.largestInline
@@ -34,12 +34,7 @@ extension JobCore {
     /// Starts what can start, and reads on where windows run low. The last thing that is done about each input.
     func startWhatCan() {
         guard phase == .serving else { return }
-        // Bounded by the slots: each turn takes one up, or ends a job.
-        repeat {
-            for name in scheduler.names where storageFailure == nil {
-                while let turn = scheduler.next(in: name) { start(turn, name) }
-            }
-        } while scheduler.resetFreedKey() && storageFailure == nil
+        if storageFailure == nil { scheduler.startAll { start($0) } }
         for list in lists.gated { readGated(list) }
         guard storageFailure == nil else { return }
         for name in scheduler.names where !timers.isSet(.readAgain) {
@@ -77,7 +72,7 @@ extension JobCore {
     }
 
     /// Gives a job what its turn gives it, and starts it or lets it go on.
-    private func start(_ turn: Scheduler.Turn, _ queue: String) {
+    private func start(_ turn: Scheduler.Turn) {
         let id = turn.entry.position.id
         if let waiting = table[id] {
             guard waiting.isParked else { return giveBack(turn) }
@@ -132,7 +127,8 @@ extension JobCore {
     /// Whether the list that a child belongs to lets it start now.
     private func mayStart(_ id: JobID, of parent: Job.Parent?) -> Bool {
         guard let parent else { return true }
-        guard let list = table[parent.job], list.job.state == .running, list.job.stop == nil, list.job.link == parent.link
+        guard let list = table[parent.job], list.job.state == .running, list.job.stop == nil,
+            list.job.link == parent.link
         else {
             // The list is over: what it made is cancelled, whoever missed it.
             stopLater([id])

@@ -11,14 +11,17 @@ struct ListCoordinator {
         let link: Int
         let from: Int
         let limit: Int
+        /// Tells the list from an earlier one of the same link, before a retry.
+        fileprivate let opening: Int
     }
 
     struct List {
         let link: Int
-        var join: ListJoin
-        var gate: Gate?
+        fileprivate(set) var join: ListJoin
+        fileprivate(set) var gate: Gate?
+        fileprivate let opening: Int
         /// The progress of children that have ended.
-        var endedBytes: Int64 = 0
+        fileprivate(set) var endedBytes: Int64 = 0
     }
 
     /// States: open requests none or one; `isAtEnd` once the last child was let in, until one comes back from a retry.
@@ -28,30 +31,35 @@ struct ListCoordinator {
 
         let concurrency: Int
         /// Children that were let in and have not ended.
-        fileprivate(set) var admitted: Set<JobID> = []
+        fileprivate(set) var admitted: Set<JobID>
         fileprivate var cursor = 0
         fileprivate var isAtEnd = false
         fileprivate var isReading = false
         /// A child came back while a read was under way, which may have passed it by.
         fileprivate var missedOne = false
 
-        init(concurrency: Int, admitted: Set<JobID>) {
+        fileprivate init(concurrency: Int, admitted: Set<JobID>) {
             self.concurrency = concurrency
             self.admitted = admitted
         }
     }
 
     private var lists: [JobID: List] = [:]
+    private var lastOpening = 0
 
     subscript(id: JobID) -> List? { lists[id] }
     var count: Int { lists.count }
     /// Children that open lists know of.
     var children: Int { lists.values.reduce(0) { $0 + $1.join.ids.count } }
 
-    mutating func open(_ list: List, of id: JobID) { lists[id] = list }
+    /// Begins to wait for the children that `join` names. `active` are those of them that are in memory: they were let in.
+    mutating func open(_ join: ListJoin, link: Int, concurrency: Int?, active: Set<JobID>, of id: JobID) {
+        lastOpening += 1
+        let gate = concurrency.flatMap { $0 < join.ids.count ? Gate(concurrency: $0, admitted: active) : nil }
+        lists[id] = List(link: link, join: join, gate: gate, opening: lastOpening)
+    }
 
-    @discardableResult
-    mutating func close(_ id: JobID) -> List? { lists.removeValue(forKey: id) }
+    mutating func close(_ id: JobID) { lists[id] = nil }
 
     /// Whether a child that a window gave may start.
     func mayStart(_ child: JobID, of id: JobID) -> Bool {
@@ -73,9 +81,10 @@ struct ListCoordinator {
         lists[id]?.gate?.admitted.remove(child)
     }
 
-    /// A child that was paused is ready again; the gate finds it by its index.
-    mutating func childReturned(of id: JobID) {
+    /// A child that was paused, or in memory when the list was opened, is ready again; the gate finds it by its index.
+    mutating func childReturned(_ child: JobID, of id: JobID) {
         guard lists[id]?.gate != nil else { return }
+        lists[id]?.gate?.admitted.remove(child)
         if lists[id]?.gate?.isReading == true { lists[id]?.gate?.missedOne = true }
         lists[id]?.gate?.isAtEnd = false
         lists[id]?.gate?.cursor = 0
@@ -89,12 +98,17 @@ struct ListCoordinator {
         guard room > 0 else { return nil }
         lists[id]?.gate?.isReading = true
         // Those that were let in stand among them.
-        return Request(list: id, link: list.link, from: gate.cursor, limit: room + gate.admitted.count)
+        return Request(
+            list: id, link: list.link, from: gate.cursor, limit: room + gate.admitted.count,
+            opening: list.opening)
     }
 
-    /// Lets children in that a read gave, those that `isReady` says are not elsewhere. Gives which.
-    mutating func received(_ request: Request, _ rows: [ReadyJob], isReady: (ReadyJob) -> Bool) -> [ReadyJob] {
-        guard let list = lists[request.list], list.link == request.link, var gate = list.gate else { return [] }
+    /// Lets children in that a read gave, as `present` says they are now; those that it gives nothing for are elsewhere.
+    /// Gives those that were let in.
+    mutating func received(
+        _ request: Request, _ rows: [ReadyJob], present: (ReadyJob) -> ReadyJob?
+    ) -> [ReadyJob] {
+        guard let list = lists[request.list], list.opening == request.opening, var gate = list.gate else { return [] }
         gate.isReading = false
         var admitted: [ReadyJob] = []
         var room = min(gate.concurrency - gate.admitted.count, Gate.ahead)
@@ -102,9 +116,9 @@ struct ListCoordinator {
         for row in rows {
             guard room > 0 else { break }
             next = (row.parent?.index ?? next) + 1
-            guard !gate.admitted.contains(row.position.id), isReady(row) else { continue }
+            guard !gate.admitted.contains(row.position.id), let child = present(row) else { continue }
             gate.admitted.insert(row.position.id)
-            admitted.append(row)
+            admitted.append(child)
             room -= 1
         }
         if gate.missedOne {
@@ -119,7 +133,7 @@ struct ListCoordinator {
     }
 
     mutating func readFailed(_ request: Request) {
-        guard lists[request.list]?.link == request.link else { return }
+        guard lists[request.list]?.opening == request.opening else { return }
         lists[request.list]?.gate?.isReading = false
     }
 

@@ -66,7 +66,7 @@ struct HostLimits {
 
     /// Leaves a host alone until ``reopen(_:)``; false where too many are.
     mutating func backOff(_ key: ConcurrencyKey) -> Bool {
-        guard backedOff.count < Self.mostBackedOff else { return false }
+        guard backedOff.count < Self.mostBackedOff || backedOff.contains(key) else { return false }
         backedOff.insert(key)
         return true
     }

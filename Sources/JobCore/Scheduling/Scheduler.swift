@@ -47,6 +47,8 @@ final class Scheduler {
         var perUser: Int
         var running = 0
         var shares: [UInt32: Share] = [:]
+        /// When owners were served last who have nothing here at present: who comes and goes is no newcomer each time.
+        var left: [UInt32: Int64] = [:]
 
         init(_ settings: QueueSettings, perUser: Int) {
             self.settings = settings
@@ -55,6 +57,9 @@ final class Scheduler {
 
         var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
     }
+
+    /// Owners of whom a queue remembers when they were served last.
+    private static let mostLeft = 1024
 
     private var queues: [String: Queue] = [:]
     /// In alphabetical order.
@@ -106,6 +111,7 @@ final class Scheduler {
     private func share(of owner: UInt32, in queue: Queue, horizon: ReadyWindow.Horizon) -> Share {
         if let share = queue.shares[owner] { return share }
         let share = Share(ReadyWindow(horizon: horizon))
+        share.served = queue.left.removeValue(forKey: owner) ?? 0
         queue.shares[owner] = share
         return share
     }
@@ -117,10 +123,36 @@ final class Scheduler {
     }
 
     private func drop(_ share: Share, of owner: UInt32, in queue: Queue) {
-        if share.running == 0, share.window.isEmpty { queue.shares[owner] = nil }
+        guard share.running == 0, share.window.isEmpty else { return }
+        queue.shares[owner] = nil
+        guard share.served > 0 else { return }
+        queue.left[owner] = share.served
+        if queue.left.count > Self.mostLeft {
+            let oldest = queue.left.sorted { $0.value < $1.value }.prefix(Self.mostLeft / 2)
+            for (owner, _) in oldest { queue.left[owner] = nil }
+        }
     }
 
     // MARK: - Turns
+
+    /// Starts what can start, in all queues, by `start`.
+    ///
+    /// Once more after each pass in which something started or a key was given back: a job of one queue can have waited for
+    /// the host that a job of another queue did not get. Bounded by the slots: each turn takes one up, or ends a job.
+    func startAll(_ start: (Turn) -> Void) {
+        var isOver = false
+        while !isOver {
+            isOver = true
+            for name in names {
+                while let turn = next(in: name) {
+                    start(turn)
+                    if names.count > 1 { isOver = false }
+                }
+            }
+            if hasFreedKey { isOver = false }
+            hasFreedKey = false
+        }
+    }
 
     /// Gives a free slot of a queue to the job whose turn it is; nil where none can start.
     func next(in name: String) -> Turn? {
@@ -183,12 +215,6 @@ final class Scheduler {
         hasFreedKey = true
     }
 
-    /// Whether a key was given back since this was asked last.
-    func resetFreedKey() -> Bool {
-        defer { hasFreedKey = false }
-        return hasFreedKey
-    }
-
     /// A further key for a job that has a slot or needs none; nil where it has to wait for it.
     func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
         guard isOpen(key, for: owner) else { return nil }
@@ -243,5 +269,7 @@ final class Scheduler {
 
     /// Entries in all windows.
     var windowEntries: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
+    /// Owners that have something in a queue, over all queues.
+    var owners: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
     var keys: [ConcurrencyKey: Int] { hosts.totals }
 }

@@ -58,7 +58,7 @@ extension CoreDriver {
     func code(_ id: RequestID) -> CoreError.Code? { error(id)?.code }
 
     /// What a job is stored as.
-    func stored(_ id: JobID) -> Job? { store.jobs[id] }
+    func stored(_ id: JobID) -> Job? { store[id] }
 
     // MARK: - Sources
 
@@ -121,17 +121,15 @@ extension CoreDriver {
     /// Asserts that the counters are what a count of the stored jobs gives.
     func expectCounted(_ location: SourceLocation = #_sourceLocation) {
         var states: [JobState: Int] = [:]
-        var bytes: [UInt32: Int64] = [:]
-        var finished: Int64 = 0
-        for job in store.all {
-            states[core.table[job.id]?.job.state ?? job.state, default: 0] += 1
-            bytes[job.owner, default: 0] += job.storedSize
-            if job.state.isTerminal { finished += job.storedSize }
-        }
+        for job in store.all { states[core.table[job.id]?.job.state ?? job.state, default: 0] += 1 }
         #expect(core.counters.totals() == states, sourceLocation: location)
-        for owner in Set(bytes.keys).union([1, 2]) {
-            #expect(core.counters.bytes(of: owner) == bytes[owner, default: 0], sourceLocation: location)
+        var bytes: [UInt32: Int64] = [1: 0, 2: 0]
+        var finished: Int64 = 0
+        for count in store.recovery.counts {
+            bytes[count.owner, default: 0] += count.bytes
+            if count.state.isTerminal { finished += count.bytes }
         }
+        for (owner, bytes) in bytes { #expect(core.counters.bytes(of: owner) == bytes, sourceLocation: location) }
         #expect(core.counters.finishedBytes == finished, sourceLocation: location)
     }
 }

@@ -9,7 +9,7 @@ import Testing
 final class CoreDriver {
     var settings: CoreSettings
     private(set) var core: JobCore
-    var store = PlainStore()
+    var store = TestStore()
     private(set) var now = CoreTime(wall: Timestamp(milliseconds: 1_790_000_000_000), monotonic: 1_000_000_000_000)
     /// What `random` is with the end of each source.
     var random = 0.0

@@ -1,0 +1,296 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Who gets a free slot.
+@Suite struct SchedulerTests {
+    private func scheduler(_ concurrency: Int = 4, perUser: Int? = nil, perHost: Int = 6, queues: [String] = ["q"])
+        -> Scheduler
+    {
+        let scheduler = Scheduler(perHost: perHost, openLists: 4)
+        for queue in queues {
+            scheduler.open(QueueSettings(name: queue, concurrency: concurrency), perUser: perUser ?? concurrency)
+        }
+        return scheduler
+    }
+
+    private func insert(
+        _ ids: [JobID], _ owner: UInt32, host: String? = nil, priority: Int = 0, queue: String = "q",
+        into scheduler: Scheduler
+    ) {
+        for id in ids {
+            scheduler.insert(
+                ReadyWindow.Entry(
+                    ReadyPosition(priority: priority, id: id), ConcurrencyKey(host: host), parent: nil, job: nil,
+                    isPinned: false), queue: queue, owner: owner)
+        }
+    }
+
+    /// The ids that get a slot now, and their turns.
+    private func fill(_ scheduler: Scheduler, _ queue: String = "q") -> [Scheduler.Turn] {
+        var turns: [Scheduler.Turn] = []
+        while let turn = scheduler.next(in: queue) { turns.append(turn) }
+        return turns
+    }
+
+    private func giveBack(_ turn: Scheduler.Turn, to scheduler: Scheduler) {
+        scheduler.release(turn.slot)
+        if let permit = turn.permit { scheduler.release(permit) }
+    }
+
+    private func ids(_ turns: [Scheduler.Turn]) -> [JobID] { turns.map(\.entry.position.id) }
+
+    // MARK: - Slots
+
+    @Test func slots_areAsManyAsTheQueueHas_unlessItIsSuspended() {
+        let scheduler = scheduler(2)
+        insert([1, 2, 3], 1, into: scheduler)
+        let turns = fill(scheduler)
+        #expect(ids(turns) == [1, 2])
+        #expect(scheduler.running(in: "q") == [1: 2])
+        scheduler.open(QueueSettings(name: "q", concurrency: 3, isSuspended: true), perUser: 3)
+        #expect(scheduler.next(in: "q") == nil)
+        scheduler.open(QueueSettings(name: "q", concurrency: 3), perUser: 3)
+        #expect(ids(fill(scheduler)) == [3])
+        scheduler.open(QueueSettings(name: "q", concurrency: 1), perUser: 1)
+        insert([4], 1, into: scheduler)
+        giveBack(turns[0], to: scheduler)
+        giveBack(turns[1], to: scheduler)
+        #expect(scheduler.next(in: "q") == nil, "one runs, and one may")
+    }
+
+    @Test func nothingStarts_inAQueueThatIsNotThere() {
+        let scheduler = scheduler()
+        insert([1], 1, queue: "none", into: scheduler)
+        #expect(scheduler.next(in: "none") == nil && scheduler.windowEntries == 0)
+        #expect(scheduler.settings(of: "none") == nil)
+    }
+
+    @Test func slots_goToTheOwnerWithTheFewest() {
+        let scheduler = scheduler(6)
+        insert(Array(1...10), 1, priority: 1000, into: scheduler)
+        let first = fill(scheduler)
+        #expect(first.count == 6)
+        insert([11, 12, 13], 2, into: scheduler)
+        insert([14], 3, priority: -1000, into: scheduler)
+        for turn in first.prefix(3) { giveBack(turn, to: scheduler) }
+        // One has 3, two and three none.
+        #expect(ids(fill(scheduler)) == [11, 14, 12])
+    }
+
+    @Test func slots_goToTheOwnerServedLongestAgo_amongEquals() {
+        let scheduler = scheduler(1)
+        insert(Array(1...9), 1, into: scheduler)
+        insert(Array(11...19), 2, into: scheduler)
+        insert(Array(21...29), 3, into: scheduler)
+        var order: [UInt32] = []
+        for _ in 0..<9 {
+            let turn = fill(scheduler)[0]
+            order.append(turn.slot.owner)
+            giveBack(turn, to: scheduler)
+        }
+        #expect(order == [1, 2, 3, 1, 2, 3, 1, 2, 3])
+    }
+
+    @Test func owner_isNotPassedOver_whileOthersComeAndGo() {
+        let scheduler = scheduler(1)
+        insert(Array(1...100), 1, into: scheduler)
+        // Two others submit one job each, one after the other, so that one of them is always new.
+        insert([1000], 2, into: scheduler)
+        var served: [UInt32: Int] = [:]
+        for round in 1...60 {
+            let turn = fill(scheduler)[0]
+            served[turn.slot.owner, default: 0] += 1
+            insert([JobID(1000 + round)], turn.slot.owner == 2 ? 3 : 2, into: scheduler)
+            giveBack(turn, to: scheduler)
+        }
+        #expect((served[1] ?? 0) >= 20, "\(served)")
+    }
+
+    @Test func owner_getsNoMoreThanPerUser_whileOthersGetTheRest() {
+        let scheduler = scheduler(4, perUser: 3)
+        insert(Array(1...10), 1, into: scheduler)
+        #expect(ids(fill(scheduler)) == [1, 2, 3])
+        insert([11, 12], 2, into: scheduler)
+        #expect(ids(fill(scheduler)) == [11])
+    }
+
+    @Test func owner_startsByPriority_amongItsOwnOnly() {
+        let scheduler = scheduler(4)
+        insert([1], 1, into: scheduler)
+        insert([2], 1, priority: 5, into: scheduler)
+        insert([3], 2, priority: -5, into: scheduler)
+        #expect(ids(fill(scheduler)) == [2, 3, 1])
+    }
+
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
+    func owners_getTheirShareOfAnyHundredStarts(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let scheduler = scheduler(8, perUser: 6)
+        let owners = 4
+        var last: JobID = 0
+        for owner in 1...owners {
+            // The first floods with the highest priority.
+            for _ in 0..<(owner == 1 ? 900 : 500) {
+                last += 1
+                insert([last], UInt32(owner), priority: owner == 1 ? 1000 : 0, into: scheduler)
+            }
+        }
+        var running: [Scheduler.Turn] = []
+        var starts: [UInt32] = []
+        while starts.count < 1000 {
+            let turns = fill(scheduler)
+            starts += turns.map(\.slot.owner)
+            running += turns
+            // Jobs take about as long as each other.
+            giveBack(running.remove(at: Int.random(in: 0..<min(4, running.count), using: &generator)), to: scheduler)
+        }
+        for start in 0...(starts.count - 100) {
+            let window = starts[start..<start + 100]
+            for owner in 1...UInt32(owners) {
+                #expect(window.count { $0 == owner } >= 100 / (2 * owners), "owner \(owner) from start \(start)")
+            }
+        }
+    }
+
+    // MARK: - Hosts
+
+    @Test func host_isAskedByAsManyAsItMayBe_overAllQueues() {
+        let scheduler = scheduler(10, perHost: 3, queues: ["a", "b"])
+        insert([1, 2], 1, host: "h", queue: "a", into: scheduler)
+        insert([3, 4, 5], 1, host: "h", queue: "b", into: scheduler)
+        insert([6], 1, host: "i", queue: "b", into: scheduler)
+        let first = fill(scheduler, "a")
+        #expect(ids(first) == [1, 2])
+        #expect(ids(fill(scheduler, "b")) == [3, 6])
+        #expect(scheduler.keys == [.host("h"): 3, .host("i"): 1])
+        giveBack(first[0], to: scheduler)
+        #expect(ids(fill(scheduler, "b")) == [4])
+    }
+
+    @Test func host_isSharedByOwners() {
+        let scheduler = scheduler(20, perHost: 4)
+        insert(Array(1...10), 1, host: "h", into: scheduler)
+        var running = fill(scheduler)
+        #expect(running.count == 4)
+        insert(Array(11...20), 2, host: "h", into: scheduler)
+        for _ in 0..<4 {
+            giveBack(running.removeFirst(), to: scheduler)
+            running += fill(scheduler)
+        }
+        #expect(running.count { $0.slot.owner == 1 } == 2 && running.count { $0.slot.owner == 2 } == 2)
+    }
+
+    @Test func host_isSharedByOwners_whoseJobsAreInOtherQueues() {
+        let scheduler = scheduler(20, perHost: 4, queues: ["a", "b"])
+        insert(Array(1...10), 1, host: "h", queue: "a", into: scheduler)
+        insert(Array(11...20), 2, host: "h", queue: "b", into: scheduler)
+        let first = fill(scheduler, "a")
+        #expect(first.count == 1, "the other, who waits for it, has none")
+        #expect(fill(scheduler, "b").count == 2)
+        #expect(fill(scheduler, "a").count == 1)
+        #expect(scheduler.keys == [.host("h"): 4])
+    }
+
+    @Test func host_isNotKeptFree_forWhoCannotStart() {
+        let scheduler = scheduler(20, perHost: 4, queues: ["a", "b"])
+        scheduler.open(QueueSettings(name: "b", concurrency: 2, isSuspended: true), perUser: 2)
+        insert(Array(1...10), 1, host: "h", queue: "a", into: scheduler)
+        insert(Array(11...20), 2, host: "h", queue: "b", into: scheduler)
+        #expect(fill(scheduler, "a").count == 4, "the other's queue is suspended")
+    }
+
+    @Test func job_goesOn_onlyWhereItsNextHostIsOpen() throws {
+        let scheduler = scheduler(10, perHost: 1)
+        let permit = try #require(scheduler.acquire(.host("h"), for: 1))
+        #expect(scheduler.acquire(.host("h"), for: 2) == nil)
+        #expect(scheduler.acquire(.none, for: 1) == nil)
+        scheduler.release(permit)
+        #expect(scheduler.acquire(.host("h"), for: 2) != nil)
+        #expect(scheduler.acquireAnyway(.host("h"), for: 1) != nil)
+        #expect(scheduler.keys == [.host("h"): 2])
+    }
+
+    @Test func host_isLeftAlone_whileItIsBackedOff() {
+        let scheduler = scheduler()
+        insert([1, 2], 1, host: "h", into: scheduler)
+        insert([3], 1, host: "i", into: scheduler)
+        #expect(scheduler.backOff(host: "h"))
+        #expect(ids(fill(scheduler)) == [3])
+        scheduler.reopen(host: "h")
+        #expect(ids(fill(scheduler)) == [1, 2])
+    }
+
+    // MARK: - Work is conserved
+
+    /// No slot stays free while somebody has a job ready that may start.
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func noSlotStaysFree_whileAJobMayStart(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let names = ["a", "b", "c"]
+        let scheduler = scheduler(5, perUser: 4, perHost: 2, queues: names)
+        var waiting: [JobID: (queue: String, owner: UInt32, key: ConcurrencyKey)] = [:]
+        var running: [Scheduler.Turn] = []
+        var last: JobID = 0
+        for _ in 0..<600 {
+            if generator.chance(0.5) {
+                last += 1
+                let job = (
+                    queue: generator.pick(names), owner: generator.pick([1, 2, 3] as [UInt32]),
+                    host: generator.pick([nil, "x", "x", "y"] as [String?])
+                )
+                waiting[last] = (job.queue, job.owner, ConcurrencyKey(host: job.host))
+                insert([last], job.owner, host: job.host, queue: job.queue, into: scheduler)
+            } else if !running.isEmpty {
+                giveBack(running.remove(at: Int.random(in: running.indices, using: &generator)), to: scheduler)
+            }
+            scheduler.startAll { turn in
+                waiting[turn.entry.position.id] = nil
+                running.append(turn)
+            }
+            // None is left that could start, whatever fairness says.
+            for (id, job) in waiting {
+                let own = running.count { $0.slot.queue == job.queue && $0.slot.owner == job.owner }
+                let all = running.count { $0.slot.queue == job.queue }
+                let asked = running.count { $0.entry.key == job.key }
+                let mayStart = all < 5 && own < 4 && (job.key == .none || asked < 2)
+                #expect(!mayStart, "job \(id)")
+            }
+            for name in names {
+                let slots = scheduler.running(in: name)
+                #expect(slots.values.reduce(0, +) == running.count { $0.slot.queue == name })
+                #expect(slots.values.allSatisfy { $0 <= 4 } && slots.values.reduce(0, +) <= 5)
+            }
+        }
+    }
+
+    // MARK: - Reading
+
+    @Test func storedJobs_areReadByOwnerAndQueue() {
+        let scheduler = scheduler(4, queues: ["a", "b"])
+        scheduler.expectStored(queue: "a", owner: 2)
+        scheduler.expectStored(queue: "a", owner: 1)
+        scheduler.expectStored(queue: "b", owner: 1)
+        let requests = scheduler.requests(in: "a")
+        #expect(requests.map(\.owner) == [1, 2] && requests.allSatisfy { $0.after == nil && $0.limit == 512 })
+        #expect(scheduler.requests(in: "a").isEmpty, "they are under way")
+        scheduler.readFailed(requests[0])
+        #expect(scheduler.requests(in: "a").map(\.owner) == [1])
+        let position = ReadyPosition(priority: 0, id: 5)
+        scheduler.received(
+            requests[1], [ReadyWindow.Entry(position, .none, parent: nil, job: nil, isPinned: false)], rows: 1,
+            last: position)
+        #expect(ids(fill(scheduler, "a")) == [5])
+    }
+
+    @Test func owners_areForgotten_onceTheyHaveNothing() {
+        let scheduler = scheduler(4)
+        for owner in 1...100 as ClosedRange<UInt32> {
+            insert([JobID(owner)], owner, into: scheduler)
+            if owner.isMultiple(of: 2) { scheduler.remove(JobID(owner), queue: "q", owner: owner) }
+            for turn in fill(scheduler) { giveBack(turn, to: scheduler) }
+        }
+        #expect(scheduler.owners == 0 && scheduler.windowEntries == 0 && scheduler.keys.isEmpty)
+    }
+}

@@ -1,0 +1,192 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+@Suite struct SubscriptionsTests {
+    private func job(_ id: JobID, owner: UInt32 = 1, tags: [JSON] = [], parent: JobID? = nil) throws -> Job {
+        let spec = try JobSpecReader.spec(["source": ["type": "error"], "tags": .array(tags)], limits: JobLimits())
+        let above = parent.map { Job.Parent(job: $0, link: 0, index: 0, depth: 1) }
+        var job = Job(submitting: spec, owner: owner, parent: above, at: Timestamp(milliseconds: 0))
+        job.id = id
+        return job
+    }
+
+    private func subscribers(_ subscriptions: Subscriptions, _ job: Job, _ parents: Job...) -> [SubscriptionID] {
+        subscriptions.subscribers(of: job, parents: parents)
+    }
+
+    @Test func subscription_toIds_hearsOfItsJobs() throws {
+        var subscriptions = Subscriptions()
+        subscriptions.add(1, WatchScope(.jobs([7, 8, 7])), .one)
+        subscriptions.add(2, WatchScope(.jobs([8])), .one)
+        #expect(subscriptions.count(of: nil) == 2 && subscriptions.count(of: 1) == 2 && subscriptions.count(of: 2) == 0)
+        #expect(subscribers(subscriptions, try job(7)) == [1])
+        #expect(subscribers(subscriptions, try job(8)) == [1, 2])
+        #expect(subscribers(subscriptions, try job(9)).isEmpty)
+        subscriptions.remove(1)
+        subscriptions.remove(1)
+        #expect(subscribers(subscriptions, try job(8)) == [2] && subscriptions.count(of: nil) == 1)
+        #expect(subscribers(subscriptions, try job(7)).isEmpty)
+    }
+
+    @Test func subscription_toIds_hearsNothing_afterTheEnd() throws {
+        var subscriptions = Subscriptions()
+        subscriptions.add(1, WatchScope(.jobs([7, 8])), .one)
+        subscriptions.finished(7)
+        #expect(subscribers(subscriptions, try job(7)).isEmpty)
+        #expect(subscribers(subscriptions, try job(8)) == [1])
+        subscriptions.remove(1)
+        #expect(subscriptions.count(of: nil) == 0)
+    }
+
+    @Test func subscription_toATagOrAll_hearsOfJobsThatTheCallerSees() throws {
+        var subscriptions = Subscriptions()
+        subscriptions.add(1, WatchScope(.tag("t")), .one)
+        subscriptions.add(2, WatchScope(.tag("t")), .two)
+        subscriptions.add(3, WatchScope(.tag("t")), .root)
+        subscriptions.add(4, WatchScope(.all), .one)
+        subscriptions.add(5, WatchScope(.all), .root)
+        #expect(subscribers(subscriptions, try job(1, tags: ["s", "t"])) == [1, 3, 4, 5])
+        #expect(subscribers(subscriptions, try job(1)) == [4, 5])
+        #expect(subscribers(subscriptions, try job(1, owner: 2, tags: ["t"])) == [2, 3, 5])
+        subscriptions.finished(1)
+        #expect(subscribers(subscriptions, try job(1)) == [4, 5], "it may be retried")
+    }
+
+    @Test func subscriber_hearsOnce_howeverOftenItApplies() throws {
+        var subscriptions = Subscriptions()
+        subscriptions.add(1, WatchScope(.tag("t"), includesChildren: true), .one)
+        subscriptions.add(2, WatchScope(.jobs([1, 2]), includesChildren: true), .one)
+        let parent = try job(1, tags: ["t", "t"])
+        #expect(subscribers(subscriptions, parent) == [1, 2])
+        #expect(subscribers(subscriptions, try job(2, tags: ["t"], parent: 1), parent) == [1, 2])
+    }
+
+    @Test func children_areHeardOf_onlyWhereAskedFor() throws {
+        var subscriptions = Subscriptions()
+        for (number, children) in [(0, false), (10, true)] as [(SubscriptionID, Bool)] {
+            subscriptions.add(number + 1, WatchScope(.jobs([1]), includesChildren: children), .one)
+            subscriptions.add(number + 2, WatchScope(.tag("t"), includesChildren: children), .one)
+            subscriptions.add(number + 3, WatchScope(.all, includesChildren: children), .one)
+        }
+        let parent = try job(1, tags: ["t"])
+        let child = try job(2, parent: 1)
+        let grandchild = try job(3, parent: 2)
+        #expect(subscribers(subscriptions, parent).count == 6)
+        // The tag is that of the job at the top.
+        #expect(subscribers(subscriptions, child, parent) == [11, 12, 13])
+        #expect(subscribers(subscriptions, grandchild, child, parent) == [11, 12, 13])
+        // A child that is watched by its own id.
+        subscriptions.add(99, WatchScope(.jobs([2])), .one)
+        #expect(subscribers(subscriptions, child, parent).contains(99))
+        #expect(!subscribers(subscriptions, grandchild, child, parent).contains(99))
+    }
+
+    @Test func intervals_areThoseOfWhoeverHears() throws {
+        var subscriptions = Subscriptions()
+        let job = try job(1)
+        #expect(subscriptions.matches(job, parents: []).isEmpty)
+        subscriptions.add(1, WatchScope(.jobs([1]), interval: 0.25), .one)
+        subscriptions.add(2, WatchScope(.all, interval: 1), .one)
+        subscriptions.add(3, WatchScope(.all, interval: 0.0001), .one)
+        subscriptions.add(4, WatchScope(.jobs([2]), interval: 5), .one)
+        let matches = subscriptions.matches(job, parents: [])
+        #expect(Set(matches.map(\.interval)) == [250, 1000, 1])
+        for (interval, heard) in [(1000, [2]), (250, [1]), (5000, [])] as [(Int, [SubscriptionID])] {
+            let topics = matches.filter { $0.interval == interval }.map(\.topic)
+            #expect(topics.flatMap(subscriptions.subscribers) == heard)
+        }
+    }
+
+    // MARK: - Topics
+
+    @Test func subscriptions_areOneTopic_whereTheyHearOfTheSame() throws {
+        var subscriptions = Subscriptions()
+        let job = try job(1, tags: ["t"])
+        let admin = Caller(uid: 9, isAdmin: true)
+        for (id, caller) in [(1, .root), (2, admin), (3, .one), (4, .one)] as [(SubscriptionID, Caller)] {
+            subscriptions.add(id, WatchScope(.all), caller)
+        }
+        #expect(subscriptions.matches(job, parents: []).count == 2, "administrators see the same")
+        for (id, caller) in [(5, .root), (6, .one), (7, .two)] as [(SubscriptionID, Caller)] {
+            subscriptions.add(id, WatchScope(.jobs([1])), caller)
+        }
+        #expect(subscriptions.matches(job, parents: []).count == 3)
+        subscriptions.add(8, WatchScope(.all, interval: 1), .root)
+        subscriptions.add(9, WatchScope(.all, includesChildren: true), .root)
+        for id in 10...11 as ClosedRange<SubscriptionID> { subscriptions.add(id, WatchScope(.tag("t")), .root) }
+        #expect(subscriptions.matches(job, parents: []).count == 6)
+        #expect(subscribers(subscriptions, job).count == 11 && subscriptions.count(of: nil) == 11)
+    }
+
+    @Test func topic_ends_withItsLastSubscription() throws {
+        var subscriptions = Subscriptions()
+        let job = try job(1)
+        subscriptions.add(1, WatchScope(.all), .root)
+        subscriptions.add(2, WatchScope(.all), .root)
+        subscriptions.remove(1)
+        #expect(subscribers(subscriptions, job) == [2])
+        subscriptions.remove(2)
+        #expect(subscriptions.matches(job, parents: []).isEmpty)
+        subscriptions.add(3, WatchScope(.all), .root)
+        #expect(subscribers(subscriptions, job) == [3])
+    }
+
+    @Test func laterSubscription_hearsOfARetry_ofWhichAnEarlierOneHeardTheEnd() throws {
+        var subscriptions = Subscriptions()
+        subscriptions.add(1, WatchScope(.jobs([7, 8])), .one)
+        subscriptions.finished(7)
+        subscriptions.add(2, WatchScope(.jobs([7, 8])), .one)
+        #expect(subscribers(subscriptions, try job(7)) == [2])
+        #expect(subscribers(subscriptions, try job(8)) == [1, 2])
+        subscriptions.remove(1)
+        subscriptions.add(3, WatchScope(.jobs([7, 8])), .one)
+        #expect(subscribers(subscriptions, try job(7)) == [2, 3])
+        subscriptions.remove(2)
+        subscriptions.remove(3)
+        #expect(subscribers(subscriptions, try job(8)).isEmpty && subscriptions.shortestInterval == nil)
+    }
+
+    @Test func shortestInterval_isThatOfAnyTopic() {
+        var subscriptions = Subscriptions()
+        for (id, interval) in [(1, 0.5), (2, 0.25), (3, 0.25), (4, 3)] as [(SubscriptionID, Double)] {
+            subscriptions.add(id, WatchScope(.tag("\(interval)"), interval: interval), .one)
+        }
+        #expect(subscriptions.shortestInterval == 250)
+        subscriptions.remove(2)
+        #expect(subscriptions.shortestInterval == 250)
+        subscriptions.remove(3)
+        #expect(subscriptions.shortestInterval == 500)
+        subscriptions.remove(1)
+        #expect(subscriptions.shortestInterval == 3000)
+    }
+
+    @Test func interval_isBounded_whateverIsAskedFor() {
+        for (asked, milliseconds) in [(0.25, 250), (0, 1), (-5, 1), (1e300, 3_600_000)] as [(Double, Int)] {
+            #expect(WatchScope(.all, interval: asked).milliseconds == milliseconds, "\(asked)")
+        }
+    }
+
+    @Test func version_changes_wheneverOthersHearOfAJob() {
+        var subscriptions = Subscriptions()
+        var seen: Set<Int> = [subscriptions.version]
+        func expect(isNew: Bool, _ location: SourceLocation = #_sourceLocation) {
+            let inserted = seen.insert(subscriptions.version).inserted
+            #expect(inserted == isNew, sourceLocation: location)
+        }
+        subscriptions.add(1, WatchScope(.jobs([1, 2])), .one)
+        expect(isNew: true)
+        subscriptions.finished(1)
+        expect(isNew: true)
+        subscriptions.remove(1)
+        expect(isNew: true)
+        for id in 2...3 as ClosedRange<SubscriptionID> { subscriptions.add(id, WatchScope(.all), .one) }
+        expect(isNew: true)
+        subscriptions.remove(2)
+        subscriptions.finished(7)
+        expect(isNew: false)
+        subscriptions.parentCame()
+        expect(isNew: true)
+    }
+}
