@@ -136,7 +136,7 @@ extension Job {
     package var storedSize: Int64 {
         var size = Int64(spec.storedSize) + Self.rowSize
         if let carried { size += Int64(carried.json.size) }
-        for outcome in outcomes { size += outcome.error == nil ? 128 : 512 }
+        for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
         return size
     }
 }

@@ -15,6 +15,9 @@ package struct LinkOutcome: Sendable, Hashable {
         self.attempts = attempts
     }
 
+    /// About what an outcome takes up on disk, in bytes.
+    package static func storedSize(isSuccess: Bool) -> Int64 { isSuccess ? 128 : 512 }
+
     package var json: JSON {
         var object = JSONObject()
         object.append("link", JSON(link))

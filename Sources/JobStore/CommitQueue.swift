@@ -39,7 +39,8 @@ final class CommitQueue: Sendable {
     }
 
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "deferd.store.writer", qos: .userInitiated)
+    /// Where all changes run; what is put behind them here runs once the store is at rest.
+    let queue = DispatchQueue(label: "deferd.store.writer", qos: .userInitiated)
     private let pool: DatabasePool
     private let checkpointer: Checkpointer
     // Once made it is touched on `queue` only, which runs one block at a time.
@@ -81,23 +82,51 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private func take() -> [Change] {
+    /// The changes that wait. Where there are none, and nothing else is to be done, the next one starts to drain again.
+    private func take(mayRest: Bool) -> [Change] {
         state.withLock { state in
-            if state.waiting.isEmpty { state.isDraining = false }
+            if state.waiting.isEmpty, mayRest { state.isDraining = false }
             defer { state.waiting.removeAll() }
             return state.waiting
         }
     }
 
     private func drain() {
-        var changes = take()
-        while !changes.isEmpty {
+        var mayShrink = true
+        while true {
+            let changes = take(mayRest: !mayShrink)
+            if changes.isEmpty {
+                guard mayShrink else { return }
+                mayShrink = shrink()
+            } else {
+                mayShrink = true
+            }
             var rest = changes[...]
             while !rest.isEmpty {
                 commit(&rest)
                 checkLog()
             }
-            changes = take()
+        }
+    }
+
+    /// Gives some free pages back to the file system; false where there is nothing more to do.
+    private func shrink() -> Bool {
+        // A stop does not wait for it.
+        guard let writer, writer.mayHaveFreePages, !state.withLock(\.isClosed) else { return false }
+        do {
+            let isGoingOn = try pool.writeWithoutTransaction { _ in try writer.releasePages() }
+            // The file gets shorter as the log is written into it.
+            if writer.hasReleased, !isGoingOn {
+                writer.hasReleased = false
+                checkpointer.start { self.queue.async { self.checkLog() } }
+            } else {
+                checkLog()
+            }
+            return isGoingOn
+        } catch {
+            // It is tried again after the next removal; nothing depends on it.
+            writer.mayHaveFreePages = false
+            return false
         }
     }
 

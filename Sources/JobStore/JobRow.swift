@@ -13,7 +13,8 @@ enum JobRow {
     private static let columns = """
         id, owner, state, link, attempt, children, created_at, not_before, deadline_at, started_at, finished_at, \
         link_started_at, stop, host, parent, parent_link, parent_index, parent_depth, carried, last_failure, \
-        checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id))
+        checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)), crashes, gated, \
+        queue, priority, item
         """
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
@@ -21,21 +22,21 @@ enum JobRow {
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
-        case checkpoint, outcomes, spec
+        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item
     }
 
     /// Stores what changes in a job's life.
     static let update = """
         UPDATE jobs SET state = ?2, link = ?3, attempt = ?4, children = ?5, not_before = ?6, deadline_at = ?7, \
         started_at = ?8, finished_at = ?9, link_started_at = ?10, stop = ?11, host = ?12, carried = ?13, \
-        last_failure = ?14, checkpoint = ?15, outcomes = ?16 WHERE id = ?1
+        last_failure = ?14, checkpoint = ?15, outcomes = ?16, crashes = ?17, gated = ?18, size = ?19 WHERE id = ?1
         """
 
-    /// Binds what changes in a job's life; gives the size of its texts.
+    /// Binds what changes in a job's life; gives the size of its texts. `storedSize` is what it counts for.
     ///
     /// Texts are kept in `texts` until the statement has run.
     static func bindLife(
-        of job: Job, numbered id: JobID, to statement: PreparedStatement, texts: BoundTexts
+        of job: Job, numbered id: JobID, storedSize: Int64, to statement: PreparedStatement, texts: BoundTexts
     ) -> Int {
         statement.bind(id, at: 1)
         statement.bind(job.state.code, at: 2)
@@ -59,11 +60,14 @@ enum JobRow {
         bind(job.lastFailure?.json, at: 14)
         bind(job.checkpoint?.json, at: 15)
         if !job.outcomes.isEmpty { bind(.array(job.outcomes.map(\.json)), at: 16) }
+        statement.bind(job.crashes, at: 17)
+        statement.bind(job.isGated ? 1 : 0, at: 18)
+        statement.bind(storedSize, at: 19)
         return size
     }
 
     /// The job in the present row of a statement that selects ``columns``.
-    static func job(_ row: PreparedStatement) throws(StoreError) -> Job {
+    static func job(_ row: PreparedStatement, _ templates: TemplateCache) throws(StoreError) -> Job {
         let id = row.integer(Column.id.rawValue)
         func damaged(_ what: String, _ underlying: (any Error)? = nil) -> StoreError {
             StoreError(
@@ -78,9 +82,6 @@ enum JobRow {
         }
 
         guard let state = JobState(code: row.integer(Column.state.rawValue)) else { throw damaged("state") }
-        guard let written = try json(.spec, "spec") else { throw damaged("spec") }
-        let spec: JobSpec
-        do { spec = try JobSpecReader.stored(written) } catch { throw damaged("spec", error) }
         guard let owner = UInt32(exactly: row.integer(Column.owner.rawValue)) else { throw damaged("owner") }
         // What is counted up later must have room for it.
         let counts = 0...Int(Int32.max)
@@ -95,6 +96,19 @@ enum JobRow {
                 throw damaged("parent")
             }
         }
+        let spec: JobSpec
+        if let isInline = row.utf8(Column.item.rawValue, { !$0.isEmpty }) {
+            guard let parent, let item = try json(isInline ? .item : .spec, "item") else { throw damaged("item") }
+            guard let template = try templates.template(of: parent) else { throw damaged("template") }
+            do {
+                spec = try JobSpecReader.child(
+                    of: template, item: item, index: parent.index, queue: row.text(Column.queue.rawValue) ?? "",
+                    priority: Int(row.integer(Column.priority.rawValue)))
+            } catch { throw damaged("template", error) }
+        } else {
+            guard let written = try json(.spec, "spec") else { throw damaged("spec") }
+            do { spec = try JobSpecReader.stored(written) } catch { throw damaged("spec", error) }
+        }
         var job = Job(
             id: id, spec: spec, owner: owner, parent: parent, state: state,
             createdAt: Timestamp(milliseconds: row.integer(Column.createdAt.rawValue)),
@@ -106,7 +120,9 @@ enum JobRow {
         job.attempt = Int(row.integer(Column.attempt.rawValue))
         job.children = Int(row.integer(Column.children.rawValue))
         guard (0...spec.links.count).contains(job.link) else { throw damaged("link") }
-        guard counts.contains(job.attempt), counts.contains(job.children) else { throw damaged("count") }
+        job.crashes = Int(row.integer(Column.crashes.rawValue))
+        job.isGated = row.integer(Column.gated.rawValue) != 0
+        guard [job.attempt, job.children, job.crashes].allSatisfy(counts.contains) else { throw damaged("count") }
         job.host = row.text(Column.host.rawValue)
         if let stop = row.text(Column.stop.rawValue) {
             guard let known = Job.Stop(rawValue: stop) else { throw damaged("stop") }

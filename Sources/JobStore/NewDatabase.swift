@@ -15,7 +15,7 @@ enum NewDatabase {
             let queue = try DatabaseQueue(path: draft)
             defer { ClosedDatabases.keep(queue) }
             try queue.writeWithoutTransaction { connection in
-                try connection.execute(sql: "PRAGMA auto_vacuum = NONE; PRAGMA synchronous = FULL")
+                try connection.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL")
                 try Schema.migrate(connection)
                 try connection.execute(sql: "PRAGMA journal_mode = WAL")
             }

@@ -1,12 +1,61 @@
 import GRDB
 import JobModel
 
+/// A row of a job that begins.
+struct NewRow {
+    let job: Job
+    /// Nil where it stands in a table of its own, or the job is made of an item.
+    let spec: [UInt8]?
+    /// What a child is made of beside the template; empty where it stands in a table of its own.
+    let item: [UInt8]?
+    let queue: String
+    let priority: Int
+    let source: String
+    let key: String?
+    let tags: [String]
+    let size: Int64
+    /// The text that stands in a table of its own.
+    let large: [UInt8]?
+
+    /// A job with all that belongs to it.
+    init(_ job: Job) {
+        let text = job.spec.text ?? job.spec.json.utf8
+        let isLarge = text.count > JobRow.largestInlineSpec
+        self.job = job
+        (spec, large) = isLarge ? (nil, text) : (text, nil)
+        item = nil
+        (queue, priority, tags) = (job.spec.queue, job.spec.priority, job.spec.tags)
+        source = job.spec.source.type?.rawValue ?? ""
+        // Keys are for what clients submit.
+        key = job.parent == nil ? job.spec.key : nil
+        size = job.storedSize
+    }
+
+    /// A child of `parent`, made by its present link.
+    init(_ child: NewChild, of parent: Job) {
+        // The parent's spec stands in for its own, of which nothing is stored but what is below.
+        job = child.job(of: parent, parent.spec)
+        let text: [UInt8]
+        if case .item(let json) = child.body { text = json.utf8 } else { text = child.ownSpec?.utf8 ?? [] }
+        let isItem = if case .item = child.body { true } else { false }
+        let isLarge = text.count > JobRow.largestInlineSpec
+        spec = isItem || isLarge ? nil : text
+        item = isItem ? isLarge ? [] : text : nil
+        large = isLarge ? text : nil
+        (queue, priority, source, tags) = (child.queue, child.priority, child.storedSource, child.tags)
+        key = nil
+        size = child.size
+    }
+
+    var bytes: Int { (spec?.count ?? 0) + (item?.count ?? 0) + (large?.count ?? 0) }
+}
+
 /// Inserts jobs as they are when they begin, many with one statement: most of what a row costs is what a statement does
 /// before and after it.
 struct NewJobRows {
     /// The rows that one statement inserts, largest first; the last is 1.
     private static let sizes = [32, 8, 1]
-    private static let columns: Int32 = 17
+    private static let columns: Int32 = 20
 
     private let statements: [PreparedStatement]
     private let texts = BoundTexts()
@@ -19,8 +68,8 @@ struct NewJobRows {
         let row = "(" + String(repeating: "?,", count: Int(columns)) + "0,0,0)"
         return """
             INSERT INTO jobs (id, state, created_at, not_before, deadline_at, host, owner, queue, is_child, source, \
-            priority, key, parent, parent_link, parent_index, parent_depth, spec, link, attempt, children) VALUES \(
-                Array(repeating: row, count: rows).joined(separator: ","))
+            priority, key, parent, parent_link, parent_index, parent_depth, spec, gated, size, item, link, attempt, \
+            children) VALUES \(Array(repeating: row, count: rows).joined(separator: ","))
             """
     }
 
@@ -28,30 +77,27 @@ struct NewJobRows {
     static func isWhole(_ job: Job) -> Bool {
         job.startedAt == nil && job.finishedAt == nil && job.link == 0 && job.attempt == 0 && job.linkStartedAt == nil
             && job.carried == nil && job.outcomes.isEmpty && job.checkpoint == nil && job.lastFailure == nil
-            && job.stop == nil && job.children == 0
+            && job.stop == nil && job.children == 0 && job.crashes == 0
     }
 
-    /// Inserts `jobs` under the numbers from `first` on; `specs` are their texts, nil where they stand in a table of
-    /// their own.
-    func insert(_ jobs: ArraySlice<Job>, specs: ArraySlice<[UInt8]?>, from first: JobID) throws {
-        var (jobs, specs, id) = (jobs, specs, first)
+    /// Inserts rows under the numbers from `first` on.
+    func insert(_ rows: [NewRow], from first: JobID) throws {
+        var (rows, id) = (rows[...], first)
         for (size, statement) in zip(Self.sizes, statements) {
-            while jobs.count >= size {
+            while rows.count >= size {
                 defer { texts.removeAll() }
-                for (row, (job, spec)) in zip(jobs.prefix(size), specs).enumerated() {
-                    bind(job, id + JobID(row), spec, to: statement, from: Int32(row) * Self.columns)
+                for (offset, row) in rows.prefix(size).enumerated() {
+                    bind(row, id + JobID(offset), to: statement, from: Int32(offset) * Self.columns)
                 }
                 try statement.run()
-                jobs = jobs.dropFirst(size)
-                specs = specs.dropFirst(size)
+                rows = rows.dropFirst(size)
                 id += JobID(size)
             }
         }
     }
 
-    private func bind(
-        _ job: Job, _ id: JobID, _ spec: [UInt8]?, to statement: PreparedStatement, from start: Int32
-    ) {
+    private func bind(_ row: NewRow, _ id: JobID, to statement: PreparedStatement, from start: Int32) {
+        let job = row.job
         statement.bind(id, at: start + 1)
         statement.bind(job.state.code, at: start + 2)
         statement.bind(job.createdAt, at: start + 3)
@@ -59,19 +105,20 @@ struct NewJobRows {
         statement.bind(job.deadlineAt, at: start + 5)
         statement.bind(job.host, at: start + 6, keptIn: texts)
         statement.bind(Int64(job.owner), at: start + 7)
-        statement.bind(job.spec.queue, at: start + 8, keptIn: texts)
+        statement.bind(row.queue, at: start + 8, keptIn: texts)
         statement.bind(job.parent == nil ? 0 : 1, at: start + 9)
-        statement.bind(job.spec.source.type?.rawValue ?? "", at: start + 10, keptIn: texts)
-        statement.bind(job.spec.priority, at: start + 11)
+        statement.bind(row.source, at: start + 10, keptIn: texts)
+        statement.bind(row.priority, at: start + 11)
+        statement.bind(row.key, at: start + 12, keptIn: texts)
         if let parent = job.parent {
             statement.bind(parent.job, at: start + 13)
             statement.bind(parent.link, at: start + 14)
             statement.bind(parent.index, at: start + 15)
             statement.bind(parent.depth, at: start + 16)
-        } else {
-            // Keys are for what clients submit.
-            statement.bind(job.spec.key, at: start + 12, keptIn: texts)
         }
-        statement.bind(utf8: spec, at: start + 17, keptIn: texts)
+        statement.bind(utf8: row.spec, at: start + 17, keptIn: texts)
+        statement.bind(job.isGated ? 1 : 0, at: start + 18)
+        statement.bind(row.size, at: start + 19)
+        statement.bind(utf8: row.item, at: start + 20, keptIn: texts)
     }
 }

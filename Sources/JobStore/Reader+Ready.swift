@@ -6,20 +6,90 @@ extension Reader {
     /// How many jobs for excluded hosts are passed over before the search goes on by host.
     private static let mostPassedOver = 4_000
 
+    /// Of one owner, as the scheduler keeps them.
+    func ready(
+        queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
+    ) throws -> [ReadyJob] {
+        var search = ReadySearch(queue: queue, owner: owner, position: position, excluded: hosts, limit: limit)
+        var found: [ReadyJob] = []
+        // Jobs left out because they make no sense are made up for.
+        while found.count < limit {
+            search.limit = limit - found.count
+            let places = try places(search)
+            found += try readyJobs(places.map(\.id))
+            guard places.count == search.limit else { break }
+            search.position = places.last
+        }
+        return found
+    }
+
+    /// Of all owners.
     func ready(
         queue: String, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws -> [Job] {
-        var position = position
-        var found: [Job] = []
-        // Jobs left out because they make no sense are made up for.
-        while found.count < limit {
-            let search = ReadySearch(queue: queue, position: position, excluded: hosts, limit: limit - found.count)
-            let places = try places(search)
-            found += try jobs(places.map(\.id))
-            guard places.count == search.limit else { break }
-            position = places.last
+        var places: [ReadyPosition] = []
+        let next = try statement(
+            """
+            SELECT owner FROM jobs INDEXED BY jobs_ready \
+            WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner > ?2 ORDER BY owner LIMIT 1
+            """)
+        var last: Int64 = -1
+        while true {
+            next.bind(queue, at: 1)
+            next.bind(last, at: 2)
+            guard let owner = try next.row({ $0.integer(0) }) else { break }
+            last = owner
+            guard let owner = UInt32(exactly: owner) else { continue }
+            let search = ReadySearch(queue: queue, owner: owner, position: position, excluded: hosts, limit: limit)
+            places += try self.places(search)
+            places.sort()
+            places.removeLast(max(0, places.count - limit))
         }
-        return found
+        let found = try jobs(places.map(\.id))
+        guard found.count < places.count, places.count == limit else { return found }
+        // Jobs left out because they make no sense are made up for.
+        return try found + ready(queue: queue, after: places.last, excluding: hosts, limit: limit - found.count)
+    }
+
+    /// The gated children of a link that are queued.
+    func gated(of parent: JobID, link: Int, from index: Int, limit: Int) throws -> [ReadyJob] {
+        let statement = try statement(
+            """
+            SELECT id FROM jobs INDEXED BY jobs_gated WHERE state = 1 AND gated = 1 \
+            AND parent = ?1 AND parent_link = ?2 AND parent_index >= ?3 ORDER BY parent_index
+            """)
+        statement.bind(parent, at: 1)
+        statement.bind(link, at: 2)
+        statement.bind(index, at: 3)
+        return try readyJobs(statement.rows(atMost: limit) { $0.integer(0) })
+    }
+
+    /// These jobs, the large ones without what makes them so, which is not even read.
+    private func readyJobs(_ ids: [JobID]) throws -> [ReadyJob] {
+        let select = try statement(JobRow.select)
+        let light = try statement(
+            """
+            SELECT priority, host, parent, parent_link, parent_index, parent_depth, \
+            size + iif(item IS NULL, 0, coalesce((SELECT templates.size FROM templates \
+            WHERE templates.parent = jobs.parent AND link = parent_link), 0)) FROM jobs WHERE id = ?1
+            """)
+        return try ids.compactMap { id in
+            light.bind(id, at: 1)
+            let found = try light.row { row in
+                let parent = row.optionalInteger(2).map { parent in
+                    Job.Parent(
+                        job: parent, link: Int(row.integer(3)), index: Int(row.integer(4)), depth: Int(row.integer(5)))
+                }
+                return (
+                    position: ReadyPosition(priority: Int(row.integer(0)), id: id), host: row.text(1), parent: parent,
+                    isLarge: row.integer(6) > ReadyJob.largestStored
+                )
+            }
+            guard let found else { return nil }
+            let job = found.isLarge ? nil : try legibleJob(id, select)
+            guard found.isLarge || job != nil else { return nil }
+            return ReadyJob(position: found.position, host: found.host, parent: found.parent, job: job)
+        }
     }
 
     private func places(_ search: ReadySearch) throws -> [ReadyPosition] {
@@ -29,7 +99,7 @@ extension Reader {
             let statement = try statement(
                 """
                 SELECT priority, id, host FROM jobs INDEXED BY jobs_ready \
-                WHERE state = 1 AND queue = ?1 AND \(part.condition) ORDER BY priority DESC, id
+                WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?5 AND \(part.condition) ORDER BY priority DESC, id
                 """)
             defer { statement.reset() }
             search.bind(part, to: statement)
@@ -56,13 +126,14 @@ extension Reader {
         try find(search, host: nil, &first)
         let next = try statement(
             """
-            SELECT host FROM jobs INDEXED BY jobs_ready_by_host WHERE state = 1 AND queue = ?1 AND host > ?2 \
-            ORDER BY host LIMIT 1
+            SELECT host FROM jobs INDEXED BY jobs_ready_by_host \
+            WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?3 AND host > ?2 ORDER BY host LIMIT 1
             """)
         var last = ""
         while true {
             next.bind(search.queue, at: 1)
             next.bind(last, at: 2)
+            next.bind(Int64(search.owner), at: 3)
             guard let host = try next.row({ $0.text(0) }) else { return first.sorted }
             if !search.excluded.contains(host) { try find(search, host: host, &first) }
             last = host
@@ -74,7 +145,7 @@ extension Reader {
             let statement = try statement(
                 """
                 SELECT priority, id FROM jobs INDEXED BY jobs_ready_by_host \
-                WHERE state = 1 AND queue = ?1 AND host IS ?4 AND \(part.condition) ORDER BY priority DESC, id
+                WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?5 AND host IS ?4 AND \(part.condition) ORDER BY priority DESC, id
                 """)
             defer { statement.reset() }
             search.bind(part, to: statement)
@@ -100,6 +171,7 @@ private struct ReadySearch {
     }
 
     let queue: String
+    let owner: UInt32
     var position: ReadyPosition?
     let excluded: Set<String>
     var limit: Int
@@ -108,6 +180,7 @@ private struct ReadySearch {
 
     func bind(_ part: Part, to statement: PreparedStatement) {
         statement.bind(queue, at: 1)
+        statement.bind(Int64(owner), at: 5)
         guard let position, part != .all else { return }
         statement.bind(position.priority, at: 2)
         if part == .samePriority { statement.bind(position.id, at: 3) }

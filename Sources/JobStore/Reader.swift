@@ -5,6 +5,13 @@ import JobModel
 struct Reader {
     let connection: Database
     let unreadable: UnreadableJobs
+    let templates: TemplateCache
+
+    init(connection: Database, unreadable: UnreadableJobs) {
+        self.connection = connection
+        self.unreadable = unreadable
+        templates = TemplateCache(connection)
+    }
 
     func statement(_ sql: String) throws -> PreparedStatement { try PreparedStatement(sql, on: connection) }
 
@@ -13,7 +20,7 @@ struct Reader {
     func job(_ id: JobID) throws -> Job? {
         let statement = try statement(JobRow.select)
         statement.bind(id, at: 1)
-        return try statement.row(JobRow.job)
+        return try statement.row { row in try JobRow.job(row, templates) }
     }
 
     /// The jobs of these numbers, without those that make no sense.
@@ -28,10 +35,10 @@ struct Reader {
         return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
     }
 
-    private func legibleJob(_ id: JobID, _ select: PreparedStatement) throws -> Job? {
+    func legibleJob(_ id: JobID, _ select: PreparedStatement) throws -> Job? {
         select.bind(id, at: 1)
         do {
-            return try select.row(JobRow.job)
+            return try select.row { row in try JobRow.job(row, templates) }
         } catch let error as StoreError {
             unreadable.tell(of: id, error)
             return nil
@@ -81,22 +88,32 @@ struct Reader {
         return try jobs(selectedBy: statement, atMost: limit)
     }
 
-    func childStates(of parent: JobID, link: Int) throws -> [(id: JobID, state: JobState)] {
+    func childStates(of parent: JobID, link: Int) throws -> [ChildState] {
         let statement = try statement(
-            "SELECT id, state FROM jobs WHERE parent = ?1 AND parent_link = ?2 ORDER BY parent_index")
+            "SELECT id, state, parent_index FROM jobs WHERE parent = ?1 AND parent_link = ?2 ORDER BY parent_index")
         statement.bind(parent, at: 1)
         statement.bind(link, at: 2)
-        return try statement.rows { row in JobState(code: row.integer(1)).map { (row.integer(0), $0) } }
+        return try statement.rows { row in
+            JobState(code: row.integer(1)).map {
+                ChildState(id: row.integer(0), index: Int(row.integer(2)), state: $0)
+            }
+        }
     }
 
     // MARK: All jobs
 
     func counts() throws -> [JobCount] {
-        try statement("SELECT owner, queue, state, count(*) FROM jobs GROUP BY owner, queue, state").rows { row in
+        try statement(
+            """
+            SELECT owner, queue, state, count(*), sum(size) FROM jobs INDEXED BY jobs_by_kind \
+            GROUP BY owner, queue, state
+            """
+        ).rows { row in
             guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)) else {
                 return nil
             }
-            return JobCount(owner: owner, queue: row.text(1) ?? "", state: state, count: Int(row.integer(3)))
+            return JobCount(
+                owner: owner, queue: row.text(1) ?? "", state: state, count: Int(row.integer(3)), bytes: row.integer(4))
         }
     }
 
@@ -116,8 +133,10 @@ struct Reader {
     // MARK: Beside the jobs
 
     func queues() throws -> [QueueSettings] {
-        try statement("SELECT name, concurrency, is_suspended FROM queues ORDER BY name").rows { row in
-            QueueSettings(name: row.text(0) ?? "", concurrency: Int(row.integer(1)), isSuspended: row.integer(2) != 0)
+        try statement("SELECT name, concurrency, is_suspended, per_user FROM queues ORDER BY name").rows { row in
+            QueueSettings(
+                name: row.text(0) ?? "", concurrency: Int(row.integer(1)),
+                perUser: row.optionalInteger(3).map(Int.init), isSuspended: row.integer(2) != 0)
         }
     }
 

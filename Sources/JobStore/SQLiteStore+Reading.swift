@@ -25,7 +25,9 @@ extension SQLiteStore {
     package func childStates(
         of parent: JobID, link: Int
     ) async throws(StoreError) -> [(id: JobID, state: JobState)] {
-        try await read { try $0.childStates(of: parent, link: link) }
+        try await read { reader in
+            try reader.childStates(of: parent, link: link).map { (id: $0.id, state: $0.state) }
+        }
     }
 
     package func ready(

@@ -18,33 +18,39 @@ extension SQLiteStore {
     package func removeChildren(
         of parent: JobID, fromLink link: Int, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) {
-        remove(done) { writer in try writer.trees(fromLink: link, of: parent) }
+        remove(done, { writer in try writer.removeTemplates(of: parent, fromLink: link) }) { writer in
+            try writer.trees(fromLink: link, of: parent)
+        }
     }
 
-    /// Removes what `find` gives, from its end.
+    /// Removes what `find` gives, from its end, and then what `finish` does.
     private func remove(
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void,
+        _ finish: @escaping @Sendable (Writer) throws -> Void = { _ in },
         _ find: @escaping @Sendable (Writer) throws -> [RemovedJob]
     ) {
         queue.enqueue(
             CommitQueue.Change(
                 run: { writer in
                     let jobs = try find(writer)
-                    return try Self.remove(jobs, upTo: jobs.count, writer, done)
+                    return try Self.remove(jobs, upTo: jobs.count, writer, finish, done)
                 },
                 fail: { done(.failure($0)) }))
     }
 
     private static func remove(
-        _ jobs: [RemovedJob], upTo end: Int, _ writer: Writer,
+        _ jobs: [RemovedJob], upTo end: Int, _ writer: Writer, _ finish: @escaping @Sendable (Writer) throws -> Void,
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) throws -> CommitQueue.Change.Step {
         let start = max(0, end - largestRemoval)
         try writer.remove(jobs[start..<end].reversed().map(\.id))
-        guard start > 0 else { return .done { done(.success(jobs)) } }
+        guard start > 0 else {
+            try finish(writer)
+            return .done { done(.success(jobs)) }
+        }
         return .unfinished(
             CommitQueue.Change(
-                run: { writer in try remove(jobs, upTo: start, writer, done) },
+                run: { writer in try remove(jobs, upTo: start, writer, finish, done) },
                 // What is gone is gone, and its caller has to know.
                 fail: { _ in done(.success(Array(jobs[start...]))) }))
     }
@@ -62,9 +68,15 @@ extension SQLiteStore {
             case .success(let excess):
                 let expired = FinishedPosition(finishedAt: time, id: 0)
                 let end = excess.map { $0.finishedAt >= time ? $0 : expired } ?? expired
-                queue.enqueue(Purge(end: end, roots: limit, done: done).change)
+                queue.enqueue(Purge(end: end, roots: max(0, limit), done: done).change)
             }
         }
+    }
+
+    /// Removes the `count` finished root jobs that ended first, with all below them.
+    func purgeOldest(_ count: Int, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
+        let end = FinishedPosition(finishedAt: Timestamp(milliseconds: .max), id: .max)
+        queue.enqueue(Purge(end: end, roots: max(0, count), done: done).change)
     }
 
     /// What is left of a purge. Each transaction looks anew for what is finished, as a job may have been retried since.

@@ -12,6 +12,7 @@ package final class SQLiteStore: CallableJobStore {
     let queue: CommitQueue
     private let folder: StateFolder
     let unreadable: UnreadableJobs
+    let marks: CrashMarks
     let isClosed = Mutex(false)
     /// The reads under way.
     let reads = DispatchGroup()
@@ -38,6 +39,7 @@ package final class SQLiteStore: CallableJobStore {
         } catch {
             throw StoreError(.write, error, database: folder.database)
         }
+        marks = CrashMarks(folder.marks, report: report)
     }
 
     private static func open(_ path: String) throws -> DatabasePool {
@@ -60,8 +62,23 @@ package final class SQLiteStore: CallableJobStore {
             // What the last daemon left in the log is on record before more is put behind it.
             try connection.checkpoint(.truncate)
             try Schema.migrate(connection)
+            try makeIncremental(connection)
         }
         return pool
+    }
+
+    /// The most pages in use of an older database that is written anew so that it can give pages back: what takes a
+    /// moment only. A larger one stays as it is: it uses its free pages again, but keeps its length.
+    private static let mostPagesWrittenAnew = 4_096
+
+    private static func makeIncremental(_ connection: Database) throws {
+        func number(_ name: String) throws -> Int { try Int.fetchOne(connection, sql: "PRAGMA \(name)") ?? 0 }
+        guard try number("auto_vacuum") == 0,
+            try number("page_count") - number("freelist_count") <= mostPagesWrittenAnew
+        else { return }
+        // Where there is no room for a second one, the first is as good as before.
+        _ = try? connection.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+        _ = try? connection.checkpoint(.truncate)
     }
 
     // MARK: Writing
@@ -100,7 +117,7 @@ package final class SQLiteStore: CallableJobStore {
         enqueue(done) { try $0.probe() }
     }
 
-    private func enqueue<Value: Sendable>(
+    func enqueue<Value: Sendable>(
         _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void,
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) {
@@ -113,22 +130,11 @@ package final class SQLiteStore: CallableJobStore {
                 fail: { done(.failure($0)) }))
     }
 
-    // The commands follow with the tables that they need.
-
-    package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
-        enqueue(done) { _ in throw StoreError.closed }
-    }
-
-    package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
-        self.read({ _ in throw StoreError.closed }, done)
-    }
-
-    package func mark(_ job: JobID, isWorking: Bool) {}
-
     // MARK: Closing
 
     package func close() async {
         isClosed.withLock { $0 = true }
+        marks.clear()
         await withCheckedContinuation { continuation in
             queue.close(after: reads) {
                 self.folder.unlock()

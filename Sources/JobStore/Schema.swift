@@ -1,4 +1,5 @@
 import GRDB
+import JobModel
 
 /// The tables of the database, as numbered steps that only go forward.
 ///
@@ -9,7 +10,7 @@ enum Schema {
     static let applicationID = 0x4446_5244
     static var version: Int { steps.count }
 
-    static let steps = [one]
+    static let steps = [one, two]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -75,6 +76,49 @@ enum Schema {
         INSERT INTO state VALUES ('last_job', 0), ('probes', 0);
         """
 
+    /// Sizes are what `Job.storedSize` says, so that sums of them are what the daemon counts. They stand in `jobs_by_kind`
+    /// behind the ids, which keep the jobs of one kind in order.
+    ///
+    /// A child with an `item` is made of that and its link's template; an empty item stands in `large_specs`. What waits for
+    /// its list is `gated`, and ready only once it is not.
+    private static let two = """
+        ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE jobs ADD COLUMN gated INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE jobs ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE jobs ADD COLUMN item TEXT;
+        ALTER TABLE queues ADD COLUMN per_user INTEGER;
+
+        DROP INDEX jobs_by_kind;
+        DROP INDEX jobs_ready;
+        DROP INDEX jobs_ready_by_host;
+        UPDATE jobs SET size = stored_size(
+            coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)), carried, outcomes);
+        CREATE INDEX jobs_by_kind ON jobs (owner, queue, state, is_child, source, id, size);
+        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host, state, gated)
+            WHERE state = 1 AND gated = 0;
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, priority DESC, id, state, gated)
+            WHERE state = 1 AND gated = 0;
+        CREATE INDEX jobs_gated ON jobs (parent, parent_link, parent_index, state, gated) WHERE state = 1 AND gated = 1;
+
+        CREATE TABLE templates (
+            parent INTEGER NOT NULL, link INTEGER NOT NULL, size INTEGER NOT NULL, template TEXT NOT NULL,
+            PRIMARY KEY (parent, link)
+        ) STRICT;
+        """
+
+    /// What a job takes up by its texts as version 1 stored them; what makes no sense counts as it stands.
+    private static let storedSize = DatabaseFunction("stored_size", argumentCount: 3, pure: true) { values in
+        func size(_ text: String) -> Int64 {
+            Int64((try? JSON(parsing: text, maximumDepth: JobRow.maximumDepth))?.size ?? text.utf8.count)
+        }
+        let texts = values.map { String.fromDatabaseValue($0) }
+        var sum = Job.rowSize + (texts[0].map(size) ?? 0) + (texts[1].map(size) ?? 0)
+        for outcome in texts[2].flatMap({ try? JSON(parsing: $0, maximumDepth: JobRow.maximumDepth) })?.array ?? [] {
+            sum += LinkOutcome.storedSize(isSuccess: outcome["error"] == nil)
+        }
+        return sum
+    }
+
     /// The version that the database has; 0 for one without tables.
     static func version(of connection: Database) throws -> Int {
         try Int.fetchOne(connection, sql: "PRAGMA user_version") ?? 0
@@ -82,6 +126,8 @@ enum Schema {
 
     /// Carries out the steps that the database has not seen.
     static func migrate(_ connection: Database) throws {
+        connection.add(function: storedSize)
+        defer { connection.remove(function: storedSize) }
         for number in try version(of: connection)..<max(version, try version(of: connection)) {
             try connection.inTransaction(.immediate) {
                 try connection.execute(sql: steps[number])
@@ -97,6 +143,7 @@ enum Schema {
         let definitions = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
         let model = try DatabaseQueue()
         let wanted = try model.write { model in
+            model.add(function: storedSize)
             for step in steps[..<version] { try model.execute(sql: step) }
             return try Row.fetchAll(model, sql: definitions)
         }

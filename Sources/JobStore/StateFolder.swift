@@ -11,6 +11,7 @@ final class StateFolder: Sendable {
     private let lock: Mutex<Int32?>
 
     var database: String { path + "/deferd.db" }
+    var marks: String { path + "/deferd.working" }
 
     /// Makes the folder where it is missing, and takes its lock.
     init(_ path: String) throws(StoreError) {

@@ -51,12 +51,14 @@ extension Writer {
     func save(_ queue: QueueSettings) throws {
         let statement = try statement(
             """
-            INSERT INTO queues (name, concurrency, is_suspended) VALUES (?1, ?2, ?3) ON CONFLICT (name) \
-            DO UPDATE SET concurrency = excluded.concurrency, is_suspended = excluded.is_suspended
+            INSERT INTO queues (name, concurrency, is_suspended, per_user) VALUES (?1, ?2, ?3, ?4) \
+            ON CONFLICT (name) DO UPDATE SET concurrency = excluded.concurrency, \
+            is_suspended = excluded.is_suspended, per_user = excluded.per_user
             """)
         statement.bind(queue.name, at: 1)
         statement.bind(queue.concurrency, at: 2)
         statement.bind(queue.isSuspended ? 1 : 0, at: 3)
+        if let perUser = queue.perUser { statement.bind(perUser, at: 4) }
         try statement.run()
         count()
     }

@@ -39,7 +39,7 @@ extension Writer {
     }
 
     private static let removal = """
-        SELECT id, owner, queue, state, link, \
+        SELECT id, owner, queue, state, link, size, \
         (SELECT json_group_array(note) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
         """
 
@@ -57,14 +57,14 @@ extension Writer {
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
                 state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
-                notes: row.utf8(5, Self.notes) ?? [])
+                size: row.integer(5), notes: row.utf8(6, Self.notes) ?? [])
         }
     }
 
     func remove(_ jobs: some Collection<JobID>) throws {
         let deletions = try [
             "DELETE FROM jobs WHERE id = ?1", "DELETE FROM tags WHERE job = ?1", "DELETE FROM notes WHERE job = ?1",
-            "DELETE FROM large_specs WHERE job = ?1",
+            "DELETE FROM large_specs WHERE job = ?1", "DELETE FROM templates WHERE parent = ?1",
         ].map(statement)
         for job in jobs {
             for deletion in deletions {
@@ -73,9 +73,18 @@ extension Writer {
             }
             count()
         }
+        mayHaveFreePages = true
         // The highest number may be among them, and must not be given out again.
         let statement = try statement("UPDATE state SET value = ?1 WHERE name = 'last_job' AND value < ?1")
         statement.bind(lastJob.present, at: 1)
+        try statement.run()
+    }
+
+    /// Removes the templates of children that are gone.
+    func removeTemplates(of parent: JobID, fromLink link: Int) throws {
+        let statement = try statement("DELETE FROM templates WHERE parent = ?1 AND link >= ?2")
+        statement.bind(parent, at: 1)
+        statement.bind(link, at: 2)
         try statement.run()
     }
 

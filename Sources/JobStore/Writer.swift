@@ -17,6 +17,10 @@ final class Writer {
     /// The highest number that a job ever had, as the last commit left it and as this transaction does.
     private(set) var lastJob: (committed: JobID, present: JobID)
     var downloadCount: (committed: Int?, present: Int?) = (nil, nil)
+    /// Whether anything was removed since the free pages were last looked at.
+    var mayHaveFreePages: Bool
+    /// Whether pages were given back to the file system that the file has still to be cut off by.
+    var hasReleased = false
     /// Where SQLite leaves the length of the log after each commit, in pages.
     private let logLength: UnsafeMutablePointer<Int32>
     /// Rows changed and bytes of text written since the transaction began.
@@ -26,6 +30,7 @@ final class Writer {
         self.connection = connection
         logLength = .allocate(capacity: 1)
         logLength.initialize(to: 0)
+        mayHaveFreePages = try Int.fetchOne(connection, sql: "PRAGMA freelist_count") ?? 0 > 0
         func prepare(_ sql: String) throws -> PreparedStatement {
             PreparedStatement(try connection.makeStatement(sql: sql))
         }
@@ -107,7 +112,7 @@ final class Writer {
         var start = 0
         var keys: Set<OwnedKey> = []
         func insertRun(upTo end: Int) throws {
-            for id in try insert(jobs[start..<end]) { submissions.append(.created(id)) }
+            for id in try insert(jobs[start..<end].map { NewRow($0) }) { submissions.append(.created(id)) }
             start = end
             keys.removeAll()
         }
@@ -146,46 +151,62 @@ final class Writer {
     }
 
     /// Inserts jobs; gives their numbers.
-    private func insert(_ jobs: ArraySlice<Job>) throws -> Range<JobID> {
+    private func insert(_ rows: [NewRow]) throws -> Range<JobID> {
         let first = lastJob.present + 1
-        let written = jobs.map { $0.spec.text ?? $0.spec.json.utf8 }
-        let specs = written.map { $0.count > JobRow.largestInlineSpec ? nil : $0 }
-        try newJobs.insert(jobs, specs: specs[...], from: first)
-        lastJob.present += JobID(jobs.count)
-        for (offset, job) in jobs.enumerated() {
+        try newJobs.insert(rows, from: first)
+        lastJob.present += JobID(rows.count)
+        for (offset, row) in rows.enumerated() {
             let id = first + JobID(offset)
-            if !NewJobRows.isWhole(job) { try update(job, numbered: id) }
-            if specs[offset] == nil {
+            if !NewJobRows.isWhole(row.job) { try update(row.job, numbered: id, storedSize: row.size) }
+            if let large = row.large {
                 let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
                 statement.bind(id, at: 1)
-                statement.bind(utf8: written[offset], at: 2)
+                statement.bind(utf8: large, at: 2)
                 try statement.run()
             }
-            for tag in job.spec.tags {
+            for tag in row.tags {
                 insertTag.bind(id, at: 1)
                 insertTag.bind(tag, at: 2)
                 try insertTag.run()
             }
-            count(bytes: written[offset].count)
+            count(bytes: row.bytes)
         }
         return first..<lastJob.present + 1
     }
 
     /// Stores children with their parent; none where the parent was removed.
     func submit(children: [Job], of parent: Job) throws -> [JobID] {
-        guard try update(parent, numbered: parent.id) else { return [] }
-        return Array(try insert(children[...]))
+        guard try update(parent, numbered: parent.id, storedSize: parent.storedSize) else { return [] }
+        return Array(try insert(children.map { NewRow($0) }))
+    }
+
+    /// Stores what a link makes, with the job that it belongs to; none where that was removed.
+    func insert(_ new: NewChildren) throws -> [JobID] {
+        let parent = new.parent
+        guard try update(parent, numbered: parent.id, storedSize: parent.storedSize) else { return [] }
+        if let template = new.template {
+            let statement = try statement(
+                "INSERT OR REPLACE INTO templates (parent, link, size, template) VALUES (?1, ?2, ?3, ?4)")
+            let text = template.utf8
+            statement.bind(parent.id, at: 1)
+            statement.bind(parent.link, at: 2)
+            statement.bind(template.size, at: 3)
+            statement.bind(utf8: text, at: 4)
+            try statement.run()
+            count(bytes: text.count)
+        }
+        return Array(try insert(new.children.map { NewRow($0, of: parent) }))
     }
 
     func save(_ jobs: [Job]) throws {
-        for job in jobs { try update(job, numbered: job.id) }
+        for job in jobs { try update(job, numbered: job.id, storedSize: job.storedSize) }
     }
 
     /// Stores what has become of a job; false where it was removed.
     @discardableResult
-    private func update(_ job: Job, numbered id: JobID) throws -> Bool {
+    private func update(_ job: Job, numbered id: JobID, storedSize: Int64) throws -> Bool {
         defer { texts.removeAll() }
-        let size = JobRow.bindLife(of: job, numbered: id, to: updateJob, texts: texts)
+        let size = JobRow.bindLife(of: job, numbered: id, storedSize: storedSize, to: updateJob, texts: texts)
         let isThere = try updateJob.run()
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import JobModel
 import Testing
 
@@ -34,6 +35,44 @@ import Testing
         await store.close()
     }
 
+    @Test func fixture_countsWhatItsJobsSay_whenItIsOfVersion1() async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
+        let store = try SQLiteStore(path: folder.path)
+        let sizes = try await store.jobs(numbered: Array(1...8)).map(\.storedSize)
+        #expect(try await store.counts().reduce(0) { $0 + $1.bytes } == sizes.reduce(0, +))
+        let ready = try await store.pool.read { connection in
+            let reader = Reader(connection: connection, unreadable: UnreadableJobs { _ in })
+            return try reader.ready(queue: "slow", owner: 0, after: nil, excluding: [], limit: 9)
+        }
+        #expect(ready.map(\.position.id) == [2])
+        await store.close()
+    }
+
+    @Test func fixture_isReadWhole_whenItIsOfVersion2() async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-2", withExtension: "db"))
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
+        let store = try SQLiteStore(path: folder.path)
+        let jobs = try VersionOne.jobs
+        for job in jobs.dropFirst() { #expect(try await store.existing(job.id) == job) }
+        var crashed = jobs[0]
+        crashed.crashes = 2
+        #expect(try await store.existing(1) == crashed)
+        let children = try await store.children(of: 3, link: 1, from: 0, limit: 9)
+        #expect(children.map(\.spec.json) == VersionTwo.childSpecs)
+        #expect(children.map(\.isGated) == [false, true, false, false])
+        #expect(children.map(\.state) == [.queued, .queued, .queued, .failed])
+        let sizes = (jobs + children).map(\.storedSize)
+        #expect(try await store.counts().reduce(0) { $0 + $1.bytes } == sizes.reduce(0, +))
+        #expect(
+            try await store.queues() == [
+                QueueSettings(name: "fast", concurrency: 8, perUser: 3),
+                QueueSettings(name: "slow", concurrency: 2, isSuspended: true),
+            ])
+        #expect(try await store.create(.example()) == [14])
+        await store.close()
+    }
+
     @Test(.enabled(if: ProcessInfo.processInfo.environment["DEFERD_FIXTURES"] != nil))
     func fixture_isWritten() async throws {
         let store = try SQLiteStore(path: folder.path)
@@ -44,10 +83,46 @@ import Testing
         try await store.save(note: ["part": "tool.part", "etag": "\"1\""], of: 3, link: 1)
         try await store.save(download: ["etag": "\"1\"", "size": 100], to: "/srv/tool.tar.gz")
         try await store.save(QueueSettings(name: "slow", concurrency: 2, isSuspended: true))
+        try await store.save(QueueSettings(name: "fast", concurrency: 8, perUser: 3))
+        var crashed = jobs[0]
+        crashed.crashes = 2
+        try await store.save(crashed)
+        let children = try await withCheckedContinuation { continuation in
+            store.write(.children(VersionTwo.children(of: jobs[2]))) { continuation.resume(returning: $0) }
+        }.get()
+        guard case .numbered([10, 11, 12, 13]) = children else { throw WrongAnswer() }
         await store.close()
         let target = try #require(ProcessInfo.processInfo.environment["DEFERD_FIXTURES"])
         try FileManager.default.copyItem(
             atPath: folder.database, toPath: "\(target)/version-\(Schema.version).db")
+    }
+}
+
+/// What the database of version 2 holds beside that.
+private enum VersionTwo {
+    private static let large = String(repeating: "large ", count: 300)
+
+    static func children(of parent: Job) -> NewChildren {
+        NewChildren(
+            parent: parent, template: ["source": ["type": "value", "value": ["{{item/n}}", "{{index}}"]]],
+            children: [
+                .example(0, .item(["n": 1.50])),
+                .example(1, .item(["n": .string(large)]), queue: "slow", priority: 5, tags: ["tools"], isGated: true),
+                .example(2, .spec(["source": ["type": "value", "value": "own"], "queue": "fast"]), queue: "fast"),
+                .example(3, .invalid(JobError(.template, "It finds nothing."))),
+            ])
+    }
+
+    static var childSpecs: [JSON] {
+        [
+            ["source": ["type": "value", "value": [1.50, 0]], "queue": "default"],
+            ["source": ["type": "value", "value": [.string(large), 1]], "queue": "slow", "priority": 5],
+            ["source": ["type": "value", "value": "own"], "queue": "fast"],
+            [
+                "source": ["type": "error", "kind": "template", "message": "It finds nothing."],
+                "queue": "default",
+            ],
+        ]
     }
 }
 

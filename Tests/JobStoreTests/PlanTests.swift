@@ -109,6 +109,9 @@ import Testing
                 try await expectSearches {
                     _ = try $0.ready(queue: "default", after: position, excluding: hosts, limit: 10)
                 }
+                try await expectSearches {
+                    _ = try $0.ready(queue: "default", owner: 1000, after: position, excluding: hosts, limit: 10)
+                }
             }
         }
     }
@@ -123,6 +126,7 @@ import Testing
     @Test func children_areFoundThroughAnIndex() async throws {
         try await expectSearches { _ = try $0.children(of: 1, link: 0, from: 0, limit: 1) }
         try await expectSearches { _ = try $0.childStates(of: 1, link: 0) }
+        try await expectSearches { _ = try $0.gated(of: 1, link: 0, from: 0, limit: 1) }
     }
 
     @Test func finishedJobs_areCountedThroughAnIndex() async throws {
@@ -136,6 +140,11 @@ import Testing
             let writer = try Writer(connection)
             return try Self.plans(connection) {
                 _ = try writer.submit([job])
+                _ = try writer.insert(
+                    NewChildren(
+                        parent: job.numbered(1), template: ["source": ["type": "value", "value": "{{item}}"]],
+                        children: [.example(0, .item(1))]))
+                try writer.removeTemplates(of: 1, fromLink: 1)
                 try writer.save([job.numbered(1).finished(at: .after(1))])
                 try writer.save(note: 1, of: 1, link: 0)
                 try writer.save(note: nil, of: 1, link: 0)
@@ -150,7 +159,7 @@ import Testing
         }
         // The tree that a query is building is read from its beginning to its end.
         expectSearches(plans.mapValues { plan in plan.filter { !$0.hasPrefix("SCAN tree") } })
-        #expect(plans.count > 15)
+        #expect(plans.count > 18)
     }
 
     @Test func recovery_goesOverAnIndexOnly() async throws {

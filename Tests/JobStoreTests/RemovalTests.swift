@@ -53,13 +53,14 @@ import Testing
         var job = try await store.existing(first[0])
         job.link = 0
         try await store.save(job.finished(at: .after(1)))
+        let sizes = try await store.jobs(numbered: first).map(\.storedSize)
         let removed = try await withCheckedContinuation { continuation in
             store.remove(first[0]) { continuation.resume(returning: $0) }
         }.get()
         #expect(
             removed == [
-                RemovedJob(id: first[0], owner: 1000, queue: "default", state: .succeeded, links: 0),
-                RemovedJob(id: first[1], owner: 1000, queue: "default", state: .queued, links: 0),
+                RemovedJob(id: first[0], owner: 1000, queue: "default", state: .succeeded, links: 0, size: sizes[0]),
+                RemovedJob(id: first[1], owner: 1000, queue: "default", state: .queued, links: 0, size: sizes[1]),
             ])
     }
 

@@ -8,8 +8,6 @@ enum Conformer: String, CaseIterable, CustomTestStringConvertible {
     case memory
     case sqlite
 
-    static let allCases: [Conformer] = [.memory]
-
     var testDescription: String { rawValue }
 }
 

@@ -13,6 +13,8 @@ package final class MemoryStore: JobStore {
     private let queue = DispatchQueue(label: "deferd.store.memory")
 
     package init(_ tables: MemoryTables = MemoryTables()) {
+        var tables = tables
+        tables.restart()
         state = Mutex(State(tables: tables))
     }
 

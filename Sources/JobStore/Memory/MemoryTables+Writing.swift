@@ -54,6 +54,7 @@ extension MemoryTables {
         new.size = job.storedSize
         rows.set(job.id, new)
         updateIndexes(from: old, to: new)
+        if marks[job.id] == true { marks.remove(job.id) }
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled { removeNotes(of: job.id) }
         return true

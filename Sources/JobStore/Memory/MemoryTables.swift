@@ -56,7 +56,8 @@ package struct MemoryTables: Sendable {
     var notes = SortedRows<LinkKey, JSON>()
     var downloads = SortedRows<Name, JSON>()
     var settings = SortedRows<Name, QueueSettings>()
-    var marks = SortedKeys<JobID>()
+    /// The marked jobs, and whether a daemon before this one was killed while they were at work.
+    var marks = SortedRows<JobID, Bool>()
 
     package init() {}
 
@@ -104,11 +105,17 @@ package struct MemoryTables: Sendable {
 
     /// Marks that a source of a job is at work, or is no more.
     package mutating func mark(_ job: JobID, isWorking: Bool) {
-        if isWorking { marks.insert(job) } else { marks.remove(job) }
+        if isWorking { marks.set(job, false) } else { marks.remove(job) }
     }
 
     /// Removes all marks, as a clean close does.
-    package mutating func clearMarks() { marks = SortedKeys() }
+    package mutating func clearMarks() { marks = SortedRows() }
+
+    /// A daemon starts with what another left, which was killed while the marked jobs were at work. Such a mark is gone
+    /// once its job was saved, as the job knows of it then.
+    package mutating func restart() {
+        for mark in marks.rows() { marks.set(mark.key, true) }
+    }
 
     // MARK: Beside the jobs
 

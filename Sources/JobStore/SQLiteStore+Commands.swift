@@ -1,0 +1,72 @@
+package import JobModel
+
+extension SQLiteStore {
+    package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
+        switch write {
+        case .submit(let jobs): enqueue(done) { .submitted(try $0.submit(jobs)) }
+        case .children(let children): enqueue(done) { .numbered(try $0.insert(children)) }
+        case .save(let jobs):
+            let settled: @Sendable (Result<StoreWritten, StoreError>) -> Void = { [marks] result in
+                if case .success = result { marks.settle(jobs) }
+                done(result)
+            }
+            enqueue(settled) { writer in
+                try writer.save(jobs)
+                return .done
+            }
+        case .remove(let job): remove(job) { done($0.map(StoreWritten.removed)) }
+        case .removeChildren(let parent, let link):
+            removeChildren(of: parent, fromLink: link) { done($0.map(StoreWritten.removed)) }
+        case .purge(let time, let count, let limit):
+            purge(finishedBefore: time, keeping: count, atMost: limit) { done($0.map(StoreWritten.removed)) }
+        case .purgeOldest(let count): purgeOldest(count) { done($0.map(StoreWritten.removed)) }
+        case .queue(let queue):
+            enqueue(done) { writer in
+                try writer.save(queue)
+                return .done
+            }
+        case .probe:
+            enqueue(done) { writer in
+                try writer.probe()
+                return .done
+            }
+        }
+    }
+
+    package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
+        self.read({ [marks] reader in try reader.rows(read, marks) }, done)
+    }
+
+    package func mark(_ job: JobID, isWorking: Bool) { marks.mark(job, isWorking: isWorking) }
+}
+
+extension Reader {
+    fileprivate func rows(_ read: StoreRead, _ marks: CrashMarks) throws -> StoreRows {
+        switch read {
+        case .recovery: .recovery(try recovery(marks.jobs))
+        case .jobs(let ids): .jobs(try jobs(ids))
+        case .list(let filter): .jobs(try jobs(filter))
+        case .children(let parent, let link, let start, let limit):
+            .jobs(try children(of: parent, link: link, from: start, limit: limit))
+        case .childStates(let parent, let link): .childStates(try childStates(of: parent, link: link))
+        case .gated(let parent, let link, let start, let limit):
+            .ready(try gated(of: parent, link: link, from: start, limit: limit))
+        case .ready(let queue, let owner, let position, let hosts, let limit):
+            .ready(try ready(queue: queue, owner: owner, after: position, excluding: hosts, limit: limit))
+        case .due(let time, let limit): .jobs(try due(at: time, limit: limit))
+        case .overdue(let time, let limit): .jobs(try overdue(at: time, limit: limit))
+        case .times: .times(try times())
+        }
+    }
+
+    private func recovery(_ marked: [JobID]) throws -> StoredState {
+        StoredState(
+            counts: try counts(), queues: try queues(), running: try interrupted(),
+            crashed: try jobs(marked).filter { !$0.state.isTerminal }, times: try times())
+    }
+
+    private func times() throws -> StoredTimes {
+        let next = try nextTimes()
+        return StoredTimes(due: next.due, deadline: next.deadline, firstEnd: try firstEnd())
+    }
+}
