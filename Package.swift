@@ -134,7 +134,11 @@ let package = Package(
             name: "JobStoreTests", dependencies: ["JobStore", "JobModel"], resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
-            name: "JobEngineTests", dependencies: ["DataSources", "JobEngine", "JobModel", "JobStore", log] + nio,
+            name: "JobEngineTests",
+            dependencies: [
+                "DataSources", "JobEngine", "JobModel", "JobStore", log,
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ] + nio,
             swiftSettings: ours),
         .testTarget(
             name: "JobProtocolTests", dependencies: ["MallocCounter", "JobProtocol", "JobModel"],

@@ -18,6 +18,8 @@ final class ActiveJob {
     var host: String?
     /// Whether it counts as an open list.
     var countsAsList = false
+    /// Whether it counts as an open timer.
+    var countsAsTimer = false
     /// It waits for a place, in the middle of its chain.
     var isParked = false
     /// Its children, while a list of it runs.

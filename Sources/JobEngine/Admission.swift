@@ -14,7 +14,7 @@ package struct Admission: Sendable {
     /// A spec that may be submitted.
     package struct Admitted: Sendable {
         package let spec: JobSpec
-        /// The host that its source asks, where that is known; lists have a lane of their own.
+        /// The host that its source asks, where that is known; lists have a lane of their own, and so have timers.
         let lane: String?
     }
 
@@ -24,8 +24,13 @@ package struct Admission: Sendable {
         do { spec = try JobSpecReader.spec(json, limits: limits) } catch { throw EngineError(error) }
         do {
             let url = try checkPolicy(of: spec, JSONPointer(), caller.uid, isOpen: false)
-            return Admitted(
-                spec: spec, lane: spec.source.type?.hasChildren == true ? HostBoard.lists : url?.hostAndPort)
+            let lane =
+                switch spec.source.type {
+                case .list, .each: HostBoard.lists
+                case .timer: HostBoard.timers
+                default: url?.hostAndPort
+                }
+            return Admitted(spec: spec, lane: lane)
         } catch {
             throw EngineError(error.error, at: error.place)
         }

@@ -9,6 +9,8 @@ package struct EngineSettings: Sendable {
     package var perHost = 6
     /// Lists of jobs without a parent that are open at once; each can have `limits.children` children.
     package var openLists = 256
+    /// Timers that run at once; each takes room in memory.
+    package var openTimers = 100_000
     /// Seconds that a finished job is kept.
     package var retentionAge = 604_800.0
     /// Finished jobs that are kept.

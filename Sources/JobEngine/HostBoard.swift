@@ -1,23 +1,33 @@
 /// How many transfers run from each host, and which hosts asked to be left alone.
 ///
 /// Jobs that make lists have a lane of their own, as if they asked one host: so a bounded number of lists is open, and
-/// those that wait for it hold up nobody else.
+/// those that wait for it hold up nobody else. So do timers, which wait in memory without a slot of their queue.
 struct HostBoard {
     /// The lane of jobs that make lists; no host is called so.
     static let lists = " lists"
+    /// The lane of timers.
+    static let timers = " timers"
 
     private let limit: Int
     private let listLimit: Int
+    private let timerLimit: Int
     private var running: [String: Int] = [:]
     private var held: Set<String> = []
 
-    init(limit: Int, lists: Int) {
+    init(limit: Int, lists: Int, timers: Int) {
         self.limit = limit
         listLimit = lists
+        timerLimit = timers
     }
 
     func isOpen(_ host: String) -> Bool {
-        running[host, default: 0] < (host == Self.lists ? listLimit : limit) && !held.contains(host)
+        let limit =
+            switch host {
+            case Self.lists: listLimit
+            case Self.timers: timerLimit
+            default: limit
+            }
+        return running[host, default: 0] < limit && !held.contains(host)
     }
 
     mutating func enter(_ host: String) {

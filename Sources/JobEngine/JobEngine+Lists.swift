@@ -12,12 +12,12 @@ extension JobEngine {
     func startEach(_ entry: ActiveJob, _ each: EachSpec) {
         var specs: [JSON] = []
         specs.reserveCapacity(each.items.count)
-        do {
-            for (index, item) in each.items.enumerated() {
+        for (index, item) in each.items.enumerated() {
+            do {
                 specs.append(try TemplateExpansion([.item: item, .index: JSON(index)]).child(each.job))
+            } catch {
+                specs.append(JobSpec.failing(with: error))
             }
-        } catch {
-            return stepEnded(entry, .failure(error))
         }
         startChildren(entry, specs: specs, mode: each.mode, concurrency: each.concurrency)
     }
@@ -38,7 +38,15 @@ extension JobEngine {
         guard entry.job.children > 0 else { return makeChildren(entry, specs, mode, concurrency) }
         // Owned by the engine; it ends with the read.
         Task {
-            let states = try? await store.childStates(of: entry.job.id, link: entry.job.link)
+            var states: [(id: JobID, state: JobState)]?
+            var isOld: Bool
+            // A child that ended during the read had no list to tell, and may have been read as it was before.
+            repeat {
+                let read = fence.begin()
+                states = try? await store.childStates(of: entry.job.id, link: entry.job.link)
+                isOld = states?.contains { !$0.state.isTerminal && fence.isOld($0.id, in: read) } == true
+                fence.end(read)
+            } while isOld && phase == .serving
             guard active[entry.job.id] === entry, entry.run == run, phase == .serving else { return }
             guard let states else {
                 return stepEnded(
@@ -64,8 +72,14 @@ extension JobEngine {
         )
     }
 
-    /// The list of a job is over.
+    /// The list or the timer of a job is over.
     func closeList(_ entry: ActiveJob) {
+        if entry.countsAsTimer {
+            entry.countsAsTimer = false
+            let wasOpen = hosts.isOpen(HostBoard.timers)
+            hosts.leave(HostBoard.timers)
+            if !wasOpen { pumpAll() }
+        }
         if entry.join != nil { alarms?.clear(.list(entry.job.id)) }
         entry.join = nil
         entry.held = []
@@ -83,17 +97,27 @@ extension JobEngine {
         return .object(members)
     }
 
+    /// The spec of a child; one that cannot be made is a child that fails with the reason, and keeps no other from being
+    /// made.
+    private func childSpec(_ json: JSON, _ index: Int, of parent: Job) throws(JobError) -> JobSpec {
+        do throws(JobError) {
+            let spec = try admission.child(Self.inheriting(json, from: parent), index: index, of: parent)
+            if queues[spec.queue] != nil { return spec }
+            throw JobError(
+                .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
+        } catch {
+            let failing = JobSpec.failing(with: error)
+            return try admission.child(Self.inheriting(failing, from: parent), index: index, of: parent)
+        }
+    }
+
     private func makeChildren(_ entry: ActiveJob, _ specs: [JSON], _ mode: ListMode, _ concurrency: Int?) {
         let parent = entry.job
         let now = clock.now()
         var children: [Job] = []
-        do {
+        do throws(JobError) {
             for (index, json) in specs.enumerated() {
-                let spec = try admission.child(Self.inheriting(json, from: parent), index: index, of: parent)
-                guard queues[spec.queue] != nil else {
-                    throw JobError(
-                        .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
-                }
+                let spec = try childSpec(json, index, of: parent)
                 let place = Job.Parent(
                     job: parent.id, link: parent.link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
                 var child = Job(
@@ -101,10 +125,8 @@ extension JobEngine {
                 child.host = spec.host
                 children.append(child)
             }
-        } catch let error as JobError {
-            return stepEnded(entry, .failure(error))
         } catch {
-            return stepEnded(entry, .failure(JobError(.internal, "\(error)")))
+            return stepEnded(entry, .failure(error))
         }
         if children.isEmpty { return join(entry, ListJoin(mode: mode, concurrency: concurrency, ids: []), []) }
         entry.job.children += children.count
@@ -177,7 +199,7 @@ extension JobEngine {
     /// A child is over.
     func childEnded(_ place: Job.Parent, _ child: ActiveJob) {
         guard let entry = active[place.job], entry.job.link == place.link, entry.join != nil else { return }
-        entry.endedBytes += child.progress.latest?.completed ?? 0
+        entry.endedBytes = entry.endedBytes.saturatingAdding(child.progress.latest?.completed ?? 0)
         entry.join?.started -= 1
         let action = entry.join?.childEnded(place.index, child.job.state) ?? .none
         entry.progress.report(children(of: entry))
@@ -317,8 +339,8 @@ extension JobEngine {
                 continue
             }
             countsBytes = true
-            bytes += progress.completed
-            total = total.flatMap { sum in progress.total.map { sum + $0 } }
+            bytes = bytes.saturatingAdding(progress.completed)
+            total = total.flatMap { sum in progress.total.map(sum.saturatingAdding) }
         }
         return countsBytes
             ? Progress(completed: bytes, total: total)

@@ -111,7 +111,7 @@ extension JobEngine {
     func occupy(_ entry: ActiveJob, _ name: String, host: String?) {
         queues[name]?.running += 1
         entry.hasPlace = true
-        guard let host, !host.isEmpty, host != HostBoard.lists else { return }
+        guard let host, !host.isEmpty, host != HostBoard.lists, host != HostBoard.timers else { return }
         hosts.enter(host)
         entry.host = host
     }

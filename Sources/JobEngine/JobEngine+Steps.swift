@@ -26,7 +26,9 @@ extension JobEngine {
                 let kind = JobError.Kind(rawValue: error["kind"]?.string ?? JobError.Kind.invalid.rawValue)
                 guard kind.isWellFormed else {
                     return .outcome(
-                        .failure(JobError(.template, "\"\(kind.rawValue)\" is no error kind; use words with hyphens.")))
+                        .failure(
+                            JobError(.template, "\"\(kind.rawValue)\" is no error kind; use words with hyphens.")
+                        ))
                 }
                 return .outcome(.failure(JobError(kind, error["message"]?.asText ?? "")))
             case .source(let source):
@@ -52,6 +54,7 @@ extension JobEngine {
         case .outcome(let outcome): stepEnded(entry, outcome)
         case .source(.list(let list)): startList(entry, list)
         case .source(.each(let each)): startEach(entry, each)
+        case .source(.timer(let seconds)): startTimer(entry, seconds: seconds)
         case .source(let parameters):
             // What a stopped job still has to run does not wait.
             if entry.job.stop == nil {
@@ -82,6 +85,23 @@ extension JobEngine {
         }
     }
 
+    /// Lets a job wait for a time, which ends so long after the link first began. It has no slot of its queue meanwhile, as
+    /// nothing of it runs.
+    private func startTimer(_ entry: ActiveJob, seconds: Double) {
+        if entry.job.stop == nil, !entry.countsAsTimer {
+            guard hosts.isOpen(HostBoard.timers) else { return park(entry, host: HostBoard.timers) }
+            hosts.enter(HostBoard.timers)
+            entry.countsAsTimer = true
+        }
+        entry.run += 1
+        leave(entry)
+        let now = clock.now()
+        let end = (entry.job.linkStartedAt ?? now).adding(seconds: seconds)
+        // Of a source nothing is stored before its end; the next daemon has to know when this one began.
+        if entry.job.link == 0 { save(entry, then: .none) }
+        start(.timer(max(0, min(seconds, end.seconds(since: now)))), entry, note: nil)
+    }
+
     private func start(_ parameters: SourceParameters, _ entry: ActiveJob, note: JSON?) {
         let job = entry.job
         let run = entry.run
@@ -109,7 +129,8 @@ extension JobEngine {
         guard phase == .serving, let entry = active[id], entry.run == run else { return }
         entry.work = nil
         if let bytes = entry.progress.latest?.completed {
-            totals[entry.job.owner, default: EngineTotals()].bytesReceived += bytes
+            let received = totals[entry.job.owner]?.bytesReceived ?? 0
+            totals[entry.job.owner, default: EngineTotals()].bytesReceived = received.saturatingAdding(bytes)
         }
         stepEnded(entry, outcome.mapError { JobError($0, timeout: entry.job.step?.timeout ?? entry.job.spec.timeout) })
     }

@@ -65,7 +65,7 @@ package actor JobEngine {
         self.clock = clock
         self.logger = logger
         admission = Admission(library: library, limits: settings.limits)
-        hosts = HostBoard(limit: settings.perHost, lists: settings.openLists)
+        hosts = HostBoard(limit: settings.perHost, lists: settings.openLists, timers: settings.openTimers)
         startedAt = clock.now()
     }
 
@@ -107,6 +107,10 @@ package actor JobEngine {
             switch try handle(entry, .restart) {
             case .enqueue where entry.job.step?.type?.hasChildren == true && entry.job.children > 0:
                 // Its children wait for it, so it waits for nobody.
+                _ = try handle(entry, .start)
+                runStep(entry)
+            case .enqueue where entry.job.step?.type == .timer:
+                // It waits for its time only.
                 _ = try handle(entry, .start)
                 runStep(entry)
             case .enqueue:
@@ -233,7 +237,7 @@ package struct EngineTotals: Sendable {
         sum.failed += right.failed
         sum.cancelled += right.cancelled
         sum.retried += right.retried
-        sum.bytesReceived += right.bytesReceived
+        sum.bytesReceived = sum.bytesReceived.saturatingAdding(right.bytesReceived)
         return sum
     }
 }

@@ -20,7 +20,7 @@ struct ExpansionRun {
             try object.mapValues { (member) throws(JobError) in
                 switch (type, member.name) {
                 case ("list", "jobs"): try jobs(member.value, pass)
-                case ("each", "job"): try job(member.value, pass.intoEach)
+                case ("each", "job"): try child(member.value, pass.intoEach)
                 default: try strings(member.value, pass, inURL: ["url", "mirrors"].contains(member.name))
                 }
             })
@@ -34,8 +34,18 @@ struct ExpansionRun {
         }
         guard let jobs = json.array else { return json }
         var expanded: [JSON] = []
-        for child in jobs { expanded.append(try job(child, pass)) }
+        for child in jobs { expanded.append(try self.child(child, pass)) }
         return .array(expanded)
+    }
+
+    /// A child of a list, or one that fails with what is wrong with it: the others can be made all the same.
+    private mutating func child(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        do { return try job(json, pass) } catch {
+            // Then there is no room for the others either.
+            if error.kind == .tooLarge { throw error }
+            let failing = JobSpec.failing(with: error)
+            return pass.isLast ? failing : TemplateText.escaped(failing)
+        }
     }
 
     mutating func job(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
@@ -118,7 +128,8 @@ struct ExpansionRun {
         _ name: TemplateText.Name, _ pointer: JSONPointer, _ source: String
     ) throws(JobError) -> JSON {
         guard let root = values[name] else {
-            throw JobError(.template, "The expression {{\(source)}} has no value here; remove it from this link.")
+            throw JobError(
+                .template, "The expression {{\(source)}} has no value here; remove it from this link.")
         }
         guard let value = root.value(at: pointer) else {
             throw JobError(

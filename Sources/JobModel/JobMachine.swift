@@ -77,6 +77,7 @@ extension Job {
         state = .running
         notBefore = nil
         startedAt = startedAt ?? now
+        // A restart of the daemon takes an attempt back, but the link began when it began.
         linkStartedAt = linkStartedAt ?? now
         attempt += 1
     }

@@ -102,6 +102,13 @@ package final class JobSpec: Sendable, Hashable {
     }
 }
 
+extension JobSpec {
+    /// What stands for the spec of a child that cannot be made: a job that fails with the reason.
+    package static func failing(with error: JobError) -> JSON {
+        ["source": ["type": "error", "kind": .string(error.kind.rawValue), "message": .string(error.message)]]
+    }
+}
+
 extension JobSpec: CustomStringConvertible {
     package static func == (left: JobSpec, right: JobSpec) -> Bool { left.json == right.json }
 

@@ -48,6 +48,7 @@ extension Connection {
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0 else { throw IOError(errnoCode: errno, reason: "stat") }
+        let length = offset < status.st_size ? length : 0
         var failure: IOError?
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             while count < length {

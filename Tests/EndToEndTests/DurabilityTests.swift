@@ -438,4 +438,34 @@ import Testing
     }
 
     private typealias Reply = GuidedOrigin.Reply
+
+    @Test func timer_keepsItsBeginning_overCrashes() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+            var wire = try daemon.connect()
+            let link: JSON = ["then": ["source": ["type": "timer", "seconds": 2]]]
+            let list = try await wire.submit([
+                "source": ["type": "list", "jobs": [.timer(2), .value(1, ["then": [link]])]]
+            ])
+            let id = try await wire.submit(.timer(2, ["watch": true]))
+            try await wire.state("running", of: id)
+            try await wire.eventually { $0["jobs"]?["running"] == 4 }
+            // What the store was given before is on disk once this is.
+            _ = try await wire.submit(.value(1))
+            let began = try await wire.call("job.get", .job(id))["startedAt"]
+            for _ in 0..<2 {
+                try await daemon.crash()
+                daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+                wire = try daemon.connect()
+                #expect(try await wire.call("job.get", .job(id))["state"] == "running", "it waits for no slot")
+            }
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "succeeded")
+            #expect(job["outcomes"]?[0]?["startedAt"] == began)
+            #expect(job["outcomes"]?[0]?["attempts"] == 1)
+            let children = try await wire.wait(list)["result"]?.array
+            #expect(children == [["ok": true, "value": nil], ["ok": true, "value": nil]])
+            try await daemon.stop()
+        }
+    }
 }

@@ -141,15 +141,18 @@ import Testing
     }
 
     @Test func childrensQueue_isTheirOwn() async throws {
-        try await Daemon.run(configuration: "queues:\n  default: 16\n  narrow: 1\n") { daemon in
-            let wire = try daemon.connect()
-            let id = try await wire.submit(
-                list([.timer(1000, ["queue": "narrow"]), .timer(1000, ["queue": "narrow"]), .value(1)]))
-            _ = try await wire.call("job.watch", ["job": JSON(id), "children": true])
-            try await wire.eventually { $0["jobs"]?["queued"] == 1 && $0["jobs"]?["succeeded"] == 1 }
-            let narrow = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "narrow" }
-            #expect(narrow?["running"] == 1)
-            #expect(narrow?["queued"] == 1)
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run(configuration: "queues:\n  default: 16\n  narrow: 1\n") { daemon in
+                let wire = try daemon.connect()
+                let narrow: [String: JSON] = ["queue": "narrow"]
+                let id = try await wire.submit(
+                    list([.fetch(origin.url("/a"), narrow), .fetch(origin.url("/b"), narrow), .value(1)]))
+                _ = try await wire.call("job.watch", ["job": JSON(id), "children": true])
+                try await wire.eventually { $0["jobs"]?["queued"] == 1 && $0["jobs"]?["succeeded"] == 1 }
+                let queue = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "narrow" }
+                #expect(queue?["running"] == 1)
+                #expect(queue?["queued"] == 1)
+            }
         }
     }
 
@@ -161,6 +164,94 @@ import Testing
                 "source": ["type": "each", "in": items, "mode": "all", "job": .value("{{item}}")]
             ])
             #expect(result == items)
+        }
+    }
+
+    @Test func child_failsAlone_whenItCannotBeMade() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            func each(_ mode: String) -> JSON {
+                [
+                    "source": [
+                        "type": "each", "in": [["s": 0], ["s": -1], [:], ["s": 0, "q": "none"]], "mode": .string(mode),
+                        "job": [
+                            "source": ["type": "timer", "seconds": "{{item/s}}"],
+                            "then": [["then": ["return": "{{index}}"]]],
+                        ],
+                    ]
+                ]
+            }
+            let id = try await wire.submit(each("settled"))
+            let settled = try await wire.wait(id)
+            #expect(settled["state"] == "succeeded")
+            #expect(settled["result"]?.array?.map { $0["ok"] } == [true, false, false, true])
+            #expect(settled["result"]?[0]?["value"] == 0)
+            #expect(settled["result"]?[1]?["error"]?["kind"] == "invalid")
+            #expect(settled["result"]?[1]?["error"]?["index"] == 1)
+            #expect(settled["result"]?[2]?["error"]?["kind"] == "template")
+            let children =
+                try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
+            #expect(children.map { $0["state"] } == ["succeeded", "failed", "failed", "succeeded"])
+            #expect(children[2]["error"]?["kind"] == "template")
+            let first = try await wire.run(each("first"))
+            #expect(first["state"] == "succeeded")
+            #expect([0, 3].contains(first["result"]?["index"]?.int))
+            let all = try await wire.fail(each("all"))
+            #expect(all["kind"] == "list")
+            #expect([1, 2].contains(all["cause"]?["index"]?.int))
+        }
+    }
+
+    @Test func childOfList_failsAlone_whenItsExpressionOrQueueIsWrong() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let jobs: [JSON] = [
+                .value("{{input/there}}"), .value("{{input/gone}}"), .timer(0, ["delay": "{{input/bad}}"]),
+                .value(4, ["queue": "nowhere"]),
+                ["source": ["type": "each", "in": [1], "mode": "all", "job": .value("{{input/gone}} {{item}}")]],
+            ]
+            let result = try await wire.succeed([
+                "source": ["type": "value", "value": ["there": 1, "bad": -5]],
+                "then": [
+                    ["then": ["return": ["there": "{{input/there}}", "bad": "{{input/bad}}"]]],
+                    ["then": ["source": ["type": "list", "jobs": .array(jobs)]]],
+                ],
+            ])
+            #expect(result.array?.map { $0["ok"] } == [true, false, false, false, false])
+            #expect(
+                result.array?.dropFirst().map { $0["error"]?["kind"] } == ["template", "invalid", "invalid", "list"])
+            #expect(result[4]?["error"]?["cause"]?["kind"] == "template")
+            // The braces of the message are none that are filled in.
+            #expect(result[4]?["error"]?["cause"]?["message"]?.string?.contains("{{input/gone}}") == true)
+        }
+    }
+
+    /// Sums of what servers announce must not end the daemon.
+    @Test(arguments: [
+        [Int64.max, Int64.max], [1 << 62, 1 << 62, 1 << 62], [Int64.max, 10],
+    ])
+    func listsProgress_staysANumber_whenItsDownloadsAnnounceTooMuch(_ lengths: [Int64]) async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let jobs = lengths.indices.map { index in
+                    JSON.download(origin.url("/\(index)"), to: "file-\(index)", retry: ["max": 0])
+                }
+                _ = try await wire.call("job.watch", ["all": true, "children": true, "interval": 0.01])
+                let id = try await wire.submit(list(jobs))
+                for (index, length) in lengths.enumerated() {
+                    let exchange = try await origin.exchange("/\(index)")
+                    exchange.sendHead("200 OK", [("Content-Length", "\(length)")])
+                    exchange.send([1, 2, 3])
+                    _ = try await wire.next("progress of \(length) bytes") { line in
+                        line.method == "job.progress" && line.job != id || line.state == "failed"
+                    }
+                }
+                let progress = try await wire.call("job.get", .job(id))["progress"]
+                if progress?["unit"] == "bytes" { #expect(progress?["completed"]?.int ?? -1 >= 0) }
+                _ = try await wire.call("job.cancel", .job(id))
+                #expect(try await wire.wait(id)["state"] == "cancelled")
+            }
         }
     }
 }

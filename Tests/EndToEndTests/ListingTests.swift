@@ -59,6 +59,7 @@ import Testing
             let scheduled = try await wire.submit(.value(1, ["delay": 1000, "tags": ["a", "b"]]))
             let running = try await wire.submit(.timer(1000, ["queue": "other", "tags": ["b"], "watch": true]))
             try await wire.state("running", of: running)
+            _ = try await wire.call("queue.set", ["queue": "other", "suspended": true])
             let queued = try await wire.submit(.value(1, ["queue": "other"]))
             let succeeded = try await wire.submit(.value(2, ["tags": ["a"]]))
             let failed = try await wire.submit(.failure())

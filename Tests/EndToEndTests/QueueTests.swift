@@ -173,4 +173,36 @@ import Testing
             }
         }
     }
+
+    @Test func queueThatIsOneTooMany_isRefused_andNotStored() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let wire = try daemon.connect()
+            for number in 1..<1000 { _ = wire.send("queue.set", ["queue": .string("q\(number)")]) }
+            for number in 1..<1000 { _ = try await wire.result(number) }
+            #expect(try await wire.refusal("queue.set", ["queue": "more"]).code == -32003)
+            #expect(try await wire.call("queue.set", ["queue": "q1", "concurrency": 3])["concurrency"] == 3)
+            try await daemon.stop()
+            let next = try await household.start()
+            let queues = try await next.connect().call("queue.list")["queues"]?.array ?? []
+            #expect(queues.count == 1000)
+            #expect(!queues.contains { $0["queue"] == "more" })
+            try await next.stop()
+        }
+    }
+
+    @Test func timers_takeUpNoSlot_whileTheyWait() async throws {
+        try await Daemon.run(configuration: "queues:\n  default: 2\n") { daemon in
+            let wire = try daemon.connect()
+            let timers = JSON.array((0..<20).map { _ in .timer(1000) })
+            let list = try await wire.submit(["source": ["type": "list", "jobs": timers]])
+            let chained = try await wire.submit(
+                .value(1, ["then": [["then": ["source": ["type": "timer", "seconds": 1000]]]]]))
+            #expect(try await wire.succeed(.value(1)) == 1)
+            try await wire.eventually { $0["jobs"]?["running"] == 22 }
+            #expect(try await wire.succeed(.value(2)) == 2)
+            for job in [list, chained] { _ = try await wire.call("job.cancel", .job(job)) }
+            try await wire.eventually { $0["jobs"]?["running"] == 0 && $0["jobs"]?["cancelled"] == 22 }
+        }
+    }
 }

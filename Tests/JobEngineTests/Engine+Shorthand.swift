@@ -19,6 +19,6 @@ extension ReadyQueue.Entry {
 
 extension HostBoard {
     init(limit: Int) {
-        self.init(limit: limit, lists: limit)
+        self.init(limit: limit, lists: limit, timers: limit)
     }
 }
