@@ -61,7 +61,7 @@ extension JobCore {
         stop(activate(job), event, done)
     }
 
-    private func stop(_ entry: ActiveJob, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)?) {
+    func stop(_ entry: ActiveJob, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)?) {
         let before = entry.job
         let hadWork = entry.run != nil
         let action: Job.Action

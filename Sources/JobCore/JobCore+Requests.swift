@@ -283,12 +283,21 @@ extension JobCore {
                 id,
                 CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))
         }
+        // One after another, as each is made of what the one before it left; as many wait as requests may be open.
+        guard queueChanges[name] == nil else {
+            queueChanges[name]?.append { [unowned self] in setQueue(name, change, id, caller) }
+            return
+        }
+        queueChanges[name] = []
         let changed = (present ?? QueueSettings(name: name, concurrency: 16)).changed(change)
         write(.queue(changed)) { [unowned self] result in
-            if case .failure(let error) = result { return fail(id, CoreError(error)) }
-            // Another change may have been stored meanwhile; each changes only what it names.
-            open((scheduler.settings(of: name) ?? changed).changed(change))
-            answer(id, .queue(status(of: name, caller)))
+            switch result {
+            case .failure(let error): fail(id, CoreError(error))
+            case .success:
+                open(changed)
+                answer(id, .queue(status(of: name, caller)))
+            }
+            for next in queueChanges.removeValue(forKey: name) ?? [] { next() }
         }
     }
 

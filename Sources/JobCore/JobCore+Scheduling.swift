@@ -83,7 +83,7 @@ extension JobCore {
             return runStep(waiting)
         }
         if let job = turn.entry.job {
-            guard mayStart(job.id, of: job.parent) else { return giveBack(turn) }
+            guard mayStart(job) else { return giveBack(turn) }
             let entry = activate(job)
             entry.slot = turn.slot
             entry.permit = turn.permit
@@ -98,7 +98,7 @@ extension JobCore {
                 return setTimer(.readAgain, in: 1)
             }
             guard case .success(.jobs(let rows)) = result, let row = rows.first, table.known(id) == nil,
-                row.state == .queued, phase == .serving, mayStart(id, of: row.parent)
+                row.state == .queued, phase == .serving, mayStart(row)
             else { return giveBack(turn) }
             let entry = activate(row)
             entry.slot = turn.slot
@@ -125,16 +125,16 @@ extension JobCore {
     }
 
     /// Whether the list that a child belongs to lets it start now.
-    private func mayStart(_ id: JobID, of parent: Job.Parent?) -> Bool {
-        guard let parent else { return true }
+    private func mayStart(_ job: Job) -> Bool {
+        guard let parent = job.parent, job.stop == nil else { return true }
         guard let list = table[parent.job], list.job.state == .running, list.job.stop == nil,
             list.job.link == parent.link
         else {
             // The list is over: what it made is cancelled, whoever missed it.
-            stopLater([id])
+            stopLater([job.id])
             return false
         }
-        return lists.mayStart(id, of: parent.job)
+        return lists.mayStart(job.id, of: parent.job)
     }
 
     private func begin(_ entry: ActiveJob) {

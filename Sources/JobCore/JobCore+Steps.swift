@@ -44,6 +44,9 @@ extension JobCore {
     /// Runs the present step, or lets the job wait where that needs a slot or a host which is not free.
     func runStep(_ entry: ActiveJob) {
         guard phase == .serving else { return }
+        if entry.job.stop == nil, let deadline = entry.job.deadlineAt, deadline <= now.wall {
+            return stop(entry, .deadline, nil)
+        }
         entry.step += 1
         entry.resetProgress()
         switch prepare(entry.job) {
@@ -62,7 +65,7 @@ extension JobCore {
         let key = ConcurrencyKey(host: admission.host(of: parameters))
         // What a stopped job still has to run does not wait.
         if job.stop == nil {
-            guard entry.slot != nil else { return park(entry, for: key) }
+            guard let slot = entry.slot, scheduler.mayKeep(slot) else { return park(entry, for: key) }
             if key != entry.permit?.key ?? .none {
                 releasePermit(entry)
                 if key != .none {

@@ -45,7 +45,16 @@ extension JobCore {
             }
             for row in rows where table.known(row.id) == nil && row.state == .scheduled {
                 let entry = activate(row)
-                if (try? transition(entry, .due)) != nil { save(entry, then: .enqueue) } else { deactivate(entry) }
+                guard (try? transition(entry, .due)) != nil else {
+                    deactivate(entry)
+                    continue
+                }
+                // What a stopped job still has to run does not wait, nor is it its list that starts it.
+                if entry.job.stop != nil, (try? transition(entry, .start)) != nil {
+                    save(entry, then: .run)
+                } else {
+                    save(entry, then: .enqueue)
+                }
             }
             readTimes()
         }

@@ -53,6 +53,8 @@ package final class JobCore {
     var submitting = PendingSubmissions()
     /// Sources that are at work.
     var runs: [RunID: JobID] = [:]
+    /// Queues of which a change is being stored, with the changes that wait for it.
+    var queueChanges: [String: [() -> Void]] = [:]
     /// Jobs whose removal is being stored.
     var removing: Set<JobID> = []
     /// Lists whose children are being made, and what is left of them to make.

@@ -201,6 +201,12 @@ final class Scheduler {
         return true
     }
 
+    /// Whether a job goes on in its slot; not where the queue was made smaller meanwhile.
+    func mayKeep(_ slot: Slot) -> Bool {
+        guard let queue = queues[slot.queue], let share = queue.shares[slot.owner] else { return false }
+        return queue.running <= queue.settings.concurrency && share.running <= queue.perUser
+    }
+
     /// Gives a slot back.
     func release(_ slot: Slot) {
         guard let queue = queues[slot.queue], let share = queue.shares[slot.owner] else { return }
