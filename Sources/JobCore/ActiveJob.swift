@@ -15,6 +15,8 @@ final class ActiveJob {
     var isParked = false
     /// Its children that are in memory.
     var children: Set<JobID> = []
+    /// Its source is a timer whose attempt takes too long before it ends.
+    var isTimerTooLong = false
     var progress: Progress?
     /// How often its progress was reported since the step began.
     var updates = 0
@@ -29,6 +31,11 @@ final class ActiveJob {
     var saves = 0
     /// Who waits until the job is stored as it is now.
     var awaitingSave: [(Result<Void, StoreError>) -> Void] = []
+    var isRemoved = false
+    /// What follows once it is over and out of memory.
+    var afterEnd: [() -> Void] = []
+    /// It is marked as at work by the daemon that was killed, until its crash is counted.
+    var hasOldMark = false
     /// What is stored of it: bytes, and in which state.
     var stored: (size: Int64, state: JobState)
 

@@ -113,9 +113,24 @@ extension JobCore {
             switch found {
             case .failure(let error): fail(id, error)
             case .success(let job):
+                if onceStored(job, id, { [unowned self] in self.retry(job.id, from: point, id, caller) }) { return }
                 do throws(CoreError) { try retry(job, from: point, id) } catch { fail(id, error) }
             }
         }
+    }
+
+    /// Calls `body` once the end of a job is stored, where that is still to come; false where it is not.
+    private func onceStored(_ job: Job, _ id: RequestID, _ body: @escaping () -> Void) -> Bool {
+        guard let entry = table[job.id], entry.job.state.isTerminal, entry.unsaved != nil, phase == .serving else {
+            return false
+        }
+        whenSaved(entry) { [unowned self] result in
+            switch result {
+            case .failure(let error): fail(id, CoreError(error))
+            case .success: entry.afterEnd.append(body)
+            }
+        }
+        return true
     }
 
     private func retry(_ job: Job, from point: Job.RetryPoint, _ id: RequestID) throws(CoreError) {
@@ -144,7 +159,12 @@ extension JobCore {
                 saveRetry(entry, step: step, gone: removed, id)
             case .success: break
             case .failure(let error):
-                undoRetry(entry, before: job)
+                // It may have been cancelled or removed meanwhile.
+                if table[job.id] === entry, entry.step == step {
+                    counters.move(job, from: entry.job.state)
+                    entry.job = job
+                    deactivate(entry)
+                }
                 fail(id, CoreError(error))
             }
         }
@@ -152,21 +172,19 @@ extension JobCore {
 
     private func saveRetry(_ entry: ActiveJob, step: Int, gone: [RemovedJob], _ id: RequestID) {
         // It may have been cancelled or removed meanwhile.
-        guard table[entry.job.id] === entry, entry.step == step else {
-            return forget(gone) { [unowned self] in answer(id, .job(snapshot(entry.job))) }
-        }
+        guard table[entry.job.id] === entry, entry.step == step else { return retried(entry, gone, id) }
         save(entry, then: .enqueue) { [unowned self] result in
             if case .failure(let error) = result { return fail(id, CoreError(error)) }
-            // Files are removed before the answer, so that what runs next finds none of them.
-            forget(gone) { [unowned self] in answer(id, .job(snapshot(entry.job))) }
+            retried(entry, gone, id)
         }
     }
 
-    private func undoRetry(_ entry: ActiveJob, before: Job) {
-        guard table[entry.job.id] === entry else { return }
-        counters.move(before, from: entry.job.state)
-        entry.job = before
-        deactivate(entry)
+    /// Answers once the files of the children of before are removed, so that what runs next finds none of them.
+    private func retried(_ entry: ActiveJob, _ gone: [RemovedJob], _ id: RequestID) {
+        forget(gone) { [unowned self] in
+            if entry.isRemoved { return fail(id, .noJob(entry.job.id)) }
+            answer(id, .job(snapshot(entry.job)))
+        }
     }
 
     /// Removes a finished job with all below it.
@@ -175,6 +193,7 @@ extension JobCore {
             switch found {
             case .failure(let error): fail(id, error)
             case .success(let job):
+                if onceStored(job, id, { [unowned self] in remove(job.id, id, caller) }) { return }
                 do throws(CoreError) { try remove(job, id) } catch { fail(id, error) }
             }
         }

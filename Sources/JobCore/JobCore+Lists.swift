@@ -104,7 +104,8 @@ extension JobCore {
     }
 
     private func makeReady(_ made: ChildMaker, _ ids: [JobID], _ parent: ActiveJob) {
-        for (index, child) in made.children.enumerated() where !child.state.isTerminal {
+        // A read can have found some before they were answered for, and have started them.
+        for (index, child) in made.children.enumerated() where !child.state.isTerminal && table[ids[index]] == nil {
             if let deadline = child.deadlineAt { setWallTimer(.deadline, at: deadline) }
             if let time = child.notBefore { setWallTimer(.due, at: time) }
             if var job = made.jobs[index] {

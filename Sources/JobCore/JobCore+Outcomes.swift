@@ -19,6 +19,10 @@ extension JobCore {
                 done?(.failure(error))
                 return
             }
+            if entry.hasOldMark {
+                entry.hasOldMark = false
+                emit(.mark(job.id, isWorking: false))
+            }
             counters.addBytes(-entry.stored.size, job.owner, entry.stored.state)
             counters.addBytes(size, job.owner, job.state)
             entry.stored = (size, job.state)
@@ -28,13 +32,17 @@ extension JobCore {
                 // Who asked hears of it as it is stored, before it goes on.
                 done?(.success(()))
                 answerAwaiting(entry, .success(()))
-                return carryOut(action, entry)
+                carryOut(action, entry)
+                let after = entry.afterEnd
+                entry.afterEnd = []
+                for body in after { body() }
+                return
             }
             done?(.success(()))
         }
     }
 
-    private func answerAwaiting(_ entry: ActiveJob, _ result: Result<Void, StoreError>) {
+    func answerAwaiting(_ entry: ActiveJob, _ result: Result<Void, StoreError>) {
         let waiting = entry.awaitingSave
         entry.awaitingSave = []
         for done in waiting { done(result) }

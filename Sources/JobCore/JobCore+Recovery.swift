@@ -40,6 +40,7 @@ extension JobCore {
     /// A job whose first link was at work, which is not stored as running.
     private func resumeQueued(_ job: Job) {
         let entry = activate(job)
+        entry.hasOldMark = true
         entry.job.crashes += 1
         guard entry.job.crashes >= Self.mostCrashes else { return save(entry, then: .enqueue) }
         guard (try? transition(entry, .start)) != nil else { return deactivate(entry) }
@@ -49,7 +50,11 @@ extension JobCore {
     /// A job that is stored as running.
     private func resumeRunning(_ job: Job, isCrashed: Bool) {
         let entry = activate(job)
-        entry.job.crashes = isCrashed ? job.crashes + 1 : 0
+        entry.hasOldMark = isCrashed
+        // What is above a child comes before it, as it is older. A crash can have come between the end of the one and the
+        // cancelling of the other.
+        if isOrphan(job) { return stop(entry, .cancel, nil) }
+        if isCrashed { entry.job.crashes += 1 }
         if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
         do {
             let action = try transition(entry, .restart)
@@ -71,6 +76,13 @@ extension JobCore {
             log(.error, "A stored job is in no state to go on.", job: job.id)
             deactivate(entry)
         }
+    }
+
+    /// Whether the list that a child belongs to is over.
+    private func isOrphan(_ job: Job) -> Bool {
+        guard let parent = job.parent, job.stop == nil else { return false }
+        guard let list = table[parent.job]?.job else { return true }
+        return list.state.isTerminal || list.stop != nil || list.link != parent.link
     }
 
     private func goesOnWithChildren(_ job: Job) -> Bool { job.step?.type?.hasChildren == true && job.children > 0 }
@@ -97,6 +109,11 @@ extension JobCore {
         for entry in table.all where entry.job.crashes > 0 {
             entry.job.crashes = 0
             reset.append(entry.job)
+        }
+        for job in suspects.values.sorted(by: { $0.id < $1.id }) {
+            var job = job
+            job.crashes = 0
+            reset.append(job)
         }
         // A clean stop ends a row of crashes.
         if !reset.isEmpty { write(.save(reset)) { _ in } }

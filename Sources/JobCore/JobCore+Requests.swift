@@ -40,6 +40,7 @@ extension JobCore {
             indexes.append(index)
         }
         submitting.add(jobs.count, bytes: bytes, of: caller.uid)
+        for new in requested { if let subscription = new.subscription { beginning.insert(subscription) } }
         // Also where all were refused, so that answers keep their order.
         write(.submit(jobs)) { [unowned self] result in
             submitting.add(-jobs.count, bytes: -bytes, of: caller.uid)
@@ -55,6 +56,7 @@ extension JobCore {
                 if error.code == .write { storageFailed(error) }
                 for index in indexes { answers[index] = .failure(CoreError(error)) }
             }
+            for new in requested { if let subscription = new.subscription { beginning.remove(subscription) } }
             answer(id, .submitted(answers.map { $0 ?? .failure(.stopping) }))
         }
     }
@@ -128,19 +130,22 @@ extension JobCore {
             case .left(let job): state = job.state
             case .removed, nil: break
             }
-            if let subscription = new.subscription {
+            if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
-                if state.isTerminal { subscriptions.finished(id) }
+                // One whose end is still being stored is told of that.
+                if state.isTerminal, table[id] == nil { subscriptions.finished(id) }
             }
             return .success(SubmittedJob(job: id, state: state, isCreated: false))
         case .created(let id):
             var job = job
             job.id = id
-            notify(job)
-            if let subscription = new.subscription {
+            let isNew = table[id] == nil
+            if isNew { notify(job) }
+            if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
             }
-            makeReady(job)
+            // A read can have found it before its submission was answered, and have started it.
+            if isNew { makeReady(job) } else if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
             return .success(SubmittedJob(job: id, state: job.state, isCreated: true))
         }
     }
@@ -195,7 +200,9 @@ extension JobCore {
     ) {
         var asked = filter
         // What runs may be stored as queued, so the store is asked for both, and for one more than is wanted.
-        if !filter.states.isEmpty, filter.states.contains(.running) { asked.states.insert(.queued) }
+        if filter.states.contains(.running) { asked.states.insert(.queued) }
+        // And what was taken up after a restart is stored as running until its turn comes.
+        if filter.states.contains(.queued) { asked.states.insert(.running) }
         // What has ended may be stored as it was before.
         asked.limit = filter.limit - found.count + 1
         asked.after = after

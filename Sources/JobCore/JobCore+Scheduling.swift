@@ -97,10 +97,17 @@ extension JobCore {
                 unread.append(turn)
                 return setTimer(.readAgain, in: 1)
             }
-            guard case .success(.jobs(let rows)) = result, let row = rows.first, table.known(id) == nil,
-                row.state == .queued, phase == .serving, mayStart(row)
+            guard case .success(.jobs(let rows)) = result, let row = rows.first, table[id] == nil,
+                let job = table.present(row), job.state == .queued, phase == .serving, mayStart(job)
             else { return giveBack(turn) }
-            let entry = activate(row)
+            // It can have been cancelled and retried meanwhile, and wait once more.
+            scheduler.remove(id, queue: job.spec.queue, owner: job.owner)
+            guard job.spec.queue == turn.slot.queue else {
+                // A gated child whose row does not tell its queue.
+                giveBack(turn)
+                return scheduler.insert(turn.entry, queue: job.spec.queue, owner: job.owner)
+            }
+            let entry = activate(job)
             entry.slot = turn.slot
             entry.permit = turn.permit
             begin(entry)
@@ -138,11 +145,13 @@ extension JobCore {
     }
 
     private func begin(_ entry: ActiveJob) {
+        if entry.job.isOverdue(at: now.wall) { return stop(entry, .deadline, nil) }
         do {
             _ = try transition(entry, .start)
         } catch {
             expect(false, "Job \(entry.job.id) is \(error.state.rawValue) and got a slot.", job: entry.job.id)
-            releaseAll(entry)
+            releaseSlot(entry)
+            releasePermit(entry)
             return deactivate(entry)
         }
         notify(entry.job)

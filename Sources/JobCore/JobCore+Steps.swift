@@ -44,9 +44,7 @@ extension JobCore {
     /// Runs the present step, or lets the job wait where that needs a slot or a host which is not free.
     func runStep(_ entry: ActiveJob) {
         guard phase == .serving else { return }
-        if entry.job.stop == nil, let deadline = entry.job.deadlineAt, deadline <= now.wall {
-            return stop(entry, .deadline, nil)
-        }
+        if entry.job.isOverdue(at: now.wall) { return stop(entry, .deadline, nil) }
         entry.step += 1
         entry.resetProgress()
         switch prepare(entry.job) {
@@ -93,6 +91,7 @@ extension JobCore {
         // A time of day that was set back must not make it longer.
         let left = max(0, min(seconds, seconds - elapsed))
         let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
+        entry.isTimerTooLong = timeout.map { $0 < left } ?? false
         setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
         // So that the next daemon knows when it began; what follows does not wait for it.
         if left > 0 { save(entry, then: .none) }
@@ -100,11 +99,9 @@ extension JobCore {
 
     /// The source `timer` of a job ended, or its timeout passed.
     func timerFired(_ id: JobID) {
-        guard let entry = table[id], case .source(.timer(let seconds)) = prepare(entry.job), entry.job.state == .running
-        else { return }
-        let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
-        let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? seconds
-        if let timeout, timeout < seconds, elapsed < seconds {
+        guard let entry = table[id], entry.job.state == .running else { return }
+        if entry.isTimerTooLong {
+            let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout ?? 0
             return stepEnded(
                 entry,
                 .failure(
@@ -181,11 +178,15 @@ extension JobCore {
         guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
             scheduler.backOff(host: host)
         else { return }
-        timers.setEarlier(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
+        // Several can have asked; it is left alone for as long as any of them said.
+        timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
     }
 }
 
 extension Job {
+    /// Whether its deadline passed, and it was not stopped for that yet.
+    func isOverdue(at time: Timestamp) -> Bool { stop == nil && deadlineAt.map { $0 <= time } ?? false }
+
     /// What expressions in the present step can name.
     fileprivate var expressionValues: [TemplateText.Name: JSON] {
         var about = JSONObject()

@@ -66,7 +66,8 @@ extension JobCore {
                 log(.error, "The deadlines cannot be read: \(Self.error(of: result).message)")
                 return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
             }
-            for row in rows { stop(row, .deadline) }
+            // One that was retried meanwhile has another deadline.
+            for row in rows where table.present(row)?.isOverdue(at: now.wall) == true { stop(row, .deadline) }
             readTimes()
         }
     }
@@ -128,13 +129,16 @@ extension JobCore {
             let entry = table[job.id]
             counters.remove(job, countedAs: entry?.job.state ?? job.state, stored: entry?.stored)
             if let entry {
+                entry.isRemoved = true
                 cancelRun(entry)
                 entry.step += 1
                 closeList(entry)
                 releaseAll(entry)
                 releasePermit(entry)
+                answerAwaiting(entry, .success(()))
             }
             table.remove(job.id, isRemoved: true)
+            suspects[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)
             for wait in waits.finished(job.id) { answer(wait, having: nil) }
         }

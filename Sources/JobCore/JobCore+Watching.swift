@@ -8,14 +8,20 @@ extension JobCore {
     // MARK: - Watching
 
     func watch(_ scope: WatchScope, _ subscription: SubscriptionID, _ id: RequestID, _ caller: Caller) {
+        let watch = Watch(scope: scope, subscription: subscription, request: id, caller: caller)
         if case .jobs(let ids) = scope.subject {
+            beginning.insert(subscription)
             return find(ids, for: caller) { [unowned self] found in
+                let isWanted = beginning.remove(subscription) != nil
                 switch found {
                 case .failure(let error): fail(id, error)
                 case .success(let jobs):
-                    subscriptions.add(subscription, scope, caller)
-                    for job in jobs where job.state.isTerminal { subscriptions.finished(job.id) }
-                    addDescendants(of: jobs, scope, caller, limit: Self.snapshots, isTruncated: false, id)
+                    if isWanted { subscriptions.add(subscription, scope, caller) }
+                    // One whose end is still being stored is told of that.
+                    for job in jobs where job.state.isTerminal && table[job.id] == nil {
+                        subscriptions.finished(job.id)
+                    }
+                    addDescendants(of: jobs, watch, limit: Self.snapshots, isTruncated: false)
                 }
             }
         }
@@ -27,46 +33,53 @@ extension JobCore {
         filter.order = .oldest
         page(filter, caller) { [unowned self] result in
             switch result {
-            case .failure(let error):
-                subscriptions.remove(subscription)
-                fail(id, error)
+            case .failure(let error): fail(watch, error)
             case .success(let (jobs, next)):
-                addDescendants(
-                    of: jobs, scope, caller, limit: Self.snapshots - jobs.count, isTruncated: next != nil, id)
+                addDescendants(of: jobs, watch, limit: Self.snapshots - jobs.count, isTruncated: next != nil)
             }
         }
     }
 
-    /// Answers with `jobs` and, where the watch covers them, the unfinished ones below, each behind the one it is below of.
-    private func addDescendants(
-        of jobs: [Job], _ scope: WatchScope, _ caller: Caller, limit: Int, isTruncated: Bool, _ id: RequestID
-    ) {
-        guard scope.includesChildren else {
-            return answer(id, .watching(jobs.map(snapshot), isTruncated: isTruncated))
-        }
-        descend(into: jobs, next: 0, caller, left: limit, isTruncated: isTruncated, id)
+    /// A request to watch.
+    private struct Watch {
+        let scope: WatchScope
+        let subscription: SubscriptionID
+        let request: RequestID
+        let caller: Caller
     }
 
-    private func descend(
-        into jobs: [Job], next: Int, _ caller: Caller, left: Int, isTruncated: Bool, _ id: RequestID
-    ) {
+    private func fail(_ watch: Watch, _ error: CoreError) {
+        subscriptions.remove(watch.subscription)
+        fail(watch.request, error)
+    }
+
+    /// Answers with `jobs` and, where the watch covers them, the unfinished ones below, each behind the one it is below of.
+    private func addDescendants(of jobs: [Job], _ watch: Watch, limit: Int, isTruncated: Bool) {
+        guard watch.scope.includesChildren else {
+            return answer(watch.request, .watching(jobs.map(snapshot), isTruncated: isTruncated))
+        }
+        descend(into: jobs, next: 0, watch, left: limit, isTruncated: isTruncated)
+    }
+
+    private func descend(into jobs: [Job], next: Int, _ watch: Watch, left: Int, isTruncated: Bool) {
         var next = next
         while next < jobs.count, jobs[next].children == 0 || jobs[next].state.isTerminal { next += 1 }
         guard next < jobs.count, left > 0 else {
-            return answer(id, .watching(jobs.map(snapshot), isTruncated: isTruncated || next < jobs.count))
+            return answer(
+                watch.request, .watching(jobs.map(snapshot), isTruncated: isTruncated || next < jobs.count))
         }
         var filter = JobFilter()
         filter.states = [.scheduled, .queued, .running]
         filter.order = .oldest
         filter.parent = jobs[next].id
         filter.limit = left
-        page(filter, caller) { [unowned self] result in
+        page(filter, watch.caller) { [unowned self] result in
             switch result {
-            case .failure(let error): fail(id, error)
+            case .failure(let error): fail(watch, error)
             case .success(let (children, rest)):
                 descend(
-                    into: jobs + children, next: next + 1, caller, left: left - children.count,
-                    isTruncated: isTruncated || rest != nil, id)
+                    into: jobs + children, next: next + 1, watch, left: left - children.count,
+                    isTruncated: isTruncated || rest != nil)
             }
         }
     }
@@ -163,7 +176,9 @@ extension JobCore {
 
     func wait(_ ids: [JobID], timeout: Double?, _ id: RequestID, _ caller: Caller) {
         guard phase == .serving else { return fail(id, .stopping) }
+        beginningWaits.insert(id)
         find(ids, for: caller) { [unowned self] found in
+            guard beginningWaits.remove(id) != nil else { return }
             switch found {
             case .failure(let error): fail(id, error)
             case .success(let jobs):
@@ -182,6 +197,7 @@ extension JobCore {
 
     /// Nobody waits for the answer any more.
     func abandon(_ id: RequestID) {
+        beginningWaits.remove(id)
         waits.remove(id)
         timers.clear(.wait(id))
     }

@@ -51,10 +51,15 @@ package final class JobCore {
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
     var submitting = PendingSubmissions()
+    /// Subscriptions and waits that begin once what they ask for was read or stored, unless they are given up before.
+    var beginning: Set<SubscriptionID> = []
+    var beginningWaits: Set<RequestID> = []
     /// Sources that are at work.
     var runs: [RunID: JobID] = [:]
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
+    /// Jobs that were at work when a daemon was killed and that wait now, as they are stored; no more than there are slots.
+    var suspects: [JobID: Job] = [:]
     /// Jobs whose removal is being stored.
     var removing: Set<JobID> = []
     /// Lists whose children are being made, and what is left of them to make.
@@ -94,7 +99,9 @@ package final class JobCore {
         case .start: start()
         case .request(let id, let request, let caller): handle(request, id, caller)
         case .abandon(let id): abandon(id)
-        case .unsubscribe(let id): subscriptions.remove(id)
+        case .unsubscribe(let id):
+            beginning.remove(id)
+            subscriptions.remove(id)
         case .written(let id, let result): writes.removeValue(forKey: id)?(result)
         case .rows(let id, let result):
             if let body = reads.removeValue(forKey: id) {
@@ -180,6 +187,7 @@ package final class JobCore {
         expect(table[job.id] == nil, "Job \(job.id) came into memory twice.", job: job.id)
         let entry = ActiveJob(job, storedSize: job.storedSize)
         if job.children > 0 { subscriptions.parentCame() }
+        suspects[job.id] = nil
         table.insert(entry)
         return entry
     }
@@ -189,6 +197,7 @@ package final class JobCore {
         expect(
             entry.slot == nil && entry.permit == nil && entry.run == nil, "Job \(entry.job.id) left with what it held.",
             job: entry.job.id)
+        if entry.job.crashes > 0, !entry.job.state.isTerminal { suspects[entry.job.id] = entry.job }
         table.remove(entry.job.id)
     }
 

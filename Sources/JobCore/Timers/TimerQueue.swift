@@ -61,6 +61,12 @@ struct TimerQueue {
         set(timer, at: time)
     }
 
+    /// Sets `timer` unless it fires later already.
+    mutating func setLater(_ timer: CoreTimer, at time: Int64) {
+        if let present = times[timer], present.time >= time { return }
+        set(timer, at: time)
+    }
+
     mutating func clear(_ timer: CoreTimer) {
         guard times.removeValue(forKey: timer) != nil else { return }
         dropStale()

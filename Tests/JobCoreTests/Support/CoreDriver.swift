@@ -76,12 +76,16 @@ final class CoreDriver {
     }
 
     /// The daemon ends as it should, and starts again.
-    func restart() {
+    func restart() { stopAndWait(0) }
+
+    /// The daemon ends as it should, and another starts so many seconds later.
+    func stopAndWait(_ seconds: Double) {
         feed(.stop)
         holdsWrites = false
         releaseWrites()
         store.clearMarks()
         forget()
+        turn(to: now.monotonic + Int64(seconds * 1e9))
         start()
     }
 
@@ -191,16 +195,18 @@ final class CoreDriver {
 
     /// Makes what was written durable; the core is told by ``releaseWrites(_:)``.
     func commitWrites(_ most: Int = .max) {
-        for _ in 0..<min(most, heldWrites.count) {
+        var left = most
+        while left > 0, !heldWrites.isEmpty {
+            left -= 1
             let (id, write) = heldWrites.removeFirst()
             guard !failsWrite(write) else {
                 unanswered.append((id, .failure(StoreError(.write, "The disk is full."))))
                 continue
             }
             unanswered.append((id, .success(store.write(write))))
-            guard let left = writesUntilCrash else { continue }
-            writesUntilCrash = left - 1
-            if left == 1 {
+            guard let further = writesUntilCrash else { continue }
+            writesUntilCrash = further - 1
+            if further == 1 {
                 writesUntilCrash = nil
                 hasCrashed = true
                 return
@@ -211,7 +217,9 @@ final class CoreDriver {
     /// Tells the core of what was written, the first `most` of it.
     func releaseWrites(_ most: Int = .max) {
         commitWrites(most - min(most, unanswered.count))
-        for _ in 0..<min(most, unanswered.count) where !hasCrashed {
+        var left = most
+        while left > 0, !unanswered.isEmpty, !hasCrashed {
+            left -= 1
             let (id, result) = unanswered.removeFirst()
             feed(.written(id, result))
         }

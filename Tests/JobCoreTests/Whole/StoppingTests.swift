@@ -1,0 +1,401 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Cancelling, deadlines, retrying and removing.
+@Suite struct StoppingTests {
+    private let list = #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b"))]}}"#
+
+    private func finally(_ host: String = "f") -> String { #""then":[{"finally":\#(step(host))}]"# }
+
+    // MARK: - Cancelling
+
+    @Test func cancel_isAnswered_onceItIsStored_andEndsTheSourceAtOnce() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.holdsWrites = true
+        let request = driver.ask(.cancel(id))
+        #expect(driver.atWork.isEmpty && driver.cancelled.count == 1 && driver.answer(to: request) == nil)
+        let second = driver.ask(.cancel(id))
+        driver.releaseWrites()
+        guard case .job(let snapshot) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(snapshot.job.state == .cancelled && driver.code(second) == .wrongState(.cancelled))
+        driver.expectQuiet()
+    }
+
+    @Test(arguments: [#""delay":60"#, #""queue":"closed""#])
+    func waitingJob_isCancelled_withoutRunning(_ members: String) throws {
+        let driver = CoreDriver {
+            $0.queues.append(QueueSettings(name: "closed", concurrency: 1, isSuspended: true))
+        }
+        let id = try driver.submit(url("a", members))
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled && driver.started.isEmpty)
+        driver.advance(100)
+        driver.expectQuiet()
+    }
+
+    @Test func finallyLink_runs_afterACancel_withoutWaiting() throws {
+        let driver = CoreDriver { $0.queues = [QueueSettings(name: "default", concurrency: 1)] }
+        let id = try driver.submit(url("a", finally()))
+        let next = try driver.submit(url("b"))
+        driver.ask(.cancel(id))
+        #expect(driver.atWork.sorted() == [id, next])
+        #expect(driver.state(id) == .running)
+        try driver.end(id)
+        #expect(driver.stored(id)?.state == .cancelled && driver.stored(id)?.outcomes.map(\.link) == [0, 1])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func cancel_isRemembered_whereAFinallyLinkRuns() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", finally()))
+        try driver.end(id)
+        let request = driver.ask(.cancel(id))
+        guard case .job = driver.answer(to: request) else { return #expect(Bool(false)) }
+        driver.crash()
+        #expect(driver.atWork == [id])
+        try driver.end(id)
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    @Test func job_isCancelled_whileItsOutcomeIsStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))},{"finally":\#(step("f"))}]"#))
+        driver.holdsWrites = true
+        try driver.end(id)
+        driver.ask(.cancel(id))
+        driver.releaseWrites(1)
+        #expect(driver.started.count == 1, "the link after the first does not run any more")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.started.map(\.link) == [0, 2])
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    @Test func cancel_isRefused_whereTheEndIsBeingStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.holdsWrites = true
+        try driver.end(id)
+        let request = driver.ask(.cancel(id))
+        driver.releaseWrites()
+        #expect(driver.code(request) == .wrongState(.succeeded) && driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func job_isCancelled_whileItWaitsInTheMiddleOfItsChain() throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let first = try driver.submit(url("b"))
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(id)
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled)
+        try driver.end(first)
+        driver.expectQuiet()
+    }
+
+    @Test func job_isCancelled_whileItIsRead() throws {
+        let driver = CoreDriver()
+        let large = url(
+            "a",
+            #""label":"x","tags":["\#(String(repeating: "t", count: 100))"],"then":[{"then":{"return":"\#(String(repeating: "r", count: 3000))"}}]"#
+        )
+        driver.holdsReads = true
+        let id = try driver.submit(large)
+        #expect(driver.started.isEmpty && driver.core.inspection.slots == 1)
+        let request = driver.ask(.cancel(id))
+        driver.releaseReads { if case .jobs = $0 { true } else { false } }
+        driver.releaseReads()
+        guard case .job(let snapshot) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(snapshot.job.state == .cancelled || driver.stored(id)?.state == .cancelled)
+        driver.releaseReads()
+        #expect(driver.open.isEmpty)
+        driver.expectQuiet()
+    }
+
+    @Test func download_isCancelled_onceItsPartIsGone() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"download","url":"http://a/","path":"f"},"retry":{"max":3,"initial":60,"jitter":false}}"#
+        )
+        try driver.end(id, .passing)
+        #expect(driver.state(id) == .scheduled)
+        driver.holdsCleanUps = true
+        let request = driver.ask(.cancel(id))
+        #expect(driver.discarded.map(\.job) == [id] && driver.answer(to: request) == nil)
+        let again = driver.ask(.cancel(id))
+        driver.releaseCleanUps()
+        guard case .job = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(driver.stored(id)?.state == .cancelled && driver.code(again) == .wrongState(.cancelled))
+        driver.expectQuiet()
+    }
+
+    @Test func othersJobs_areNotThere() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        for request in [
+            CoreRequest.cancel(id), .retry(id, from: .start), .remove(id), .job(id), .wait([id], timeout: nil),
+            .result(id), .watch(WatchScope(.jobs([id])), 9), .list(children(of: id)),
+        ] {
+            #expect(driver.code(driver.ask(request, as: .two)) == .notFound, "\(request)")
+        }
+        #expect(driver.atWork == [id] && driver.core.inspection.subscriptions == 0)
+    }
+
+    private func children(of id: JobID) -> JobFilter {
+        var filter = JobFilter()
+        filter.parent = id
+        return filter
+    }
+
+    // MARK: - Deadlines
+
+    @Test func job_fails_whenItsDeadlinePasses() throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "closed", concurrency: 1, isSuspended: true)) }
+        let ids = [
+            try driver.submit(url("a", #""deadline":60,\#(finally())"#)),
+            try driver.submit(url("a", #""deadline":60,"queue":"closed""#)),
+            try driver.submit(url("a", #""deadline":60,"delay":100"#)),
+        ]
+        driver.advance(59)
+        #expect(driver.atWork == [ids[0]])
+        driver.advance(1)
+        #expect(driver.running.map(\.link) == [1], "its finally link runs")
+        driver.endAll()
+        for id in ids {
+            let job = driver.stored(id)
+            #expect(job?.state == .failed && job?.carried?.kind == .deadline, "job \(id)")
+        }
+        driver.advance(200)
+        driver.expectQuiet()
+    }
+
+    @Test func overdueJob_neverStarts_afterARestart() throws {
+        let driver = CoreDriver()
+        driver.ask(.setQueue("default", QueueChange(isSuspended: true)), as: .root)
+        let id = try driver.submit(url("a", #""deadline":60"#))
+        driver.ask(.setQueue("default", QueueChange(isSuspended: false)), as: .root)
+        try driver.end(id, .passing)
+        driver.advance(0)
+        driver.holdsReads = true
+        driver.stopAndWait(1000)
+        driver.forgetEvents()
+        // What is ready comes before what is overdue.
+        driver.releaseReads { if case .recovery = $0 { true } else { false } }
+        driver.releaseReads { if case .ready = $0 { true } else { false } }
+        #expect(driver.started.isEmpty)
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.stored(id)?.carried?.kind == .deadline)
+        driver.expectQuiet()
+    }
+
+    @Test func deadline_thatWasRead_doesNotEndARetry() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""deadline":60"#))
+        driver.holdsReads = true
+        driver.advance(60)
+        // It fails by itself and is retried, before what was read of its deadline arrives.
+        try driver.end(id, .lasting)
+        let request = driver.ask(.retry(id, from: .start))
+        driver.releaseReads { if case .jobs = $0 { true } else { false } }
+        #expect(driver.error(request) == nil)
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.atWork == [id] && driver.state(id) == .running, "it has another 60 seconds")
+        driver.advance(60)
+        #expect(driver.stored(id)?.carried?.kind == .deadline)
+        driver.expectQuiet()
+    }
+
+    // MARK: - Retrying
+
+    @Test func failedJob_isRetried_fromWhereItFailed_orFromItsStart() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        for (point, link) in [(Job.RetryPoint.failed, 1), (.start, 0)] {
+            driver.endAll { $0.link == 1 ? .lasting : .success("in") }
+            #expect(driver.stored(id)?.state == .failed)
+            let request = driver.ask(.retry(id, from: point))
+            guard case .job(let snapshot) = driver.answer(to: request) else { return #expect(Bool(false)) }
+            #expect(snapshot.job.state == .queued || snapshot.job.state == .running)
+            #expect(try driver.run(of: id).link == link && driver.run(of: id).attempt == 1)
+        }
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test(arguments: [#""delay":60"#, ""])
+    func job_isNotRetried_unlessItFailed(_ members: String) throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", members))
+        let state = try #require(driver.state(id))
+        #expect(driver.code(driver.ask(.retry(id, from: .failed))) == .wrongState(state))
+        driver.advance(60)
+        driver.endAll()
+        #expect(driver.code(driver.ask(.retry(id, from: .failed))) == .wrongState(.succeeded))
+        driver.expectQuiet()
+    }
+
+    @Test func retry_andRemoval_wait_whileTheEndIsStored() throws {
+        let driver = CoreDriver()
+        let failed = try driver.submit(url())
+        let succeeded = try driver.submit(url())
+        driver.holdsWrites = true
+        try driver.end(failed, .lasting)
+        try driver.end(succeeded)
+        let retry = driver.ask(.retry(failed, from: .start))
+        let removal = driver.ask(.remove(succeeded))
+        #expect(driver.answer(to: retry) == nil && driver.answer(to: removal) == nil)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        guard case .job = driver.answer(to: retry), case .done = driver.answer(to: removal) else {
+            Issue.record("\(String(describing: driver.answer(to: retry)))")
+            return
+        }
+        #expect(driver.atWork == [failed] && driver.stored(succeeded) == nil)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func retriedList_makesItsChildrenAnew() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a")),\#(url("b"))]}}"#)
+        let old = driver.store.children(of: id).map(\.id)
+        try driver.end(old[0], .lasting)
+        #expect(driver.stored(id)?.state == .failed)
+        driver.holdsCleanUps = true
+        let request = driver.ask(.retry(id, from: .failed))
+        #expect(Set(driver.removed.map(\.id)) == Set(old) && driver.answer(to: request) == nil)
+        driver.holdsCleanUps = false
+        driver.releaseCleanUps()
+        guard case .job = driver.answer(to: request) else { return #expect(Bool(false)) }
+        driver.endAll()
+        let job = driver.stored(id)
+        #expect(job?.state == .succeeded && job?.children == 2 && driver.store.children(of: id).count == 2)
+        driver.expectQuiet()
+    }
+
+    @Test func retry_isUndone_whereItsChildrenCannotBeRemoved() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)
+        driver.endAll { _ in .lasting }
+        driver.failsWrite = { if case .removeChildren = $0 { true } else { false } }
+        #expect(driver.code(driver.ask(.retry(id, from: .failed))) == .storage)
+        #expect(driver.state(id) == .failed)
+        driver.expectCounted()
+        driver.failsWrite = { _ in false }
+        driver.ask(.retry(id, from: .failed))
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test(arguments: [true, false])
+    func job_isCancelled_whileItIsRetried(_ fails: Bool) throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)
+        driver.endAll { _ in .lasting }
+        driver.holdsWrites = true
+        let retry = driver.ask(.retry(id, from: .failed))
+        let cancel = driver.ask(.cancel(id))
+        driver.failsWrite = { if case .removeChildren = $0 { fails } else { false } }
+        driver.releaseWrites()
+        #expect(driver.answer(to: retry) != nil && driver.answer(to: cancel) != nil)
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    @Test func retry_isOfNoJob_whereItIsPurgedMeanwhile() throws {
+        let driver = CoreDriver { $0.retentionCount = 0 }
+        let id = try driver.submit(url())
+        driver.endAll { _ in .lasting }
+        driver.holdsWrites = true
+        driver.advance(61)
+        let retry = driver.ask(.retry(id, from: .failed))
+        driver.releaseWrites()
+        #expect(driver.code(retry) == .notFound && driver.stored(id) == nil)
+        driver.expectQuiet()
+    }
+
+    @Test func child_isNeitherRetried_norRemoved() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(list)
+        driver.endAll { _ in .lasting }
+        let child = driver.store.children(of: id)[0].id
+        #expect(driver.code(driver.ask(.retry(child, from: .failed))) == .wrongState(.failed))
+        #expect(driver.code(driver.ask(.remove(child))) == .wrongState(.failed))
+    }
+
+    // MARK: - Removing
+
+    @Test func job_isRemoved_withAllBelowIt() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(list)
+        #expect(driver.code(driver.ask(.remove(id))) == .wrongState(.running))
+        driver.endAll()
+        driver.holdsWrites = true
+        let request = driver.ask(.remove(id))
+        let again = driver.ask(.remove(id))
+        let retry = driver.ask(.retry(id, from: .start))
+        #expect(driver.code(again) == .notFound && driver.code(retry) == .notFound)
+        driver.releaseWrites()
+        guard case .done = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(driver.store.all.isEmpty && driver.removed.count == 3)
+        #expect(driver.code(driver.ask(.job(id))) == .notFound)
+        driver.expectQuiet()
+    }
+
+    @Test func job_isRemoved_whileItsChildrenAreBeingCancelled() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let id = try driver.submit(list)
+        let children = driver.store.children(of: id).map(\.id)
+        driver.holdsReads = true
+        driver.failsWrite = {
+            if case .save(let jobs) = $0 { jobs.contains { children.contains($0.id) } } else { false }
+        }
+        driver.ask(.cancel(id))
+        driver.releaseReads()
+        #expect(driver.stored(id)?.state == .cancelled)
+        let request = driver.ask(.remove(id))
+        driver.releaseReads()
+        guard case .done = driver.answer(to: request) else { return #expect(Bool(false)) }
+        driver.failsWrite = { _ in false }
+        driver.holdsReads = false
+        driver.releaseReads()
+        driver.advance(10)
+        #expect(driver.store.all.isEmpty)
+        driver.expectQuiet()
+    }
+
+    @Test func rowsOfARemovedJob_areNotBelieved() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.endAll()
+        driver.holdsReads = true
+        let show = driver.ask(.job(id))
+        let watch = driver.ask(.watch(WatchScope(.jobs([id])), 5))
+        let wait = driver.ask(.wait([id], timeout: nil))
+        let list = driver.ask(.list(JobFilter()))
+        let remove = driver.ask(.remove(id))
+        driver.releaseReads { _ in true }
+        // The removal asked last, and its row is the one that is left.
+        guard case .done = driver.answer(to: remove) else { return #expect(Bool(false)) }
+        for request in [show, watch, wait, list] { #expect(driver.answer(to: request) != nil) }
+        driver.expectQuiet()
+        let late = try driver.submit(url())
+        driver.endAll()
+        let before = driver.ask(.job(late))
+        let after = driver.ask(.remove(late))
+        driver.releaseReads { if case .jobs = $0 { true } else { false } }
+        #expect(driver.answer(to: before) != nil && driver.answer(to: after) != nil)
+        driver.expectQuiet()
+    }
+}
