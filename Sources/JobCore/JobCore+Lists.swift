@@ -96,10 +96,22 @@ extension JobCore {
                 if child.state == .failed { count(entry.job.owner) { $0.failed += 1 } }
             }
             statusVersion += 1
+            notifyFailed(made, ids, entry.job)
             guard isCurrent else { return stopLater(ids) }
             join(entry, ids: ids, made.children.map(\.state), made.mode, made.concurrency)
             makeReady(made, ids, entry)
         case .success: break
+        }
+    }
+
+    /// Tells of the end of children that could not be made.
+    private func notifyFailed(_ made: ChildMaker, _ ids: [JobID], _ parent: Job) {
+        guard !subscriptions.isEmpty else { return }
+        for (index, child) in made.children.enumerated() where child.state.isTerminal {
+            guard let spec = try? child.spec(template: made.template) else { continue }
+            var job = child.job(of: parent, spec)
+            job.id = ids[index]
+            notify(job)
         }
     }
 

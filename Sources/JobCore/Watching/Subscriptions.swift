@@ -44,6 +44,8 @@ struct Subscriptions {
     /// The shortest interval of any of them, in milliseconds.
     private(set) var shortestInterval: Int?
 
+    var isEmpty: Bool { topicOf.isEmpty }
+
     /// How many there are, of one owner or of all.
     func count(of owner: UInt32?) -> Int {
         guard let owner else { return topicOf.count }

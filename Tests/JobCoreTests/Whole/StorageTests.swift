@@ -1,0 +1,302 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// A storage that fails, quotas, and what is removed in time.
+@Suite struct StorageTests {
+    // MARK: - A storage that fails
+
+    @Test func outcome_isStored_onceThatWorksAgain() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        let wait = driver.ask(.wait([id], timeout: nil))
+        driver.failsWrite = { _ in true }
+        try driver.end(id)
+        #expect(driver.core.inspection.storageFails && driver.started.count == 1)
+        let refused = try driver.submitted(driver.requestSubmit(url()))
+        guard case .failure(let error) = refused[0] else { return #expect(Bool(false)) }
+        #expect(error.code == .storage)
+        driver.advance(3)
+        #expect(driver.core.inspection.storageFails)
+        driver.failsWrite = { _ in false }
+        driver.advance(1)
+        #expect(!driver.core.inspection.storageFails && driver.started.map(\.link) == [0, 1])
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded && driver.answer(to: wait) != nil)
+        driver.expectQuiet()
+    }
+
+    @Test func nothingStarts_whileNothingCanBeStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let ids = try (0..<3).map { _ in try driver.submit(url()) }
+        driver.failsWrite = { _ in true }
+        try driver.end(ids[0])
+        #expect(driver.atWork == [ids[1]], "it was not known yet")
+        try driver.end(ids[1])
+        #expect(driver.atWork.isEmpty)
+        driver.failsWrite = { _ in false }
+        driver.advance(2)
+        #expect(driver.atWork == [ids[2]])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func cancel_failsAndIsCarriedOutAllTheSame_whereItCannotBeStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.failsWrite = { _ in true }
+        let request = driver.ask(.cancel(id))
+        #expect(driver.code(request) == .storage)
+        driver.failsWrite = { _ in false }
+        driver.advance(2)
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    @Test func everyWrite_canFailOnce() throws {
+        let spec =
+            #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b", #""delay":5"#))],"concurrency":1},"then":[{"both":\#(step("c"))},{"finally":\#(step("f"))}]}"#
+        for failing in 0..<12 {
+            let driver = CoreDriver()
+            let submitted = try driver.submit(spec)
+            var count = 0
+            driver.failsWrite = { _ in
+                count += 1
+                return count == failing
+            }
+            for _ in 0..<10 {
+                driver.endAll()
+                driver.advance(2)
+            }
+            #expect(driver.stored(submitted)?.state.isTerminal == true, "write \(failing) fails")
+            driver.expectQuiet()
+        }
+    }
+
+    @Test func probe_isAnswered_alsoWhereTheStorageFails() {
+        let driver = CoreDriver()
+        driver.failsWrite = { _ in true }
+        let request = driver.ask(.probe, as: .root)
+        guard case .done = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(driver.core.inspection.storageFails && driver.core.overallStatistics.storageFailure != nil)
+    }
+
+    @Test func removal_fails_whereItCannotBeStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.endAll()
+        driver.failsWrite = { _ in true }
+        #expect(driver.code(driver.ask(.remove(id))) == .storage)
+        driver.failsWrite = { _ in false }
+        guard case .done = driver.answer(to: driver.ask(.remove(id))) else { return #expect(Bool(false)) }
+        driver.expectQuiet()
+    }
+
+    // MARK: - Quotas
+
+    private func codes(_ driver: CoreDriver, _ request: RequestID) throws -> [CoreError.Code?] {
+        try driver.submitted(request).map { if case .failure(let error) = $0 { error.code } else { nil } }
+    }
+
+    @Test func waitingJobs_areBounded_byOwnerAndInAll() throws {
+        let driver = CoreDriver {
+            $0.limits.queuedJobsPerUser = 3
+            $0.limits.queuedJobs = 5
+            $0.queues[0].isSuspended = true
+        }
+        let request = try driver.requestSubmit(url(), url(), url("a", #""delay":9"#), url())
+        #expect(try codes(driver, request) == [nil, nil, nil, .busy(retryAfter: 1)])
+        #expect(
+            try codes(driver, driver.requestSubmit(url(), url(), url(), as: .two)) == [nil, nil, .busy(retryAfter: 1)])
+        driver.ask(.cancel(1))
+        #expect(try codes(driver, driver.requestSubmit(url())) == [nil])
+        driver.expectCounted()
+    }
+
+    @Test func jobsThatAreBeingStored_countToo() throws {
+        let driver = CoreDriver {
+            $0.limits.queuedJobsPerUser = 3
+            $0.queues[0].isSuspended = true
+        }
+        driver.holdsWrites = true
+        let first = try driver.requestSubmit(url(), url())
+        let second = try driver.requestSubmit(url(), url())
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(try codes(driver, first) == [nil, nil] && codes(driver, second) == [nil, .busy(retryAfter: 1)])
+        #expect(driver.core.inspection.submitting == 0)
+    }
+
+    @Test func childrenCount_amongTheWaitingJobs() throws {
+        let driver = CoreDriver {
+            $0.limits.queuedJobsPerUser = 5
+        }
+        let later = url("a", #""delay":99"#)
+        let list = #"{"source":{"type":"list","jobs":[\#(later),\#(later),\#(later)]}}"#
+        let first = try driver.submit(list)
+        #expect(driver.stored(first)?.children == 3)
+        let second = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url()),\#(url()),\#(url()),\#(url())]}}"#)
+        #expect(driver.stored(second)?.carried?.kind == .tooLarge && driver.stored(second)?.children == 0)
+        driver.advance(99)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func storedBytes_areBounded_forAnOwner() throws {
+        let driver = CoreDriver { $0.storedPerUser = 3000 }
+        let id = try driver.submit(url())
+        try driver.end(id, .success(.string(String(repeating: "x", count: 4000))))
+        #expect(driver.stored(id)?.carried?.kind == .tooLarge, "the result cannot be kept")
+        let large = url("a", #""label":"\#(String(repeating: "l", count: 250))""#)
+        var refused = 0
+        for _ in 0..<12 {
+            if try codes(driver, driver.requestSubmit(large)) == [.busy(retryAfter: 60)] { refused += 1 }
+        }
+        #expect(refused > 0 && driver.core.counters.bytes(of: 1) <= 3000)
+        #expect(try codes(driver, driver.requestSubmit(large, as: .two)) == [nil], "others have their own")
+        driver.endAll()
+        driver.ask(.remove(id))
+        #expect(try codes(driver, driver.requestSubmit(url())) == [nil])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func list_fails_whereItsChildrenWouldTakeUpTooMuch() throws {
+        let driver = CoreDriver { $0.storedPerUser = 6000 }
+        let filler = String(repeating: "x", count: 1500)
+        let id = try driver.submit(
+            #"{"source":{"type":"value","value":"\#(filler)"},"then":[{"then":{"source":{"type":"each","in":["{{input}}","{{input}}","{{input}}","{{input}}"],"job":\#(url())}}}]}"#
+        )
+        #expect(driver.stored(id)?.carried?.kind == .tooLarge)
+        driver.expectQuiet()
+    }
+
+    // MARK: - Retention
+
+    @Test func finishedJobs_areRemoved_onceTheyAreOld() throws {
+        let driver = CoreDriver { $0.retentionAge = 600 }
+        let old = try driver.submit(url())
+        driver.endAll()
+        driver.advance(300)
+        let list = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url())]}}"#)
+        driver.endAll()
+        driver.advance(290)
+        #expect(driver.stored(old) != nil)
+        driver.advance(75)
+        #expect(driver.stored(old) == nil && driver.stored(list) != nil)
+        driver.advance(400)
+        #expect(driver.store.all.isEmpty && driver.removed.count == 3)
+        driver.expectQuiet()
+    }
+
+    @Test func finishedJobs_areRemoved_whereThereAreTooMany() throws {
+        let driver = CoreDriver { $0.retentionCount = 2 }
+        let ids = try (0..<4).map { _ in
+            let id = try driver.submit(url())
+            driver.endAll()
+            driver.advance(1)
+            return id
+        }
+        driver.advance(61)
+        #expect(driver.store.all.map(\.id) == Array(ids.suffix(2)))
+        driver.expectQuiet()
+    }
+
+    @Test func finishedJobs_areRemoved_whereTheyTakeUpTooMuch() throws {
+        let driver = CoreDriver { $0.retentionBytes = 100_000 }
+        for _ in 0..<200 {
+            try driver.submit(url())
+            driver.endAll { _ in .success(.string(String(repeating: "x", count: 1000))) }
+        }
+        driver.advance(10)
+        #expect(driver.core.counters.finishedBytes <= 100_000 && !driver.store.all.isEmpty)
+        #expect(driver.store.all.map(\.id).max() == 200, "the oldest go first")
+        driver.expectQuiet()
+    }
+
+    @Test func unfinishedJobs_areNeverRemoved() throws {
+        let driver = CoreDriver {
+            $0.retentionAge = 1
+            $0.retentionCount = 0
+            $0.retentionBytes = 0
+        }
+        let running = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(running)
+        let scheduled = try driver.submit(url("a", #""delay":9999"#))
+        driver.advance(500)
+        #expect(driver.stored(running) != nil && driver.stored(scheduled) != nil)
+        try driver.end(running)
+        driver.advance(70)
+        #expect(driver.store.all.map(\.id) == [scheduled])
+    }
+
+    @Test func purge_isTriedAgain_afterItFailed() throws {
+        let driver = CoreDriver { $0.retentionCount = 0 }
+        try driver.submit(url())
+        driver.endAll()
+        driver.failsWrite = { if case .purge = $0 { true } else { false } }
+        driver.advance(200)
+        #expect(driver.store.all.count == 1)
+        driver.failsWrite = { _ in false }
+        driver.advance(61)
+        #expect(driver.store.all.isEmpty)
+        driver.expectQuiet()
+    }
+
+    // MARK: - Queues
+
+    @Test func queue_isMade_suspendedAndChanged_byAdministrators() throws {
+        let driver = CoreDriver()
+        #expect(driver.code(driver.ask(.setQueue("new", QueueChange(concurrency: 2)))) == .forbidden(nil))
+        let request = driver.ask(.setQueue("new", QueueChange(concurrency: 2)), as: .root)
+        guard case .queue(let status) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(status.settings == QueueSettings(name: "new", concurrency: 2) && status.perUser == 2)
+        let ids = try (0..<4).map { _ in try driver.submit(url("a", #""queue":"new""#)) }
+        #expect(driver.atWork == Array(ids[0..<2]))
+        driver.ask(.setQueue("new", QueueChange(perUser: 1)), as: .root)
+        try driver.end(ids[0])
+        #expect(driver.atWork == [ids[1]])
+        driver.ask(.setQueue("new", QueueChange(isSuspended: true)), as: .root)
+        try driver.end(ids[1])
+        #expect(driver.atWork.isEmpty)
+        driver.restart()
+        #expect(driver.atWork.isEmpty)
+        guard case .queues(let queues) = driver.answer(to: driver.ask(.queues, as: .root)) else { return }
+        #expect(queues.map(\.settings.name) == ["default", "new"] && queues[1].settings.isSuspended)
+        #expect(queues[1].jobs == [.queued: 2, .succeeded: 2])
+        driver.ask(.setQueue("new", QueueChange(isSuspended: false)), as: .root)
+        #expect(driver.atWork == [ids[2]])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func queue_isNotChanged_whereThatCannotBeStored() throws {
+        let driver = CoreDriver()
+        driver.failsWrite = { _ in true }
+        #expect(driver.code(driver.ask(.setQueue("default", QueueChange(concurrency: 1)), as: .root)) == .storage)
+        #expect(driver.core.scheduler.settings(of: "default")?.concurrency == 16)
+    }
+
+    @Test func changesOfOneQueue_keepEachOther() throws {
+        let driver = CoreDriver()
+        driver.holdsWrites = true
+        driver.ask(.setQueue("default", QueueChange(concurrency: 1)), as: .root)
+        driver.ask(.setQueue("default", QueueChange(isSuspended: true)), as: .root)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.core.scheduler.settings(of: "default")?.concurrency == 1)
+        #expect(driver.core.scheduler.settings(of: "default")?.isSuspended == true)
+        #expect(driver.store.recovery.queues.first == driver.core.scheduler.settings(of: "default"))
+    }
+
+    @Test func jobs_runAllTheSame_whereTheirQueueIsNotConfiguredAnyMore() throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 1, isSuspended: true)) }
+        let id = try driver.submit(url("a", #""queue":"old""#))
+        driver.settings.queues.removeLast()
+        driver.restart()
+        #expect(driver.atWork == [id])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+}

@@ -1,0 +1,293 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Subscriptions and waits of the whole core.
+@Suite struct WatchTests {
+    private let all: SubscriptionID = 7
+
+    private func watching(_ driver: CoreDriver, _ request: RequestID) -> [JobID] {
+        guard case .watching(let snapshots, _) = driver.answer(to: request) else { return [] }
+        return snapshots.map(\.job.id)
+    }
+
+    // MARK: - States
+
+    @Test func subscriber_hearsOfEveryChange_inOrder_andOfOneEnd() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.all), all))
+        let id = try driver.submit(
+            url("a", #""then":[{"then":\#(step("b"))}],"retry":{"max":1,"initial":5,"jitter":false}"#))
+        try driver.end(id, .passing)
+        driver.advance(5)
+        driver.endAll()
+        #expect(
+            driver.states(of: id, to: all) == [
+                .queued, .running, .scheduled, .queued, .running, .running, .succeeded,
+            ])
+        #expect(driver.told.last?.change.isLast == true)
+    }
+
+    @Test func submission_withAWatch_hearsOfItsJobFromItsStart() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url(), subscription: 5)
+        driver.endAll()
+        #expect(driver.states(of: id, to: 5) == [.running, .succeeded])
+        let keyed = try driver.submit(url("a", #""key":"k""#))
+        try driver.submit(url("a", #""key":"k""#), subscription: 6)
+        driver.endAll()
+        #expect(driver.states(of: keyed, to: 6) == [.succeeded])
+        driver.feed(.unsubscribe(5))
+        driver.feed(.unsubscribe(6))
+        #expect(driver.core.inspection.subscriptions == 0)
+    }
+
+    @Test func everySubscriber_hearsTheEnd_whereOneBeginsWhileItIsStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""key":"k""#))
+        driver.ask(.watch(WatchScope(.jobs([id])), 1))
+        driver.holdsWrites = true
+        try driver.end(id)
+        driver.ask(.watch(WatchScope(.jobs([id])), 2))
+        _ = try driver.requestSubmit(url("a", #""key":"k""#), subscription: 3)
+        driver.releaseWrites()
+        for subscription in 1...2 as ClosedRange<SubscriptionID> {
+            #expect(driver.states(of: id, to: subscription) == [.succeeded], "subscription \(subscription)")
+        }
+    }
+
+    @Test func watch_thatIsGivenUpBeforeItBegins_doesNotBegin() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        try driver.end(id)
+        driver.holdsReads = true
+        driver.ask(.watch(WatchScope(.jobs([id])), 1))
+        driver.ask(.watch(WatchScope(.tag("t")), 2))
+        driver.feed(.unsubscribe(1))
+        driver.feed(.unsubscribe(2))
+        driver.releaseReads()
+        driver.holdsReads = false
+        driver.holdsWrites = true
+        _ = try driver.requestSubmit(url(), subscription: 3)
+        driver.feed(.unsubscribe(3))
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.core.inspection.subscriptions == 0 && driver.core.beginning.isEmpty)
+    }
+
+    @Test func answer_holdsWhatIsNotFinished_upToAThousand() throws {
+        let driver = CoreDriver { $0.queues[0].isSuspended = true }
+        driver.ask(.submit(try (0..<1100).map { _ in try driver.new(url("a", #""tags":["t"]"#)) }))
+        let request = driver.ask(.watch(WatchScope(.tag("t")), 1))
+        guard case .watching(let snapshots, let isTruncated) = driver.answer(to: request) else {
+            return #expect(Bool(false))
+        }
+        #expect(snapshots.count == 1000 && isTruncated)
+        #expect(watching(driver, driver.ask(.watch(WatchScope(.tag("other")), 2))).isEmpty)
+    }
+
+    @Test func answer_holdsTheChildren_whereTheyAreWatched() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[{"source":{"type":"list","jobs":[\#(url("a"))]}},\#(url("b")),\#(url("c"))]}}"#
+        )
+        let ids = driver.store.children(of: id).map(\.id)
+        try driver.end(ids[2])
+        let request = driver.ask(.watch(WatchScope(.jobs([id]), includesChildren: true), 1))
+        #expect(watching(driver, request) == [id, ids[0], ids[1], ids[2] + 1])
+        #expect(watching(driver, driver.ask(.watch(WatchScope(.jobs([id])), 2))) == [id])
+        driver.endAll()
+        for child in [ids[0], ids[1], ids[2] + 1] {
+            #expect(driver.states(of: child, to: 1).last == .succeeded && driver.states(of: child, to: 2).isEmpty)
+        }
+        #expect(driver.states(of: id, to: 2) == [.succeeded])
+    }
+
+    @Test func watch_ends_whereItsChildrenCannotBeRead() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a"))]}}"#)
+        driver.failsRead = { if case .list = $0 { true } else { false } }
+        #expect(driver.code(driver.ask(.watch(WatchScope(.jobs([id]), includesChildren: true), 1))) == .storage)
+        #expect(driver.core.inspection.subscriptions == 0)
+    }
+
+    // MARK: - Progress
+
+    private func rows(_ driver: CoreDriver, to subscription: SubscriptionID) -> [[JobID]] {
+        driver.reported.filter { $0.subscribers.contains(subscription) }.map { $0.rows.map(\.job) }
+    }
+
+    @Test func progress_isToldAtMostOnceAnInterval_theLatestOfIt() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.all, interval: 1), all))
+        #expect(driver.core.progressInterval == 1000)
+        let id = try driver.submit(url())
+        try driver.report(id, 1, of: 100, updates: 1)
+        #expect(driver.reported.count == 1, "the first at once")
+        for number in 2...5 as ClosedRange<Int64> { try driver.report(id, number, of: 100, updates: Int(number)) }
+        driver.advance(0.9)
+        #expect(driver.reported.count == 1)
+        driver.advance(0.1)
+        let row = try #require(driver.reported.last?.rows.first)
+        #expect(driver.reported.count == 2 && row.progress.completed == 5 && row.coalesced == 3 && row.link == 0)
+        driver.advance(10)
+        #expect(driver.reported.count == 2, "there is nothing new")
+        driver.endAll()
+    }
+
+    @Test func subscribers_areToldByTheirOwnIntervals_ofAllTheirJobsAtOnce() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.all, interval: 1), 1))
+        driver.ask(.watch(WatchScope(.all, interval: 1), 2))
+        driver.ask(.watch(WatchScope(.all, interval: 5), 3))
+        let ids = try (0..<3).map { _ in try driver.submit(url()) }
+        for number in 1...20 {
+            for id in ids { try driver.report(id, Int64(number), of: 100, updates: number) }
+            driver.advance(0.5)
+        }
+        let quick = driver.reported.filter { $0.subscribers == [1, 2] }
+        #expect(quick.count >= 10 && quick.count <= 12 && quick.dropFirst().allSatisfy { $0.rows.map(\.job) == ids })
+        #expect((2...3).contains(driver.reported.count { $0.subscribers == [3] }))
+        let slow = try #require(driver.reported.last { $0.subscribers == [3] }?.rows.first)
+        #expect(slow.coalesced > 5)
+    }
+
+    @Test func progressOfAList_isTheSumOfItsChildren() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b"))]}}"#)
+        driver.ask(.watch(WatchScope(.jobs([id]), interval: 1), 1))
+        let ids = driver.store.children(of: id).map(\.id)
+        try driver.report(ids[0], 10, of: 100, updates: 1)
+        driver.advance(1)
+        try driver.report(ids[1], 5, of: 50, updates: 1)
+        driver.advance(1)
+        let row = try #require(driver.reported.last?.rows.first)
+        #expect(row.job == id && row.progress.completed == 15 && row.progress.total == 150)
+        guard case .job(let snapshot) = driver.answer(to: driver.ask(.job(id))) else { return #expect(Bool(false)) }
+        #expect(snapshot.progress?.completed == 15)
+        driver.endAll()
+    }
+
+    @Test func progressOfAList_countsChildren_whereNoneCountsBytes() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b"))]}}"#)
+        driver.ask(.watch(WatchScope(.jobs([id]), interval: 1), 1))
+        try driver.end(driver.atWork[0])
+        let row = try #require(driver.reported.last?.rows.first)
+        #expect(row.progress == Progress(completed: 1, total: 2, unit: .jobs))
+        driver.endAll()
+    }
+
+    @Test func progress_isOfTheRunOnly_thatIsAtWork() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.all, interval: 1), 1))
+        let id = try driver.submit(url())
+        let run = try driver.run(of: id).run
+        try driver.end(id)
+        driver.feed(.progress([ProgressReport(run: run, progress: Progress(completed: 1, total: 9), updates: 1)]))
+        driver.advance(5)
+        #expect(driver.reported.isEmpty)
+        driver.feed(.ended(run, .lasting, nil, random: 0))
+        #expect(driver.stored(id)?.state == .succeeded)
+    }
+
+    @Test func nobodyIsTold_onceNobodyWatches() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.all, interval: 1), 1))
+        let id = try driver.submit(url())
+        try driver.report(id, 1, of: 100, updates: 1)
+        try driver.report(id, 2, of: 100, updates: 2)
+        driver.feed(.unsubscribe(1))
+        driver.advance(5)
+        #expect(driver.reported.allSatisfy { !$0.subscribers.isEmpty } && driver.reported.count == 1)
+        #expect(driver.core.progressInterval == nil)
+    }
+
+    @Test func bytesReceived_areCounted_ofEverySource() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        let run = try driver.run(of: id).run
+        try driver.end(
+            id, report: ProgressReport(run: run, progress: Progress(completed: 500, total: nil), updates: 1))
+        guard case .statistics(let statistics) = driver.answer(to: driver.ask(.statistics)) else { return }
+        #expect(statistics.totals.bytesReceived == 500 && statistics.totals.succeeded == 1)
+        #expect(statistics.jobs == [.succeeded: 1])
+        guard case .statistics(let others) = driver.answer(to: driver.ask(.statistics, as: .two)) else { return }
+        #expect(others.totals == CoreTotals() && others.jobs.isEmpty)
+    }
+
+    // MARK: - Waiting
+
+    @Test func wait_isAnswered_onceAllAreOverAndStored() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<2).map { _ in try driver.submit(url()) }
+        let both = driver.ask(.wait([ids[1], ids[0]], timeout: nil))
+        let one = driver.ask(.wait([ids[0]], timeout: nil))
+        driver.holdsWrites = true
+        try driver.end(ids[0])
+        let late = driver.ask(.wait([ids[0]], timeout: nil))
+        #expect([both, one, late].allSatisfy { driver.answer(to: $0) == nil })
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.answer(to: one) != nil && driver.answer(to: late) != nil && driver.answer(to: both) == nil)
+        try driver.end(ids[1])
+        guard case .jobs(let snapshots) = driver.answer(to: both) else { return #expect(Bool(false)) }
+        #expect(snapshots.map(\.job.id) == [ids[1], ids[0]])
+        let after = driver.ask(.wait(ids, timeout: 0))
+        #expect(driver.answer(to: after) != nil)
+        driver.expectQuiet()
+    }
+
+    @Test func wait_runsOutOfTime_orIsGivenUp() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        let timed = driver.ask(.wait([id], timeout: 10))
+        let given = driver.ask(.wait([id], timeout: 20))
+        driver.feed(.abandon(given))
+        driver.advance(9.9)
+        #expect(driver.answer(to: timed) == nil)
+        driver.advance(0.1)
+        #expect(driver.code(timed) == .timeout)
+        driver.endAll()
+        #expect(driver.answer(to: given) == nil)
+        driver.expectQuiet()
+    }
+
+    @Test func wait_thatIsGivenUpBeforeItBegins_doesNotBegin() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""delay":900"#))
+        driver.holdsReads = true
+        let request = driver.ask(.wait([id], timeout: nil))
+        driver.feed(.abandon(request))
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.core.inspection.waits == 0 && driver.core.beginningWaits.isEmpty)
+        driver.ask(.cancel(id))
+        #expect(driver.answer(to: request) == nil)
+        driver.expectQuiet()
+    }
+
+    @Test func wait_ends_whereAJobIsRemovedMeanwhile() throws {
+        let driver = CoreDriver()
+        let first = try driver.submit(url())
+        let second = try driver.submit(url())
+        let request = driver.ask(.wait([first, second], timeout: nil))
+        try driver.end(first)
+        driver.ask(.remove(first))
+        try driver.end(second)
+        #expect(driver.code(request) == .notFound)
+        driver.expectQuiet()
+    }
+
+    @Test func waits_endWithTheDaemon() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        let request = driver.ask(.wait([id], timeout: nil))
+        driver.feed(.stop)
+        #expect(driver.code(request) == .shuttingDown)
+        #expect(driver.code(driver.ask(.wait([id], timeout: nil))) == .shuttingDown)
+        let submission = try driver.submitted(driver.requestSubmit(url()))
+        guard case .failure(.stopping) = submission[0] else { return #expect(Bool(false)) }
+    }
+}
