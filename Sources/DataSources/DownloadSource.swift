@@ -40,4 +40,18 @@ final class DownloadServices: Sendable {
         self.userAgent = userAgent
         self.logger = logger
     }
+
+    private init(_ services: DownloadServices, queue: FileQueue) {
+        transport = services.transport
+        policy = services.policy
+        folders = services.folders
+        registry = services.registry
+        files = services.files
+        self.queue = queue
+        userAgent = services.userAgent
+        logger = services.logger
+    }
+
+    /// The same, with the file operations of `user`.
+    func serving(_ user: UInt32) -> DownloadServices { DownloadServices(self, queue: queue.of(user)) }
 }

@@ -1,32 +1,74 @@
 import JobModel
 import NIOPosix
+import Synchronization
 
-/// Where blocking file operations run: a few threads of their own, away from event loops and tasks.
+/// Where blocking file operations run: a few threads of their own, away from event loops and tasks, which users share.
 ///
-/// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run.
+/// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run. What one
+/// user's file systems do not answer keeps at most ``perUser`` of the threads.
 struct FileQueue: Sendable {
-    private let pool: NIOThreadPool
+    private final class Shared: Sendable {
+        typealias Work = @Sendable () -> Void
 
-    init(threads: Int = 8) {
-        pool = NIOThreadPool(numberOfThreads: threads)
-        pool.start()
+        let threads: NIOThreadPool
+        private let turns: Mutex<TurnQueue<Work>>
+
+        init(threads: Int, perUser: Int) {
+            self.threads = NIOThreadPool(numberOfThreads: threads)
+            self.threads.start()
+            turns = Mutex(TurnQueue(perUser: perUser, total: threads))
+        }
+
+        func run(_ work: @escaping Work, for user: UInt32) {
+            turns.withLock { $0.append(work, for: user) }
+            startNext()
+        }
+
+        private func startNext() {
+            while let (user, work) = turns.withLock({ $0.next() }) {
+                // The pool refuses only after shutdown, when waiting for the work would never end; then it runs here.
+                threads.submit { _ in
+                    work()
+                    self.turns.withLock { $0.finish(user) }
+                    self.startNext()
+                }
+            }
+        }
     }
+
+    static let threads = 8
+    /// The threads that one user has at most, where there are others.
+    static let perUser = 6
+
+    private let shared: Shared
+    private let user: UInt32
+
+    /// `isShared` says whether there is more than one user.
+    init(isShared: Bool) {
+        shared = Shared(threads: Self.threads, perUser: isShared ? Self.perUser : Self.threads)
+        user = 0
+    }
+
+    private init(_ shared: Shared, user: UInt32) {
+        self.shared = shared
+        self.user = user
+    }
+
+    /// The same threads, for what is done for `user`.
+    func of(_ user: UInt32) -> FileQueue { FileQueue(shared, user: user) }
 
     /// Runs `body` on one of the threads.
     func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let outcome: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            // The pool refuses only after shutdown, when waiting for the work would never end; then it runs here.
-            pool.submit { _ in
-                continuation.resume(returning: Result { () throws(Failure) in try body() })
-            }
+            shared.run({ continuation.resume(returning: Result { () throws(Failure) in try body() }) }, for: user)
         }
         return try outcome.get()
     }
 
     func shutdown() async {
         // It fails only where the pool cannot be stopped, as the process's shared ones.
-        try? await pool.shutdownGracefully()
+        try? await shared.threads.shutdownGracefully()
     }
 }

@@ -6,6 +6,10 @@ package struct HTTPSettings: Sendable, Equatable {
     package var connectTimeout = 10.0
     /// Seconds without a byte after which a transfer is given up.
     package var idleTimeout = 60.0
+    /// A transfer that moves fewer bytes than these in so many seconds is given up; 0 seconds for no such limit.
+    package var lowSpeed = LowSpeed()
+    /// Seconds for which a host is left alone at most, whatever its `Retry-After` says.
+    package var retryAfter = 3600.0
     /// Redirects followed in one transfer.
     package var redirects = 10
     /// `http://[user:password@]host:port` or `socks5://host:port`, or nil to connect directly.
@@ -14,4 +18,11 @@ package struct HTTPSettings: Sendable, Equatable {
     package var userAgent = "deferd/1.0"
 
     package init() {}
+
+    package struct LowSpeed: Sendable, Equatable {
+        package var bytes = 1
+        package var seconds = 0.0
+
+        package init() {}
+    }
 }

@@ -1,69 +1,29 @@
-import AsyncHTTPClient
 import JobModel
-import Logging
 import LoopTasks
 import NIOCore
 import NIOHTTP1
-import NIOHTTPCompression
-import NIOPosix
 
 /// Sends requests and follows redirects, over connections that all sources share.
 ///
-/// There are two sorts of clients, as decoding is a property of a connection and downloads are stored as they were sent.
-///
 /// An object, as each step that waits for it would keep a copy of a value.
 final class HTTPTransport: Sendable {
-    private let decoding: LoopClients
-    private let verbatim: LoopClients
+    private let connector: ServerConnector
+    private let pool = ConnectionPool()
     private let policy: AccessPolicy
     private let settings: HTTPSettings
     private let headerLimit: Int
-    private let logger: Logger
-    private let silent = Logger(label: "silent", factory: { _ in SwiftLogNoOpLogHandler() })
+    private let patience: ResponseStream.Patience
 
     init(
-        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, group: any EventLoopGroup, logger: Logger
+        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver, queue: FileQueue
     ) throws(JobError) {
-        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-        configuration.httpVersion = .http1Only
-        // The journal and the events of a job tell of it; a span for each request would be made for nobody.
-        configuration.tracing.tracer = nil
-        configuration.timeout.connect = .seconds(saturating: settings.connectTimeout)
-        // How many at a time is decided above, and a failed connection is tried again by the job's own policy.
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1 << 16
-        configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.connectionPool.idleTimeout = .seconds(30)
-        if let proxy = settings.proxy { configuration.proxy = try ProxyAddress(proxy).configuration }
-        let isDirect = settings.proxy == nil
-        configuration.http1_1ConnectionDebugInitializer = { channel in
-            Self.admit(channel, policy: isDirect ? policy : nil)
-        }
-        verbatim = LoopClients(group, configuration)
-        configuration.decompression = .enabled(limit: .size(limits.body))
-        decoding = LoopClients(group, configuration)
+        connector = try ServerConnector(
+            settings, limits: limits, policy: policy, resolver: resolver, pool: pool, queue: queue)
         self.policy = policy
         self.settings = settings
         headerLimit = limits.header
-        self.logger = logger
-    }
-
-    /// The HTTP client logs at low levels only, but gathers the particulars of every request for its logger.
-    private var clientLogger: Logger { logger.logLevel <= .debug ? logger : silent }
-
-    /// Checks the address that a new connection has really reached, before any request goes out on it.
-    private static func admit(_ channel: any Channel, policy: AccessPolicy?) -> EventLoopFuture<Void> {
-        do {
-            if let policy, let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) {
-                try policy.check(address)
-            }
-            try ReceiveBuffers.use(on: channel)
-            try StatusGuard.use(on: channel)
-            return channel.eventLoop.makeSucceededVoidFuture()
-        } catch {
-            // The client forgets a refused connection without closing it, and must do so before it sees it closed.
-            channel.eventLoop.execute { channel.close(promise: nil) }
-            return channel.eventLoop.makeFailedFuture(error)
-        }
+        patience = ResponseStream.Patience(
+            idle: .seconds(saturating: settings.idleTimeout), lowSpeed: settings.lowSpeed)
     }
 
     /// Sends `request`, follows its redirects, and returns what answers it; the caller closes that.
@@ -96,31 +56,48 @@ final class HTTPTransport: Sendable {
     private func exchange(
         _ request: OutgoingRequest, _ handle: TransferHandle
     ) async throws(JobError) -> IncomingResponse {
-        let loop = handle.loop
-        let stream = ResponseStream(loop: loop, idleTimeout: .seconds(saturating: settings.idleTimeout))
-        do {
+        try request.check()
+        let key = ConnectionPool.Key(
+            loop: ObjectIdentifier(handle.loop), origin: request.url.origin, coding: request.coding)
+        if let connection = pool.connection(key) {
+            // A server may close what is idle at the very moment that it is used again.
+            if let response = try await exchange(request, on: connection, isReused: true, handle) { return response }
+        }
+        let connection = try await connector.connect(to: request.url, key, handle)
+        guard let response = try await exchange(request, on: connection, isReused: false, handle) else {
+            preconditionFailure("Only a connection that was used before can turn out to be closed.")
+        }
+        return response
+    }
+
+    /// Nil where the connection was used before and turned out to be closed, and the request can be sent once more.
+    private func exchange(
+        _ request: OutgoingRequest, on connection: ServerConnection, isReused: Bool, _ handle: TransferHandle
+    ) async throws(JobError) -> IncomingResponse? {
+        let stream = ResponseStream(loop: handle.loop, clock: handle.clock, patience)
+        do throws(JobError) {
             try handle.control.attach(stream)
-            let outgoing = try request.clientRequest()
-            let client =
-                switch request.coding {
-                case .decoded: decoding[loop]
-                case .asSent: verbatim[loop]
-                }
-            let task = client.execute(
-                request: outgoing, delegate: stream, eventLoop: .delegate(on: loop), logger: clientLogger)
-            let head = try await stream.open(task)
-            let response = IncomingResponse(url: request.url, head: head, stream: stream, loop: loop)
+        } catch {
+            connection.channel.close(promise: nil)
+            throw error
+        }
+        connection.begin(request, stream)
+        do {
+            let head = try await stream.open()
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
             guard size <= headerLimit else { throw JobError(headerOf: request.url, largerThan: headerLimit) }
-            return response
+            return IncomingResponse(
+                url: request.url, head: head, stream: stream, clock: handle.clock,
+                longestPause: settings.retryAfter)
         } catch {
             stream.close()
+            if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }
             throw JobError(transport: error, to: request.url)
         }
     }
 
-    func shutdown() async {
-        await decoding.shutdown(logger)
-        await verbatim.shutdown(logger)
+    /// Closes all connections.
+    func shutdown() {
+        pool.close()
     }
 }

@@ -10,13 +10,23 @@ final class IncomingResponse: Sendable {
     let url: RequestURL
     let head: HTTPResponseHead
     private let stream: ResponseStream
-    private let loop: any EventLoop
+    private let clock: any EventLoop
+    /// Seconds that `Retry-After` counts for at most.
+    private let longestPause: Double
 
-    init(url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, loop: any EventLoop) {
+    init(
+        url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, clock: any EventLoop, longestPause: Double
+    ) {
         self.url = url
         self.head = head
         self.stream = stream
-        self.loop = loop
+        self.clock = clock
+        self.longestPause = longestPause
+    }
+
+    /// The seconds that the server wants to be left alone for, as far as that is heard.
+    var retryAfter: Double? {
+        field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }.map { min($0, longestPause) }
     }
 
     var status: Int { Int(head.status.code) }
@@ -52,7 +62,7 @@ final class IncomingResponse: Sendable {
         defer { close() }
         guard let length = contentLength, length <= 64 << 10 else { return }
         let stream = stream
-        let timer = loop.scheduleTask(in: .seconds(2)) { stream.close() }
+        let timer = clock.scheduleTask(in: .seconds(2)) { stream.close() }
         // What fails here was not wanted.
         while let blocks = try? await stream.next(), !blocks.isEmpty {}
         timer.cancel()

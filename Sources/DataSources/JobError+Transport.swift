@@ -1,4 +1,4 @@
-import AsyncHTTPClient
+import Glibc
 import JobModel
 import NIOCore
 import NIOHTTP1
@@ -13,14 +13,19 @@ extension JobError {
         switch error {
         case let error as JobError: self = error
         case is CancellationError: self.init(cancelled: url)
-        case let error as HTTPClientError: self.init(client: error, to: url)
-        case let error as NIOConnectionError: self.init(connection: error, to: url)
-        case let error as ChannelError where error == .connectTimeout(.zero): self.init(connectTimeout: url)
-        case NIOSSLError.uncleanShutdown: self.init(client: .remoteConnectionClosed, to: url)
+        case let error as TransferError: self.init(error, to: url)
+        case ChannelError.connectTimeout: self.init(connectTimeout: url)
+        case NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState, ChannelError.ioOnClosedChannel,
+            ChannelError.alreadyClosed, ChannelError.eof:
+            self.init(.closed, to: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             self.init(
                 .tls, "\(url.hostAndPort) could not be trusted or did not speak TLS (\(error)); check its certificate.")
         case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
+        case HTTPParserError.invalidHeaderToken:
+            self.init(
+                .network, "\(name) could not be asked for, or its answer has header fields that are none; check them.",
+                retryable: true)
         case let error as HTTPParserError:
             self.init(
                 .network, "The answer of \(name) is no valid HTTP (\(error)); try again or tell its administrator.",
@@ -42,58 +47,38 @@ extension JobError {
         }
     }
 
-    private init(client error: HTTPClientError, to url: RequestURL) {
+    private init(_ error: TransferError, to url: RequestURL) {
         let name = SourceMessage.quoted(url)
         switch error {
         case .cancelled: self.init(cancelled: url)
-        case .readTimeout, .writeTimeout, .deadlineExceeded:
-            self.init(
-                .timeout, "\(name) sent nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
-        case .connectTimeout, .getConnectionFromPoolTimeout: self.init(connectTimeout: url)
-        case .tlsHandshakeTimeout:
-            self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
-        case .httpProxyHandshakeTimeout, .socksHandshakeTimeout, .invalidProxyResponse, .proxyAuthenticationRequired:
-            self.init(
-                .connect,
-                "The proxy did not connect to \(url.hostAndPort) (\(error.shortDescription)); check http.proxy.",
-                retryable: true)
-        case .remoteConnectionClosed, .uncleanShutdown:
+        case .closed:
             self.init(
                 .network, "\(url.hostAndPort) closed the connection before \(name) was complete; try again.",
                 retryable: true)
-        case .alreadyShutdown:
-            self.init(.cancelled, "The daemon is stopping, so \(name) was not asked for; try again.", retryable: true)
-        case .invalidURL, .emptyHost, .emptyScheme, .traceRequestWithBody:
-            self.init(.invalid, "\(name) cannot be asked for (\(error.shortDescription)); correct the request.")
-        default:
+        case .idle:
             self.init(
-                .network, "The request to \(name) failed (\(error.shortDescription)); try again.", retryable: true)
-        }
-    }
-
-    private init(connection error: NIOConnectionError, to url: RequestURL) {
-        if error.connectionErrors.isEmpty, let failure = error.dnsAError ?? error.dnsAAAAError {
+                .timeout, "\(name) sent nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
+        case .slow(let bytes, let seconds):
             self.init(
-                .dns, "The name \(url.hostText) could not be resolved (\(failure)); check its spelling.",
+                .timeout,
+                "\(name) moved fewer than \(bytes) bytes in \(SourceMessage.seconds(seconds)); try again, or change http.lowSpeed.",
                 retryable: true)
-        } else if let first = error.connectionErrors.first?.error {
-            let isTimeout = (first as? ChannelError).map { Self.isConnectTimeout($0) } ?? false
-            if isTimeout {
-                self.init(connectTimeout: url)
-            } else {
-                let reason = (first as? IOError).map { SystemError($0.errnoCode).description } ?? "\(first)"
-                self.init(
-                    .connect, "\(url.hostAndPort) could not be connected to (\(reason)); try again later.",
-                    retryable: true)
-            }
-        } else {
-            self.init(connectTimeout: url)
+        case .proxy(let reason):
+            self.init(
+                .connect, "The proxy did not connect to \(url.hostAndPort), as \(reason); check http.proxy.",
+                retryable: true)
         }
     }
 
-    private static func isConnectTimeout(_ error: ChannelError) -> Bool {
-        if case .connectTimeout = error { return true }
-        return false
+    /// Whether `error` says that the other end has closed the connection.
+    static func isClosed(_ error: any Error) -> Bool {
+        switch error {
+        case TransferError.closed, NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel,
+            ChannelError.alreadyClosed:
+            true
+        case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
+        default: false
+        }
     }
 
     private static func isRefusal(_ code: Int32) -> Bool {
@@ -106,10 +91,16 @@ extension JobError {
             .cancelled, "The transfer of \(SourceMessage.quoted(url)) was cancelled; start it again if it is needed.")
     }
 
-    private init(connectTimeout url: RequestURL) {
+    /// Connecting took longer than `http.connectTimeout`.
+    init(connectTimeout url: RequestURL) {
         self.init(
             .connect, "Connecting to \(url.hostAndPort) took too long; try again later, or raise http.connectTimeout.",
             retryable: true)
+    }
+
+    /// The same for TLS.
+    init(tlsTimeout url: RequestURL) {
+        self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
     }
 
     /// The header of the response is larger than `limit`, or than the HTTP parser takes.
@@ -151,7 +142,7 @@ extension IncomingResponse {
             .http,
             "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
             retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
-        error.retryAfter = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }
+        error.retryAfter = retryAfter
         return error
     }
 }

@@ -1,6 +1,4 @@
-import AsyncHTTPClient
 import JobModel
-import NIOCore
 import NIOHTTP1
 
 /// One request as it goes to one server; ``following(_:to:)`` makes the next one of a redirect.
@@ -51,24 +49,35 @@ struct OutgoingRequest: Sendable {
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
     }
 
-    /// The request for the HTTP client.
-    func clientRequest() throws -> HTTPClient.Request {
-        try HTTPClient.Request(
-            url: url.description, method: HTTPMethod(rawValue: method), headers: headers,
-            body: body.map { body in
-                .stream(contentLength: Int64(body.count)) { Self.send(ByteBuffer(bytes: body), to: $0) }
-            })
+    /// What is sent before the body.
+    var head: HTTPRequestHead {
+        var fields = HTTPHeaders()
+        fields.reserveCapacity(headers.count + 2)
+        fields.add(name: "Host", value: url.authority)
+        fields.add(contentsOf: headers)
+        if let length = body?.count ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
+            fields.add(name: "Content-Length", value: String(length))
+        }
+        return HTTPRequestHead(
+            version: .http1_1, method: HTTPMethod(rawValue: method), uri: url.target, headers: fields)
     }
 
-    /// Sends in pieces, as each that the network has taken shows that the server is not idle.
-    private static func send(
-        _ body: ByteBuffer, to writer: HTTPClient.Body.StreamWriter
-    ) -> EventLoopFuture<Void> {
-        var rest = body
-        let piece = rest.readSlice(length: min(rest.readableBytes, 64 << 10)) ?? ByteBuffer()
-        let sent = writer.write(.byteBuffer(piece))
-        guard rest.readableBytes > 0 else { return sent }
-        return sent.flatMap { [rest] in send(rest, to: writer) }
+    /// Whether a second request changes nothing that one does not (RFC 9110, section 9.2.2).
+    var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
+
+    /// Refuses what would make something else of the request than what it says. Fields come from specs with their
+    /// expressions filled in, from the configuration, and from what servers sent before.
+    func check() throws(JobError) {
+        for (name, value) in headers {
+            guard HeaderField.isToken(name), HeaderField.flaw(ofValue: value) == nil else {
+                throw JobError(
+                    .invalid, "The header field \(SourceMessage.quoted(name)) holds control characters; correct it.")
+            }
+        }
+        guard method != "CONNECT", method != "TRACE" || body == nil else {
+            throw JobError(
+                .invalid, "\(SourceMessage.quoted(url)) cannot be asked for with \(method); correct the request.")
+        }
     }
 
     /// The request that a redirect with `status` to `location` asks for.

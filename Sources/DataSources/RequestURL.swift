@@ -205,23 +205,20 @@ extension RequestURL {
     }
 
     /// The host as it stands in a URL, an IPv6 address in brackets.
-    package var hostText: String {
+    package var hostText: String { Self.text(of: host) }
+
+    static func text(of host: Host) -> String {
         switch host {
         case .name(let name): name
         case .address(let address): address.isVersion4 ? address.description : "[\(address)]"
         }
     }
 
-    /// The host as a resolver takes it.
-    var bareHost: String {
-        if case .address(let address) = host { return address.description }
-        return hostText
-    }
-
     /// Host and port, the port also where it is the scheme's own.
     package var hostAndPort: String { "\(hostText):\(port)" }
 
-    private var authority: String {
+    /// Host, and port where it is not the scheme's own.
+    var authority: String {
         (scheme == "https" && port == 443) || (scheme == "http" && port == 80) ? hostText : hostAndPort
     }
 }

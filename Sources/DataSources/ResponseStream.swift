@@ -1,5 +1,5 @@
-import AsyncHTTPClient
 import JobModel
+import LoopTasks
 import NIOCore
 import NIOHTTP1
 import Synchronization
@@ -7,13 +7,19 @@ import Synchronization
 /// One response, received on an event loop and read from a task, in blocks as large as have come in.
 ///
 /// States: `waiting` for the head, `receiving` its body, then `finished` or `failed`, which are terminal. What the
-/// reader has not taken is bounded: at `limit` bytes the event loop is told to stop reading, and goes on once the
-/// reader has taken it all. `open`, `next` and `close` come from one task; everything else from the event loop.
-final class ResponseStream: HTTPClientResponseDelegate {
-    typealias Response = Void
-
+/// reader has not read is bounded: at `limit` bytes the connection is told to stop reading, and goes on once the
+/// reader has read it all. `open`, `next` and `close` come from one task; the connection's part from its event loop.
+final class ResponseStream: Sendable {
     /// Bytes beyond which the connection is not read from.
     static let limit = 1 << 20
+
+    /// How slow a server may be.
+    struct Patience: Sendable {
+        /// Without a byte.
+        let idle: TimeAmount
+        /// Fewer than `bytes` in so many seconds; none where the seconds are 0.
+        let lowSpeed: HTTPSettings.LowSpeed
+    }
 
     private enum Phase {
         case waiting
@@ -27,38 +33,57 @@ final class ResponseStream: HTTPClientResponseDelegate {
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
         var buffered = 0
+        var isFull = false
         /// The reader, where it waits, and whether it is about to be woken.
         var reader: CheckedContinuation<Void, Never>?
         var isWaking = false
-        /// Given to the client for the block that filled the buffer.
-        var room: EventLoopPromise<Void>?
-        var task: HTTPClient.Task<Void>?
+        var connection: ServerConnection?
         var isClosed = false
         /// When the server last sent or took something; nil before the request is out.
         var lastActivity: NIODeadline?
         var idleCheck: Scheduled<Void>?
+        /// What was moved while the reader waited for `waited` in all; since when it waits now.
+        var moved = 0
+        var waited = TimeAmount.zero
+        var waitsSince: NIODeadline?
+        var speedCheck: Scheduled<Void>?
+
+        /// Whether the end has come.
+        var isOver: Bool {
+            switch phase {
+            case .finished, .failed: true
+            case .waiting, .receiving: false
+            }
+        }
+
+        /// The checks, which are not needed any more.
+        mutating func removeChecks() -> [Scheduled<Void>] {
+            defer { (idleCheck, speedCheck) = (nil, nil) }
+            return [idleCheck, speedCheck].compactMap(\.self)
+        }
+
+        mutating func stopWaiting(at now: NIODeadline) {
+            if let waitsSince { waited = waited + (now - waitsSince) }
+            waitsSince = nil
+        }
     }
 
     private let state = Mutex(State())
     private let loop: any EventLoop
-    private let idleTimeout: TimeAmount
+    private let clock: any EventLoop
+    private let patience: Patience
 
-    init(loop: any EventLoop, idleTimeout: TimeAmount) {
+    /// Time is `clock`'s.
+    init(loop: any EventLoop, clock: any EventLoop, _ patience: Patience) {
         self.loop = loop
-        self.idleTimeout = idleTimeout
+        self.clock = clock
+        self.patience = patience
     }
 
     // MARK: The reader's side
 
-    /// Waits for the head of the response to the request that `task` makes.
-    func open(_ task: HTTPClient.Task<Void>) async throws -> HTTPResponseHead {
-        let isOver = state.withLock { state in
-            state.task = task
-            if case .failed = state.phase { return true }
-            return false
-        }
-        // Ended before there was a task to end.
-        if isOver { task.cancel() }
+    /// Waits for the head of the response.
+    func open() async throws -> HTTPResponseHead {
         while true {
             let found: Result<HTTPResponseHead?, any Error> = state.withLock { state in
                 if let head = state.head { return .success(head) }
@@ -70,18 +95,19 @@ final class ResponseStream: HTTPClientResponseDelegate {
         }
     }
 
-    /// Takes everything that has come in; waits where nothing has; nil at the end of the body.
+    /// All that has come in; waits where nothing has; nil at the end of the body.
     func next() async throws -> [ByteBuffer]? {
         while true {
-            let (found, room): (Result<[ByteBuffer]?, any Error>?, EventLoopPromise<Void>?) = state.withLock { state in
+            let now = clock.now
+            let (found, connection): (Result<[ByteBuffer]?, any Error>?, ServerConnection?) = state.withLock { state in
                 guard state.blocks.isEmpty else {
                     defer {
                         state.blocks = []
                         state.buffered = 0
-                        state.room = nil
-                        state.lastActivity = .now()
+                        state.isFull = false
+                        state.lastActivity = now
                     }
-                    return (.success(state.blocks), state.room)
+                    return (.success(state.blocks), state.isFull ? state.connection : nil)
                 }
                 switch state.phase {
                 case .finished: return (.success(nil), nil)
@@ -89,15 +115,21 @@ final class ResponseStream: HTTPClientResponseDelegate {
                 case .waiting, .receiving: return (nil, nil)
                 }
             }
-            room?.succeed()
+            connection?.goOn(self)
             if let found { return try found.get() }
             await wait { !$0.blocks.isEmpty }
         }
     }
 
+    /// Whether more of the body may come.
+    var hasRoom: Bool { state.withLock { !$0.isFull } }
+
+    /// Whether nothing of a response has come.
+    var isUntouched: Bool { state.withLock { $0.head == nil } }
+
     /// Ends the transfer where it is still going on. What has come in is forgotten.
     func close() {
-        end(with: HTTPClientError.cancelled, forgetting: true)
+        end(with: TransferError.cancelled, forgetting: true)
     }
 
     /// Lets the transfer fail where it is still going on. What has come in can still be read.
@@ -106,26 +138,18 @@ final class ResponseStream: HTTPClientResponseDelegate {
     }
 
     private func end(with error: any Error, forgetting: Bool) {
-        let (task, reader, room, check) = state.withLock { state in
+        let (connection, reader, checks) = state.withLock { state in
             if forgetting {
                 state.isClosed = true
                 state.blocks = []
             }
-            defer {
-                state.reader = nil
-                state.room = nil
-                state.idleCheck = nil
-            }
-            switch state.phase {
-            case .finished, .failed: return (HTTPClient.Task<Void>?.none, state.reader, state.room, state.idleCheck)
-            case .waiting, .receiving:
-                state.phase = .failed(error)
-                return (state.task, state.reader, state.room, state.idleCheck)
-            }
+            defer { (state.reader, state.connection) = (nil, nil) }
+            guard !state.isOver else { return (ServerConnection?.none, state.reader, state.removeChecks()) }
+            state.phase = .failed(error)
+            return (state.connection, state.reader, state.removeChecks())
         }
-        task?.cancel()
-        room?.fail(error)
-        check?.cancel()
+        connection?.end(self)
+        for check in checks { check.cancel() }
         reader?.resume()
     }
 
@@ -133,87 +157,91 @@ final class ResponseStream: HTTPClientResponseDelegate {
     private func wait(until isDue: @Sendable (borrowing State) -> Bool) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    switch state.phase {
-                    case .finished, .failed: return true
-                    case .waiting, .receiving: break
-                    }
-                    if isDue(state) { return true }
-                    if state.lastActivity != nil { state.lastActivity = .now() }
+                let now = clock.now
+                let mustWait = state.withLock { state in
+                    if state.isOver || isDue(state) { return false }
+                    if state.lastActivity != nil { state.lastActivity = now }
+                    state.waitsSince = now
                     state.reader = continuation
-                    return false
+                    return true
                 }
-                if isOver { continuation.resume() }
+                if !mustWait { continuation.resume() }
             }
         } onCancel: {
             close()
         }
     }
 
-    // MARK: The event loop's side
+    // MARK: The connection's side
 
-    func didSendRequestHead(task: HTTPClient.Task<Void>, _ head: HTTPRequestHead) {
-        state.withLock { $0.lastActivity = .now() }
-        checkIdleness(after: idleTimeout)
+    /// A request goes out whose answer this is.
+    func begin(on connection: ServerConnection) {
+        let now = clock.now
+        let isOver = state.withLock { state in
+            state.connection = connection
+            state.lastActivity = now
+            return state.isOver
+        }
+        if isOver { return connection.end(self) }
+        checkIdleness(after: patience.idle)
+        if patience.lowSpeed.seconds > 0 { checkSpeed(after: .seconds(saturating: patience.lowSpeed.seconds)) }
     }
 
-    func didSendRequestPart(task: HTTPClient.Task<Void>, _ part: IOData) {
-        state.withLock { $0.lastActivity = .now() }
+    /// So many bytes of the request's body have gone out.
+    func sent(_ count: Int) {
+        let now = clock.now
+        state.withLock { state in
+            state.lastActivity = now
+            state.moved = state.moved.saturatingAdding(count)
+        }
     }
 
-    func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
+    func receive(_ head: HTTPResponseHead) {
         update { state in
             guard case .waiting = state.phase else { return }
             state.phase = .receiving
             state.head = head
+            // A head without a body is more than nothing.
+            state.moved = state.moved.saturatingAdding(1)
         }
-        return loop.makeSucceededVoidFuture()
     }
 
-    func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
-        var room: EventLoopFuture<Void>?
+    /// Part of the body; false where there is no room for more.
+    func receive(_ buffer: ByteBuffer) -> Bool {
+        var hasRoom = true
         update { state in
             guard !state.isClosed, buffer.readableBytes > 0 else { return }
             state.blocks.append(buffer)
             state.buffered += buffer.readableBytes
-            guard state.buffered >= Self.limit else { return }
-            let promise = loop.makePromise(of: Void.self)
-            state.room = promise
-            room = promise.futureResult
+            state.moved = state.moved.saturatingAdding(buffer.readableBytes)
+            state.isFull = state.buffered >= Self.limit
+            hasRoom = !state.isFull
         }
-        return room ?? loop.makeSucceededVoidFuture()
+        return hasRoom
     }
 
-    func didReceiveError(task: HTTPClient.Task<Void>, _ error: any Error) {
-        update { state in
-            switch state.phase {
-            case .waiting, .receiving: state.phase = .failed(error)
-            case .finished, .failed: break
-            }
-        }
+    func receive(_ error: any Error) {
+        update { if !$0.isOver { $0.phase = .failed(error) } }
     }
 
-    func didFinishRequest(task: HTTPClient.Task<Void>) {
-        update { state in
-            if case .receiving = state.phase { state.phase = .finished }
-        }
+    func finish() {
+        update { if case .receiving = $0.phase { $0.phase = .finished } }
     }
 
     /// Changes the state and wakes the reader.
     private func update(_ change: (inout State) -> Void) {
-        let (mustWake, check) = state.withLock { state in
+        let now = clock.now
+        let (mustWake, checks) = state.withLock { state in
             change(&state)
-            state.lastActivity = .now()
+            state.lastActivity = now
+            state.stopWaiting(at: now)
             let mustWake = state.reader != nil && !state.isWaking
             if mustWake { state.isWaking = true }
-            switch state.phase {
-            case .finished, .failed:
-                defer { state.idleCheck = nil }
-                return (mustWake, state.idleCheck)
-            case .waiting, .receiving: return (mustWake, nil)
-            }
+            guard state.isOver else { return (mustWake, [Scheduled<Void>]()) }
+            state.connection = nil
+            return (mustWake, state.removeChecks())
         }
-        check?.cancel()
+        for check in checks { check.cancel() }
         // After what else this read of the socket brings: a small response is read with one waking.
         if mustWake { loop.execute { self.wake() } }
     }
@@ -227,29 +255,52 @@ final class ResponseStream: HTTPClientResponseDelegate {
         reader?.resume()
     }
 
+    // MARK: Slow servers
+
     /// Looks again when the server could have been silent for too long.
     private func checkIdleness(after delay: TimeAmount) {
-        let check = loop.scheduleTask(in: delay) { [weak self] in
+        let check = clock.scheduleTask(in: delay) { [weak self] in
             guard let self else { return }
-            let now = NIODeadline.now()
-            let (task, silence) = self.state.withLock { state in
-                // While the reader is the slow one, nothing is expected of the server.
-                let last = state.room == nil && state.reader != nil ? state.lastActivity ?? now : now
-                return (state.task, now - last)
-            }
-            if silence < self.idleTimeout {
-                self.checkIdleness(after: self.idleTimeout - silence)
+            let now = self.clock.now
+            // While the reader is the slow one, nothing is expected of the server.
+            let last = self.state.withLock { $0.isFull || $0.reader == nil ? now : $0.lastActivity ?? now }
+            if now - last < self.patience.idle {
+                self.checkIdleness(after: self.patience.idle - (now - last))
             } else {
-                task?.fail(reason: HTTPClientError.readTimeout)
+                self.end(with: TransferError.idle, forgetting: false)
             }
         }
-        let isOver = state.withLock { state in
-            switch state.phase {
-            case .finished, .failed: return true
-            case .waiting, .receiving:
-                state.idleCheck = check
-                return false
+        keep(check) { $0.idleCheck = check }
+    }
+
+    /// Looks again when the reader could have waited for the whole time in which so many bytes must have come.
+    private func checkSpeed(after delay: TimeAmount) {
+        let check = clock.scheduleTask(in: delay) { [weak self] in
+            guard let self else { return }
+            let now = self.clock.now
+            let window = TimeAmount.seconds(saturating: self.patience.lowSpeed.seconds)
+            let (rest, moved) = self.state.withLock { state in
+                let isWaiting = state.waitsSince != nil
+                state.stopWaiting(at: now)
+                if isWaiting { state.waitsSince = now }
+                guard state.waited >= window else { return (window - state.waited, state.moved) }
+                defer { (state.waited, state.moved) = (.zero, 0) }
+                return (TimeAmount.zero, state.moved)
             }
+            if rest == .zero, moved < self.patience.lowSpeed.bytes {
+                let speed = self.patience.lowSpeed
+                self.end(with: TransferError.slow(bytes: speed.bytes, seconds: speed.seconds), forgetting: false)
+            } else {
+                self.checkSpeed(after: rest == .zero ? window : rest)
+            }
+        }
+        keep(check) { $0.speedCheck = check }
+    }
+
+    private func keep(_ check: Scheduled<Void>, _ change: (inout State) -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { change(&state) }
+            return state.isOver
         }
         if isOver { check.cancel() }
     }

@@ -30,7 +30,7 @@ package final class SourceLibrary: Sendable {
     /// Timeouts of attempts and the source `timer` go by the time of `timers`, or of the group's loops without it.
     package init(
         settings: SourceSettings, group: any EventLoopGroup, timers: (any EventLoop)? = nil, logger: Logger,
-        files: FileOperations = .real
+        files: FileOperations = .real, lookup: @escaping NameResolver.Lookup = NameResolver.system
     ) throws(JobError) {
         self.settings = settings
         self.group = group
@@ -40,9 +40,10 @@ package final class SourceLibrary: Sendable {
         self.files = files
         policy = try AccessPolicy(settings.policy)
         folders = try DownloadFolders(settings.downloads)
+        queue = FileQueue(isShared: settings.downloads.isSystemInstance)
         transport = try HTTPTransport(
-            settings.http, limits: settings.limits, policy: policy, group: group, logger: logger)
-        queue = FileQueue()
+            settings.http, limits: settings.limits, policy: policy, resolver: NameResolver(lookup: lookup),
+            queue: queue)
         downloads = DownloadServices(
             transport: transport, policy: policy, folders: folders, files: files, queue: queue,
             userAgent: settings.http.userAgent, logger: logger)
@@ -70,7 +71,8 @@ package final class SourceLibrary: Sendable {
         case .url(let spec): document(spec, .response, context)
         case .json(let spec, let pointer): document(spec, .json(pointer), context)
         case .download(let spec):
-            DownloadSource(spec: spec, context: context, services: downloads, task: task(context))
+            DownloadSource(
+                spec: spec, context: context, services: downloads.serving(context.owner), task: task(context))
         case .value(let value): ConstantSource(outcome: .success(value))
         case .error(let kind, let message): ConstantSource(outcome: .failure(JobError(kind, message)))
         case .timer(let seconds): TimerSource(seconds: seconds, loop: timers ?? group.next())
@@ -83,13 +85,14 @@ package final class SourceLibrary: Sendable {
     ) -> DocumentSource {
         DocumentSource(
             spec: spec, form: form, transport: transport, policy: policy, settings: settings,
-            bodyPath: context.bodyPath, files: files, queue: queue, task: task(context))
+            bodyPath: context.bodyPath, files: files, queue: queue.of(context.owner), task: task(context))
     }
 
     private func task(_ context: SourceContext) -> TransferTask {
         let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
         return TransferTask(
-            running: running, executor: executor, timers: timers ?? executor.loop, timeout: context.timeout)
+            running: running, executor: executor, timers: timers ?? executor.loop, owner: context.owner,
+            timeout: context.timeout)
     }
 
     /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job
@@ -99,7 +102,9 @@ package final class SourceLibrary: Sendable {
         else { return }
         let files = files
         do throws(SystemError) {
-            try await queue.run { () throws(SystemError) in try DownloadTarget.discardPart(path, note, files) }
+            try await queue.of(owner).run { () throws(SystemError) in
+                try DownloadTarget.discardPart(path, note, files)
+            }
         } catch {
             logger.warning(
                 "What an unfinished download left could not be removed.",
@@ -117,7 +122,7 @@ package final class SourceLibrary: Sendable {
         if left > 0 {
             logger.warning("Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
         }
-        await transport.shutdown()
+        transport.shutdown()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 { await queue.shutdown() }
     }

@@ -6,5 +6,8 @@ extension SourceSettings {
         _ = try AccessPolicy(policy)
         _ = try DownloadFolders(downloads)
         if let proxy = http.proxy { _ = try ProxyAddress(proxy) }
+        guard HeaderField.flaw(ofValue: http.userAgent) == nil else {
+            throw JobError(.invalid, "http.userAgent must not hold control characters; write it in one line.")
+        }
     }
 }

@@ -45,13 +45,25 @@ final class TransferControl: Sendable {
         for handler in handlers.values { handler(error) }
     }
 
-    /// Waits for what `start` has delivered, but no longer than until the transfer is interrupted or cancelled.
+    /// By when something that is waited for must have come, by whose time, and how the transfer fails else.
+    struct Limit: Sendable {
+        let deadline: NIODeadline
+        let clock: any EventLoop
+        let error: JobError
+    }
+
+    /// Waits for what `start` has delivered, but no longer than until the transfer is interrupted or cancelled, or `limit`
+    /// passes.
     ///
     /// What was started may go on and deliver later; nobody sees that then.
     func wait<Value: Sendable>(
-        _ start: (Delivery<Result<Value, JobError>>) -> Void
+        limit: Limit? = nil, _ start: (Delivery<Result<Value, JobError>>) -> Void
     ) async throws(JobError) -> Value {
         let delivery = Delivery<Result<Value, JobError>>()
+        let timer = limit.map { limit in
+            limit.clock.scheduleTask(deadline: limit.deadline) { _ = delivery.deliver(.failure(limit.error)) }
+        }
+        defer { timer?.cancel() }
         let handler: Int? = state.withLock { state in
             guard state.error == nil else { return nil }
             state.lastHandler += 1

@@ -13,6 +13,13 @@ struct TransferHandle: Sendable {
     let loop: any EventLoop
     /// By whose time it waits.
     let clock: any EventLoop
+    /// The uid for which it runs.
+    let owner: UInt32
+
+    /// The limit `deadline`, past which the transfer fails with `error`.
+    func limit(_ deadline: NIODeadline, _ error: JobError) -> TransferControl.Limit {
+        TransferControl.Limit(deadline: deadline, clock: clock, error: error)
+    }
 }
 
 /// Runs a transfer's steps in a task that belongs to the Deferred it resolves.
@@ -25,6 +32,8 @@ struct TransferTask: Sendable {
     let executor: LoopExecutor
     /// By whose time the timeout passes.
     let timers: any EventLoop
+    /// The uid for which the transfer runs.
+    let owner: UInt32
     /// Seconds after which the transfer fails with kind `timeout`, or nil for no limit.
     let timeout: Double?
 
@@ -52,7 +61,8 @@ struct TransferTask: Sendable {
                     outcome = .success(
                         try await steps(
                             TransferHandle(
-                                report: { promise.report($0) }, control: control, loop: executor.loop, clock: timers)))
+                                report: { promise.report($0) }, control: control, loop: executor.loop, clock: timers,
+                                owner: owner)))
                 } catch {
                     // Only the Deferred cancels the task; it may be slower to say so than the task is to end.
                     outcome = .failure(Task.isCancelled ? CancellationError() : error)

@@ -47,13 +47,13 @@ package struct HeaderField: Sendable, Equatable {
     }
 
     /// What is wrong with a field's value, if anything.
-    static func flaw(ofValue text: String) -> String? {
+    package static func flaw(ofValue text: String) -> String? {
         text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
             ? "A header field's value must not hold control characters." : nil
     }
 
     /// Whether `text` is a token of RFC 9110.
-    static func isToken(_ text: String) -> Bool {
+    package static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in
                 switch byte {

@@ -1,6 +1,8 @@
 import DataSources
 import DeferredKit
 import JobModel
+import NIOCore
+import NIOEmbedded
 import Testing
 import TestOrigin
 
@@ -64,10 +66,12 @@ import TestOrigin
                 ? [.hold] : [.head("200 OK", [("Content-Length", "100")]), .send("some"), .hold]
         }
         try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run {
-                $0.http.idleTimeout = 0.2
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+                await origin.log.reaches(1)
+                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
                 #expect(error.kind == .timeout)
                 #expect(error.isRetryable)
                 await origin.clientLeaves()
@@ -77,12 +81,56 @@ import TestOrigin
 
     @Test func transfer_succeeds_whenServerIsSlowButNotSilent() async throws {
         let body = Array("slowly".utf8)
-        try await ScriptedOrigin.run(Misbehaviour.drip(body, pause: .milliseconds(100))) { origin in
-            try await Workbench.run {
-                $0.http.idleTimeout = 0.4
+        let gates = body.map { _ in OriginGate() }
+        let steps = zip(gates, body).flatMap { gate, byte in [.wait(gate), .send([byte])] as [OriginStep] }
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "6")])] + steps }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                var arrivals = sizes.makeAsyncIterator()
+                await origin.log.reaches(1)
+                for gate in gates {
+                    // Nearly what ends it: six minutes in all, of which none is as long as the idle timeout.
+                    await clock.advanceTime(by: .seconds(59))
+                    gate.open()
+                    _ = await arrivals.next()
+                }
+                #expect(try await deferred.get()["body"] == "slowly")
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func failure_isTimeout_whenServerIsSlowerThanItMustBe(isSlow: Bool) async throws {
+        let gates = (0..<10).map { _ in OriginGate() }
+        let steps = gates.flatMap { gate in [.wait(gate), .send(isSlow ? "x" : "xxxx")] as [OriginStep] }
+        let length = isSlow ? 10 : 40
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "\(length)")])] + steps }) {
+            origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) {
+                $0.http.lowSpeed.bytes = 10
+                $0.http.lowSpeed.seconds = 20
             } _: { bench in
-                let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(result["body"] == "slowly")
+                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                deferred.upon { _ in report.finish() }
+                var arrivals = sizes.makeAsyncIterator()
+                await origin.log.reaches(1)
+                for gate in gates {
+                    await clock.advanceTime(by: .seconds(5))
+                    gate.open()
+                    guard await arrivals.next() != nil else { break }
+                }
+                if isSlow {
+                    let error = try await bench.failure(of: deferred)
+                    #expect(error.kind == .timeout)
+                    #expect(error.message.contains("10 bytes"))
+                } else {
+                    #expect(try await deferred.get()["size"] == 40)
+                }
             }
         }
     }

@@ -21,6 +21,13 @@ final class Workbench: Sendable {
     /// Lets notes fail to be saved from now on.
     func refuseNotes() { notesFail.withLock { $0 = true } }
 
+    /// Who resolves names.
+    struct Names: Sendable {
+        let lookup: NameResolver.Lookup
+
+        static let system = Names(lookup: NameResolver.system)
+    }
+
     /// The folder that relative paths lie in.
     var downloads: String { folder + "/downloads" }
     /// A folder that absolute paths may lie in.
@@ -31,7 +38,8 @@ final class Workbench: Sendable {
     var savedNotes: Int { noteCount.withLock { $0 } }
 
     private init(
-        folder: String, settings: SourceSettings, timers: (any EventLoop)? = nil, files: FileOperations
+        folder: String, settings: SourceSettings, timers: (any EventLoop)? = nil, files: FileOperations,
+        names: Names = .system
     ) throws {
         self.folder = folder
         limits = settings.limits
@@ -39,13 +47,13 @@ final class Workbench: Sendable {
         logger.logLevel = .critical
         library = try SourceLibrary(
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, timers: timers, logger: logger,
-            files: files)
+            files: files, lookup: names.lookup)
     }
 
     /// Runs `body` with a library of the default settings, as `change` alters them.
     static func run<Value>(
         files: FileOperations = .real, timers: (any EventLoop)? = nil,
-        _ change: (inout SourceSettings) -> Void = { _ in },
+        names: Names = .system, _ change: (inout SourceSettings) -> Void = { _ in },
         _ body: (Workbench) async throws -> Value
     ) async throws -> Value {
         let folder =
@@ -57,7 +65,8 @@ final class Workbench: Sendable {
         settings.downloads.directory = folder + "/downloads"
         settings.downloads.roots = [folder + "/root"]
         change(&settings)
-        let bench = try Workbench(folder: folder, settings: settings, timers: timers, files: files)
+        let bench = try Workbench(
+            folder: folder, settings: settings, timers: timers, files: files, names: names)
         let outcome: Result<Value, any Error>
         do {
             outcome = .success(try await body(bench))

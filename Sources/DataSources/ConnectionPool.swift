@@ -1,0 +1,91 @@
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// Connections that are open and idle, to be used again on the event loop that they live on.
+///
+/// At most ``limit`` in all, each for at most ``longest``; the oldest goes first.
+final class ConnectionPool: Sendable {
+    /// What two exchanges must share to share a connection.
+    struct Key: Sendable, Hashable {
+        let loop: ObjectIdentifier
+        let origin: RequestURL.Origin
+        /// Decoding is a property of a connection.
+        let coding: OutgoingRequest.Coding
+    }
+
+    private struct Entry {
+        let connection: ServerConnection
+        let expiry: Scheduled<Void>
+    }
+
+    private struct State {
+        /// The one used last is the last.
+        var idle: [Entry] = []
+        var open: [ObjectIdentifier: any Channel] = [:]
+        var isClosed = false
+    }
+
+    static let limit = 128
+    static let longest = TimeAmount.seconds(30)
+
+    private let state = Mutex(State())
+
+    /// An idle connection, which is the caller's from now on.
+    func connection(_ key: Key) -> ServerConnection? {
+        while true {
+            let entry = state.withLock { state -> Entry? in
+                guard let index = state.idle.lastIndex(where: { $0.connection.key == key }) else { return nil }
+                return state.idle.remove(at: index)
+            }
+            guard let entry else { return nil }
+            entry.expiry.cancel()
+            if entry.connection.channel.isActive { return entry.connection }
+        }
+    }
+
+    /// Keeps a connection that has become idle; on its event loop.
+    func add(_ connection: ServerConnection) {
+        let channel = connection.channel
+        let expiry = channel.eventLoop.scheduleTask(in: Self.longest) { channel.close(promise: nil) }
+        let surplus = state.withLock { state -> Entry? in
+            let entry = Entry(connection: connection, expiry: expiry)
+            if state.isClosed { return entry }
+            state.idle.append(entry)
+            return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
+        }
+        surplus?.expiry.cancel()
+        surplus?.connection.channel.close(promise: nil)
+    }
+
+    /// Forgets a connection that has ended.
+    func remove(_ connection: ServerConnection) {
+        let expiries = state.withLock { state in
+            defer { state.idle.removeAll { $0.connection === connection } }
+            return state.idle.filter { $0.connection === connection }.map(\.expiry)
+        }
+        for expiry in expiries { expiry.cancel() }
+    }
+
+    /// Counts a channel among those that ``close()`` ends, idle or not; false once that was called.
+    func enter(_ channel: any Channel) -> Bool {
+        let id = ObjectIdentifier(channel)
+        let isOpen = state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.open[id] = channel
+            return true
+        }
+        if isOpen { channel.closeFuture.whenComplete { _ in self.state.withLock { $0.open[id] = nil } } }
+        return isOpen
+    }
+
+    /// Closes all, and whatever comes later.
+    func close() {
+        let (idle, open) = state.withLock { state in
+            defer { (state.idle, state.isClosed) = ([], true) }
+            return (state.idle, Array(state.open.values))
+        }
+        for entry in idle { entry.expiry.cancel() }
+        for channel in open { channel.close(promise: nil) }
+    }
+}

@@ -1,0 +1,153 @@
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// One connection to a server, which carries one exchange after the other.
+///
+/// States: `idle`, and `busy` with the stream of an exchange; `closed` is terminal. All but ``end(_:)`` and ``goOn(_:)``
+/// is called on the connection's event loop. What a server sends while nothing was asked for ends the connection.
+final class ServerConnection: ChannelDuplexHandler, Sendable {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundIn = HTTPClientRequestPart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private struct State {
+        var stream: ResponseStream?
+        /// Whether the request is out as a whole.
+        var isSent = false
+        /// Whether the server keeps the connection after this exchange.
+        var isKept = false
+        /// Whether the stream has no room, and whether a read waits for that.
+        var isFull = false
+        var mustRead = false
+    }
+
+    let channel: any Channel
+    let key: ConnectionPool.Key
+    private let pool: ConnectionPool
+    private let state = Mutex(State())
+
+    init(on channel: any Channel, _ key: ConnectionPool.Key, _ pool: ConnectionPool) {
+        self.channel = channel
+        self.key = key
+        self.pool = pool
+    }
+
+    // MARK: Exchanges
+
+    /// Sends `request`; what answers it goes to `stream`.
+    func begin(_ request: OutgoingRequest, _ stream: ResponseStream) {
+        state.withLock { $0 = State(stream: stream) }
+        stream.begin(on: self)
+        guard let body = request.body, !body.isEmpty else {
+            channel.write(HTTPClientRequestPart.head(request.head), promise: nil)
+            return finishSending(stream)
+        }
+        channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
+        send(ByteBuffer(bytes: body), stream)
+    }
+
+    /// Sends in pieces, as each that the network has taken shows that the server is not idle.
+    private func send(_ body: ByteBuffer, _ stream: ResponseStream) {
+        var rest = body
+        guard let piece = rest.readSlice(length: min(rest.readableBytes, 64 << 10)), piece.readableBytes > 0 else {
+            return finishSending(stream)
+        }
+        channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(piece))).whenComplete { [rest] result in
+            guard self.state.withLock({ $0.stream === stream }) else { return }
+            switch result {
+            case .success:
+                stream.sent(piece.readableBytes)
+                self.send(rest, stream)
+            case .failure(let error): self.fail(error)
+            }
+        }
+    }
+
+    private func finishSending(_ stream: ResponseStream) {
+        channel.writeAndFlush(HTTPClientRequestPart.end(nil)).whenComplete { result in
+            let isPresent = self.state.withLock { state in
+                if state.stream === stream { state.isSent = true }
+                return state.stream === stream
+            }
+            guard isPresent else { return }
+            switch result {
+            case .success: stream.sent(0)
+            case .failure(let error): self.fail(error)
+            }
+        }
+    }
+
+    /// Breaks the exchange off that `stream` belongs to, where it is still going on. May come from any thread.
+    func end(_ stream: ResponseStream) {
+        let isPresent = state.withLock { state in
+            guard state.stream === stream else { return false }
+            state.stream = nil
+            return true
+        }
+        if isPresent { channel.close(promise: nil) }
+    }
+
+    /// Reads on, as `stream` has room again. May come from any thread.
+    func goOn(_ stream: ResponseStream) {
+        let mustRead = state.withLock { state in
+            guard state.stream === stream else { return false }
+            state.isFull = false
+            defer { state.mustRead = false }
+            return state.mustRead
+        }
+        if mustRead { channel.read() }
+    }
+
+    private func fail(_ error: any Error) {
+        let stream = state.withLock { state in
+            defer { state.stream = nil }
+            return state.stream
+        }
+        channel.close(promise: nil)
+        stream?.receive(error)
+    }
+
+    // MARK: The channel's events
+
+    func read(context: ChannelHandlerContext) {
+        let mayRead = state.withLock { state in
+            if state.isFull { state.mustRead = true }
+            return !state.isFull
+        }
+        if mayRead { context.read() }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard let stream = state.withLock({ $0.stream }) else { return context.close(promise: nil) }
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            // Informational ones were dropped before, but for 101; and the parser lets 099 pass.
+            guard head.status.code >= 200 else { return fail(HTTPParserError.invalidStatus) }
+            state.withLock { $0.isKept = head.isKeepAlive }
+            stream.receive(head)
+        case .body(let buffer):
+            guard !stream.receive(buffer) else { return }
+            state.withLock { if $0.stream === stream { $0.isFull = true } }
+            // It may have been read meanwhile.
+            if stream.hasRoom { goOn(stream) }
+        case .end:
+            let isReusable = state.withLock { state in
+                defer { state.stream = nil }
+                return state.isKept && state.isSent
+            }
+            if isReusable { pool.add(self) } else { context.close(promise: nil) }
+            stream.finish()
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        fail(error)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        pool.remove(self)
+        fail(TransferError.closed)
+        context.fireChannelInactive()
+    }
+}

@@ -1,0 +1,201 @@
+import JobModel
+import LoopTasks
+import NIOCore
+import NIOHTTP1
+import NIOHTTPCompression
+import NIOSSL
+import Synchronization
+
+/// Opens connections to servers: their names are resolved and what they resolve to is checked before anything is
+/// connected to. Each step can be given up at once.
+final class ServerConnector: Sendable {
+    private let settings: HTTPSettings
+    private let limits: JobLimits
+    private let policy: AccessPolicy
+    private let proxy: ProxyAddress?
+    private let resolver: NameResolver
+    private let pool: ConnectionPool
+    private let queue: FileQueue
+    private let certificates = Mutex<NIOSSLContext?>(nil)
+
+    init(
+        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver,
+        pool: ConnectionPool, queue: FileQueue
+    ) throws(JobError) {
+        self.settings = settings
+        self.limits = limits
+        self.policy = policy
+        self.resolver = resolver
+        self.pool = pool
+        self.queue = queue
+        if let text = settings.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
+    }
+
+    /// A new connection to the server of `url`, ready for a request.
+    func connect(
+        to url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle
+    ) async throws(JobError) -> ServerConnection {
+        let deadline = handle.clock.now + .seconds(saturating: settings.connectTimeout)
+        let addresses = try await addresses(of: url, handle, deadline)
+        let channel = try await open(addresses, url, handle, deadline)
+        do throws(JobError) {
+            // Once more, as this is what counts.
+            if proxy == nil, let text = channel.remoteAddress?.ipAddress, let address = IPAddress(text) {
+                try policy.check(address)
+            }
+            return try await setUp(channel, url, key, handle, deadline)
+        } catch {
+            channel.close(promise: nil)
+            throw error
+        }
+    }
+
+    // MARK: Addresses
+
+    /// What is to be connected to for `url`: the allowed addresses of its server, or those of the proxy.
+    private func addresses(
+        of url: RequestURL, _ handle: TransferHandle, _ deadline: NIODeadline
+    ) async throws(JobError) -> [SocketAddress] {
+        guard let proxy else {
+            var allowed: [IPAddress] = []
+            var refusal: JobError?
+            for address in try await resolve(url.host, handle, deadline) {
+                do throws(JobError) {
+                    try policy.check(address)
+                    allowed.append(address)
+                } catch {
+                    refusal = error
+                }
+            }
+            if allowed.isEmpty, let refusal { throw refusal }
+            return allowed.compactMap { $0.socketAddress(port: url.port) }
+        }
+        // The proxy resolves the name itself, so this is all that can be told beforehand; that a name is unknown here, or
+        // not known soon, does not say that it is unknown there.
+        if case .name = url.host {
+            let soon = handle.clock.now + .seconds(saturating: settings.connectTimeout / 4)
+            for address in (try? await resolve(url.host, handle, soon)) ?? [] { try policy.check(address) }
+            try handle.control.check()
+        }
+        return try await resolve(proxy.host, handle, deadline).compactMap { $0.socketAddress(port: proxy.port) }
+    }
+
+    private func resolve(
+        _ host: RequestURL.Host, _ handle: TransferHandle, _ deadline: NIODeadline
+    ) async throws(JobError) -> [IPAddress] {
+        switch host {
+        case .address(let address): return [address]
+        case .name(let name):
+            let late = JobError(
+                .dns, "The name \(name) could not be resolved in time; try again later, or raise http.connectTimeout.",
+                retryable: true)
+            return try await resolver.addresses(
+                of: name, for: handle.owner, handle.control, limit: handle.limit(deadline, late))
+        }
+    }
+
+    // MARK: Connection
+
+    private func open(
+        _ addresses: [SocketAddress], _ url: RequestURL, _ handle: TransferHandle, _ deadline: NIODeadline
+    ) async throws(JobError) -> any Channel {
+        guard !addresses.isEmpty else {
+            throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
+        }
+        let started = Mutex<ConnectionAttempt?>(nil)
+        // One that nobody waits for any more must not be left.
+        defer { started.withLock { $0 }?.end() }
+        return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { delivery in
+            let attempt = ConnectionAttempt(addresses, on: handle.loop, by: handle.clock) { result in
+                delivery.deliver(result.mapError { JobError(transport: $0, to: url) })
+            }
+            started.withLock { $0 = attempt }
+            attempt.start()
+        }
+    }
+
+    /// Goes through the proxy, establishes TLS, and makes the channel speak HTTP.
+    private func setUp(
+        _ channel: any Channel, _ url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle,
+        _ deadline: NIODeadline
+    ) async throws(JobError) -> ServerConnection {
+        guard pool.enter(channel) else { throw JobError(transport: TransferError.cancelled, to: url) }
+        let connection = ServerConnection(on: channel, key, pool)
+        let tls = url.scheme == "https" ? try await tlsContext() : nil
+        let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
+        try await handle.control.wait(limit: handle.limit(deadline, late)) { delivery in
+            prepare(channel, for: url, tls, connection).whenComplete { result in
+                delivery.deliver(result.mapError { JobError(transport: $0, to: url) })
+            }
+        }
+        return connection
+    }
+
+    private func prepare(
+        _ channel: any Channel, for url: RequestURL, _ tls: NIOSSLContext?, _ connection: ServerConnection
+    ) -> EventLoopFuture<Void> {
+        let loop = channel.eventLoop
+        let body = limits.body
+        /// Runs `add` with a promise that what it adds to the pipeline is to keep.
+        @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {
+            let promise = loop.makePromise(of: Void.self)
+            do { try add(promise) } catch { promise.fail(error) }
+            // Handlers that were added too late hear nothing of it.
+            if !channel.isActive { promise.fail(TransferError.closed) }
+            return promise.futureResult
+        }
+        return loop.flatSubmit { [proxy] in
+            guard let proxy else { return loop.makeSucceededVoidFuture() }
+            return step { promise in
+                try channel.pipeline.syncOperations.addHandler(
+                    ProxyHandler(ProxyHandshake(to: url, by: proxy), promise))
+            }
+        }
+        .flatMap {
+            guard let tls else { return loop.makeSucceededVoidFuture() }
+            return step { promise in
+                var name: String?
+                if case .name(let host) = url.host { name = host }
+                let pipeline = channel.pipeline.syncOperations
+                try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+                try pipeline.addHandler(HandshakeHandler(promise))
+            }
+        }
+        .flatMapThrowing {
+            let pipeline = channel.pipeline.syncOperations
+            try ReceiveBuffers.use(on: channel)
+            try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
+            if connection.key.coding == .decoded {
+                try pipeline.addHandler(NIOHTTPResponseDecompressor(limit: .size(body)))
+            }
+            try pipeline.addHandler(connection)
+            guard channel.isActive else { throw TransferError.closed }
+        }
+    }
+
+    /// The certificates that servers are held to; reading them takes some milliseconds, and they are kept.
+    private func tlsContext() async throws(JobError) -> NIOSSLContext {
+        if let context = certificates.withLock({ $0 }) { return context }
+        let made: Result<NIOSSLContext, any Error> = await queue.run {
+            Result {
+                var configuration = TLSConfiguration.makeClientConfiguration()
+                configuration.applicationProtocols = ["http/1.1"]
+                return try NIOSSLContext(configuration: configuration)
+            }
+        }
+        do {
+            let context = try made.get()
+            certificates.withLock { $0 = $0 ?? context }
+            return context
+        } catch {
+            throw JobError(.tls, "The system's certificates could not be read (\(error)); install ca-certificates.")
+        }
+    }
+}
+
+extension IPAddress {
+    /// The address with a port, as it is connected to; nil for bytes that are no address.
+    fileprivate func socketAddress(port: Int) -> SocketAddress? {
+        try? SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: port)
+    }
+}

@@ -1,0 +1,53 @@
+/// What waits for one of a few threads, in a queue for each user: users have their turns one after the other, and none
+/// has more than `perUser` of the `total` threads at a time, however long it keeps them.
+struct TurnQueue<Element> {
+    private let perUser: Int
+    private let total: Int
+    private var waiting: [UInt32: [Element]] = [:]
+    /// Users with something that waits, the next one first.
+    private var turns: [UInt32] = []
+    private var running: [UInt32: Int] = [:]
+    private var runningCount = 0
+
+    init(perUser: Int, total: Int) {
+        self.perUser = perUser
+        self.total = total
+    }
+
+    mutating func append(_ element: Element, for user: UInt32) {
+        if waiting[user] == nil { turns.append(user) }
+        waiting[user, default: []].append(element)
+    }
+
+    /// What may run next, counted as running from now on; nil where nothing may.
+    mutating func next() -> (user: UInt32, element: Element)? {
+        guard runningCount < total,
+            let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
+        else { return nil }
+        let user = turns.remove(at: turn)
+        guard var queue = waiting.removeValue(forKey: user), !queue.isEmpty else { return nil }
+        let element = queue.removeFirst()
+        if !queue.isEmpty {
+            waiting[user] = queue
+            turns.append(user)
+        }
+        running[user, default: 0] += 1
+        runningCount += 1
+        return (user, element)
+    }
+
+    /// Something of `user` that ran has ended.
+    mutating func finish(_ user: UInt32) {
+        let count = running[user, default: 1] - 1
+        running[user] = count > 0 ? count : nil
+        runningCount -= 1
+    }
+
+    /// Takes back what waits for `user` and is not wanted any more.
+    mutating func remove(for user: UInt32, where isUnwanted: (Element) -> Bool) {
+        guard var queue = waiting[user] else { return }
+        queue.removeAll(where: isUnwanted)
+        waiting[user] = queue.isEmpty ? nil : queue
+        if queue.isEmpty { turns.removeAll { $0 == user } }
+    }
+}

@@ -1,0 +1,152 @@
+import DeferredKit
+import JobModel
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import Testing
+import TestOrigin
+
+@testable import DataSources
+
+@Suite struct NameResolutionTests {
+    private func resolver(_ answers: [String: [String]]) -> Workbench.Names {
+        Workbench.Names { name in
+            guard let addresses = answers[name] else { return .failure(NameResolver.Failure(reason: "no such name")) }
+            return .success(addresses.compactMap { IPAddress($0) })
+        }
+    }
+
+    private func url(_ url: String) -> JSON { ["type": "url", "url": .string(url)] }
+
+    @Test func failure_isDNS_whenNameHasNoAddress() async throws {
+        try await Workbench.run(names: resolver([:])) { bench in
+            let error = try await bench.failure(url("http://a.example/"))
+            #expect(error.kind == .dns)
+            #expect(error.isRetryable)
+            #expect(error.message.contains("a.example") && error.message.contains("no such name"))
+        }
+    }
+
+    /// Neither the kind nor the server behind the policy tells whether anything listens there.
+    @Test(arguments: ["url", "json", "download"]) func deniedAddress_isNotConnectedTo(type: String) async throws {
+        let silent = try SilentPort()
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "0")])] }) { origin in
+            try await Workbench.run(
+                names: resolver(["in.example": ["127.0.0.1"], "both.example": ["127.0.0.1", "169.254.169.254"]])
+            ) {
+                $0.policy.denyAddresses = ["127.0.0.0/8"]
+            } _: { bench in
+                var errors: [JobError] = []
+                for port in [origin.port, silent.port] {
+                    for name in ["in.example", "both.example"] {
+                        var source = JSONObject()
+                        source["type"] = .string(type)
+                        source["url"] = .string("http://\(name):\(port)/x")
+                        if type == "download" { source["path"] = "x" }
+                        errors.append(try await bench.failure(.object(source)))
+                    }
+                }
+                #expect(errors.allSatisfy { $0.kind == .policy && !$0.isRetryable })
+                #expect(errors[0] == errors[2])
+                #expect(origin.connectionCount == 0)
+            }
+        }
+    }
+
+    @Test func redirect_isNotFollowed_toNameOfDeniedAddress() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = .redirect(302, to: "http://in.example/")
+            try await Workbench.run(
+                names: resolver(["in.example": ["169.254.169.254"], "out.example": ["127.0.0.1"]])
+            ) { bench in
+                let error = try await bench.failure(url("http://out.example:\(origin.port)/x"))
+                #expect(error.kind == .policy)
+                #expect(origin.log.count() == 1)
+            }
+        }
+    }
+
+    @Test func allowedAddress_isUsed_besideDeniedOne() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run(names: resolver(["a.example": ["169.254.1.1", "127.0.0.1"]])) { bench in
+                let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
+                #expect(result["body"] == "x")
+                #expect(origin.log.last("/x")?.headers["host"] == "a.example:\(origin.port)")
+            }
+        }
+    }
+
+    @Test func nextAddress_isTried_whenOneRefuses() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run(names: resolver(["a.example": ["::1", "127.0.0.9", "127.0.0.1"]])) { bench in
+                let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
+                #expect(result["body"] == "x")
+            }
+        }
+    }
+
+    @Test func failure_isDNS_whenResolverTakesTooLong() async throws {
+        let names = BlockedNames()
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(timers: clock, names: names.names) { bench in
+            let deferred = try bench.start(url("http://a.dead/"))
+            await names.lookUp()
+            await clock.advanceTime(by: .seconds(10))
+            let error = try await bench.failure(of: deferred)
+            #expect(error.kind == .dns)
+            #expect(error.isRetryable)
+        }
+        names.answer()
+    }
+
+    @Test func deadNames_ofOneUser_holdUpNobodyElse() async throws {
+        let names = BlockedNames()
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run(timers: NIOAsyncTestingEventLoop(), names: names.names) { bench in
+                let dead = try (0..<50).map { number in
+                    try bench.start(url("http://\(number).dead/"), job: JobID(number), owner: 1)
+                }
+                await names.lookUp(NameResolver.perUser)
+                let result = try await bench.result(url("http://a.example:\(origin.port)/x"), job: 100, owner: 2)
+                #expect(result["body"] == "x")
+                #expect(names.lookedUp.count == NameResolver.perUser)
+                // What nobody waits for any more is not looked up.
+                for deferred in dead { deferred.cancel() }
+                for deferred in dead { await #expect(throws: CancellationError.self) { try await deferred.get() } }
+                names.answer()
+                #expect(try await bench.result(url("http://a.example:\(origin.port)/x"), owner: 1)["body"] == "x")
+                #expect(names.lookedUp.count == NameResolver.perUser)
+            }
+        }
+    }
+
+    @Test func lookups_areBounded_overAllUsers() async throws {
+        let names = BlockedNames()
+        try await Workbench.run(timers: NIOAsyncTestingEventLoop(), names: names.names) { bench in
+            let dead = try (0..<200).map { number in
+                try bench.start(
+                    url("http://\(number).dead/"), job: JobID(number), owner: UInt32(number % 20))
+            }
+            await names.lookUp(NameResolver.total)
+            #expect(names.lookedUp.count == NameResolver.total)
+            names.answer()
+            for deferred in dead { #expect(try await bench.failure(of: deferred).kind == .dns) }
+            #expect(names.most == NameResolver.total)
+            #expect(Set(names.lookedUp).count == 200)
+        }
+    }
+
+    @Test func sameName_isLookedUpOnce_forWhoWantsItAtTheSameTime() async throws {
+        let names = BlockedNames()
+        try await Workbench.run(timers: NIOAsyncTestingEventLoop(), names: names.names) { bench in
+            let dead = try (0..<10).map { number in try bench.start(url("http://a.dead/"), job: JobID(number)) }
+            await names.lookUp()
+            dead[0].cancel()
+            names.answer()
+            for deferred in dead.dropFirst() { #expect(try await bench.failure(of: deferred).kind == .dns) }
+        }
+    }
+}
