@@ -56,7 +56,8 @@ extension JobCore {
     func stop(_ row: Job, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)? = nil) {
         guard let job = table.present(row) else { done?(.success(row)); return }
         if let entry = table[job.id] { return stop(entry, event, done) }
-        guard !job.state.isTerminal else { done?(.success(job)); return }
+        // One that is stopping already and waits, for a retry of a `finally` link, goes on with that.
+        guard !job.state.isTerminal, job.stop == nil else { done?(.success(job)); return }
         scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner)
         stop(activate(job), event, done)
     }
