@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// What the core has in memory, for whoever checks that it is bounded and that nothing leaks.
 package struct CoreInspection: Sendable {
@@ -49,6 +49,9 @@ extension JobCore {
         inspection.storageFails = storageFailure != nil
         return inspection
     }
+
+    /// The jobs in memory, by id.
+    package func inspectJobs() -> [JobID] { table.all.map(\.job.id) }
 
     /// Slots that are taken, by queue and owner, in order.
     package func inspectSlots() -> [(queue: String, owner: UInt32, held: Int)] {

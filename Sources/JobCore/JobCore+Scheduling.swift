@@ -107,9 +107,19 @@ extension JobCore {
                 giveBack(turn)
                 return scheduler.insert(turn.entry, queue: job.spec.queue, owner: job.owner)
             }
+            var permit = turn.permit
+            if permit == nil, ConcurrencyKey(job) == .lists {
+                // Of a large spec it shows only now that it is a list; those that wait for others do so in the window.
+                permit = scheduler.acquire(.lists, for: job.owner, bytes: job.spec.size)
+                guard permit != nil else {
+                    giveBack(turn)
+                    return insert(
+                        ReadyWindow.Entry(turn.entry.position, .lists, parent: nil, job: nil, isPinned: false), job)
+                }
+            }
             let entry = activate(job)
             entry.slot = turn.slot
-            entry.permit = turn.permit
+            entry.permit = permit
             begin(entry)
         }
     }

@@ -1,0 +1,260 @@
+import JobCore
+import JobModel
+
+/// Sources that begin and end, held against what may (invariants 2, 4, 5, 9 and 10).
+extension Oracle {
+    func sourceEnded(_ run: RunID, _ outcome: Outcome, _ random: Double, at now: CoreTime, _ world: World) {
+        // One that was cancelled is told of all the same, and has no effect.
+        guard let known = runs.removeValue(forKey: run) else { return }
+        known.job.run = nil
+        known.job.ended = (known.link, known.attempt, outcome, random, now.wall)
+        if case .failure(let error) = outcome, let asked = error.retryAfter, asked > 0 {
+            let until = now.monotonic + Int64(min(asked, settings.longestBackOff) * 1e9)
+            backedOff[known.place.host] = max(backedOff[known.place.host] ?? 0, until)
+        }
+    }
+
+    func starts(_ run: SourceRun, at now: CoreTime, _ world: World) {
+        checked.starts += 1
+        guard let job = jobs[run.job] else {
+            return world.violate(1, "a source of job \(run.job) starts, which is not stored")
+        }
+        let row = job.row
+        if job.run != nil { world.violate(2, "a second source of job \(job.id) starts") }
+        if runs[run.run] != nil { world.violate(2, "the run \(run.run) starts twice") }
+        if row.state.isTerminal {
+            world.violate(2, "a source of job \(job.id) starts, which is over (\(row.state))")
+        } else if Chain.position(of: row) != .at(run.link) {
+            world.violate(2, "link \(run.link) of job \(job.id) starts where \(Chain.position(of: row)) is stored")
+        }
+        let attempt = row.link == run.link ? Chain.completedAttempts(of: row) + 1 : 1
+        if run.attempt != attempt {
+            world.violate(2, "link \(run.link) of job \(job.id) starts with attempt \(run.attempt) instead of \(attempt)")
+        }
+        if let last = job.started, last == (world.life, run.link, run.attempt) {
+            world.violate(2, "attempt \(run.attempt) of link \(run.link) of job \(job.id) starts twice")
+        }
+        job.started = (world.life, run.link, run.attempt)
+        let step = row.step
+        if run.timeout != step?.timeout ?? row.spec.timeout {
+            world.violate(2, "job \(job.id) runs with another timeout than its spec says")
+        }
+        checkMayStart(run, job, at: now, world)
+        count(run, job, world)
+    }
+
+    private func checkMayStart(_ run: SourceRun, _ job: KnownJob, at now: CoreTime, _ world: World) {
+        let row = job.row
+        if let time = row.notBefore, row.state == .scheduled, time > latestWall {
+            world.violate(3, "job \(job.id) starts before its time")
+        }
+        let isFinally = run.link > 0 && row.spec.links[run.link - 1].isFinally
+        if !isFinally {
+            if row.stop != nil || job.isOverruled {
+                world.violate(9, "link \(run.link) of job \(job.id) starts after it was stopped")
+            }
+            if let deadline = row.deadlineAt, deadline <= now.wall {
+                world.violate(9, "link \(run.link) of job \(job.id) starts after its deadline")
+            }
+        }
+        if job.crashIsDue {
+            world.violate(10, "job \(job.id) starts before its crash is counted")
+        } else if row.crashes >= 3, !isFinally, row.outcomes.last?.error?.kind != .interrupted {
+            world.violate(10, "job \(job.id) starts after \(row.crashes) crashes in a row")
+        }
+    }
+
+    /// Counts slots, hosts and list concurrency.
+    private func count(_ run: SourceRun, _ job: KnownJob, _ world: World) {
+        let url: String
+        switch run.parameters {
+        case .url(let request), .json(let request, _): url = request.url
+        case .download(let download): url = download.url
+        default: return world.violate(2, "job \(job.id) has a source started which the core runs itself")
+        }
+        let row = job.row
+        let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
+        // A `finally` link of a stopped job does not wait for a slot.
+        let isExempt = row.stop != nil && !world.store.marked.contains(job.id)
+        unready(job)
+        job.run = run.run
+        runs[run.run] = KnownRun(
+            job: job, link: run.link, attempt: run.attempt, place: place, isExempt: isExempt, isFree: row.stop != nil)
+        if isExempt { return }
+        batch.starts.append((place, isTurn: row.state == .queued))
+        if !world.store.marked.contains(job.id) {
+            world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
+        }
+        var (inQueue, ofOwner, onHost, siblings) = (0, 0, 0, 0)
+        for other in runs.values where !other.isExempt {
+            if other.place.queue == place.queue {
+                inQueue += 1
+                if other.place.owner == place.owner { ofOwner += 1 }
+            }
+            if other.place.host == place.host, !other.isFree { onHost += 1 }
+            if let parent = job.parent, other.job.parent === parent { siblings += 1 }
+        }
+        guard let queue = queues[place.queue] else {
+            return world.violate(4, "a job starts in the queue \(place.queue), which there is not")
+        }
+        if changingQueues[place.queue] == nil {
+            if inQueue > queue.concurrency {
+                world.violate(4, "queue \(place.queue) runs \(inQueue) sources with \(queue.concurrency) slots")
+            }
+            let perUser = perUser(queue)
+            if ofOwner > perUser {
+                world.violate(4, "user \(place.owner) runs \(ofOwner) sources in \(place.queue), of \(perUser)")
+            }
+            if queue.isSuspended, run.link == 0, row.attempt == 0 {
+                world.violate(4, "a job starts in the queue \(place.queue), which is suspended")
+            }
+        }
+        if onHost > hostLimit { world.violate(4, "\(onHost) sources ask \(place.host) at once, of \(hostLimit)") }
+        checkConcurrency(job, siblings, world)
+    }
+
+    private func checkConcurrency(_ job: KnownJob, _ siblings: Int, _ world: World) {
+        guard let parent = job.parent, let link = job.row.parent?.link, let step = parent.row.spec.stepOfList(link),
+            case .source(let source) = step.action, let limit = source["concurrency"]?.int
+        else { return }
+        if siblings > limit {
+            world.violate(4, "\(siblings) children of job \(parent.id) run at once, of \(limit)")
+        }
+    }
+
+    /// The most slots that one owner gets.
+    func perUser(_ queue: QueueSettings) -> Int {
+        if let own = queue.perUser { return max(1, min(own, queue.concurrency)) }
+        return max(1, Int((Double(queue.concurrency) * settings.ownersShare).rounded(.down)))
+    }
+
+    func cancels(_ run: RunID, _ world: World) {
+        guard let known = runs.removeValue(forKey: run) else {
+            if abandonedRuns.remove(run) != nil { return }
+            return world.violate(2, "the run \(run) is cancelled, which is not at work")
+        }
+        known.job.run = nil
+    }
+
+    // MARK: - Work that can start
+
+    /// Counts a job as work, where it can start for certain.
+    func refreshReady(_ job: KnownJob) {
+        unready(job)
+        let row = job.row
+        guard isStarted, row.state == .queued, row.link == 0, row.stop == nil, !row.isGated, row.deadlineAt == nil,
+            job.isPlain, !job.cancelAsked, !job.removeAsked, let host = row.host, row.spec.source.type?.isOutside == true,
+            job.run == nil, queues[row.spec.queue] != nil, row.crashes == 0, !job.crashIsDue
+        else { return }
+        let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: host)
+        job.ready = place
+        shares.add(place)
+    }
+
+    func unready(_ job: KnownJob) {
+        guard let place = job.ready else { return }
+        job.ready = nil
+        shares.remove(place)
+    }
+
+    // MARK: - Shares
+
+    /// What one input led to, as far as fairness goes.
+    struct Batch {
+        var starts: [(place: Shares.Place, isTurn: Bool)] = []
+        var saves = 0
+        var isEnd = false
+        var isRows = false
+    }
+
+    /// Whether some work of an owner can start, for certain.
+    private func canStart(_ owner: Shares.Owner, _ number: UInt32, _ onHosts: [String: [UInt32: Int]]) -> Bool {
+        owner.hosts.contains { host, _ in
+            let users = onHosts[host] ?? [:]
+            let own = users[number] ?? 0
+            return users.values.reduce(0, +) < settings.perHost && backedOff[host] == nil
+                && (own == 0 || users.allSatisfy { $0.value >= own || $0.key == number }) && own == 0
+        }
+    }
+
+    /// Looks at who was served and who was not, once an input is dealt with.
+    func checkShares(at now: CoreTime, _ world: World) {
+        defer { batch = Batch() }
+        guard !batch.starts.isEmpty else { return }
+        backedOff = backedOff.filter { $0.value + 10_000_000 > now.monotonic }
+        let isCertain =
+            world.store.reads == 0 && !batch.isRows && batch.saves <= (batch.isEnd ? 1 : 0)
+            && world.store.health == .well && world.clock.elapsed - world.store.lastUnwell > 10_000_000_000
+        let names = Set(batch.starts.map(\.place.queue)).sorted()
+        for name in names { checkShares(in: name, isCertain: isCertain && changingQueues[name] == nil, world) }
+    }
+
+    private func checkShares(in name: String, isCertain: Bool, _ world: World) {
+        let starts = batch.starts.filter { $0.place.queue == name }
+        // A job in the middle of its chain may have kept its slot or had a turn; that does not show.
+        guard let queue = queues[name], isCertain, starts.allSatisfy(\.isTurn) else {
+            return shares.disqualifyAll(in: name)
+        }
+        // Slots as they were before each of these starts, worked out backwards from how they are now.
+        var held = world.slots(in: name)
+        for start in starts { held[start.place.owner, default: 1] -= 1 }
+        var onHosts: [String: [UInt32: Int]] = [:]
+        for run in runs.values { onHosts[run.place.host, default: [:]][run.place.owner, default: 0] += 1 }
+        let perUser = perUser(queue)
+        for start in starts {
+            let server = start.place.owner
+            let own = held[server, default: 0]
+            for (owner, share) in shares.queues[name]?.owners ?? [:] where owner != server {
+                let others = held[owner, default: 0]
+                guard share.ready > 0, others < perUser, canStart(share, owner, onHosts) else {
+                    shares.disqualify(owner, in: name)
+                    continue
+                }
+                checked.fairStarts += 1
+                if others < own {
+                    return world.violate(
+                        5,
+                        "user \(server), who holds \(own) slots of \(name), is served before user \(owner), who holds \(others) and has work"
+                    )
+                }
+                if others > own { shares.disqualify(owner, in: name) }
+            }
+            shares.serve(server, in: name)
+            held[server, default: 0] += 1
+        }
+        for owner in (shares.queues[name]?.owners.keys).map(Array.init) ?? [] {
+            guard let (turns, owners) = shares.share(of: owner, in: name) else { continue }
+            checked.fairWindows += 1
+            if turns * 2 * owners < Shares.window {
+                return world.violate(
+                    5, "user \(owner) got \(turns) of 100 starts in \(name), where \(owners) users had work")
+            }
+        }
+    }
+}
+
+extension JobSpec {
+    /// The step of a link that makes children.
+    func stepOfList(_ link: Int) -> Step? {
+        guard link > 0 else { return source }
+        guard links.indices.contains(link - 1) else { return nil }
+        switch links[link - 1] {
+        case .both(let step), .finally(let step): return step
+        case .pair(let then, let fail, _):
+            let lists = [then, fail].compactMap(\.self).filter { $0.type?.hasChildren == true }
+            return lists.count == 1 ? lists[0] : nil
+        }
+    }
+}
+
+extension KnownJob {
+    /// Whether nothing but itself decides about it: it is below no race, no list that fails at once, and no timeout.
+    var isPlain: Bool {
+        guard let place = row.parent, let parent else { return row.parent == nil }
+        guard let step = parent.row.spec.stepOfList(place.link), case .source(let source) = step.action,
+            source["mode"].map({ $0.string == "settled" }) ?? true, source["concurrency"] == nil,
+            step.timeout == nil, parent.row.spec.timeout == nil, !parent.cancelAsked, parent.row.deadlineAt == nil
+        else { return false }
+        return parent.isPlain
+    }
+}

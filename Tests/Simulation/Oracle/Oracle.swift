@@ -1,0 +1,234 @@
+import JobCore
+import JobModel
+import JobStore
+
+/// Knows what must hold, and sees everything that the core is told and says, and everything that becomes durable.
+///
+/// It shares no code with the core: chains are worked out by ``Chain``, shares by ``Shares``, counts by ``Counts``.
+final class Oracle {
+    var settings: CoreSettings
+    var jobs: [JobID: KnownJob] = [:]
+    /// Jobs that are not over, by id.
+    var unfinished: Set<JobID> = []
+    var lastJob: JobID = 0
+    var counts = Counts()
+    var shares = Shares()
+    var requests: [RequestID: OpenRequest] = [:]
+    var lastAnsweredUser: Int?
+    var subscriptions: [SubscriptionID: KnownSubscription] = [:]
+    var queues: [String: QueueSettings] = [:]
+    /// Queues whose change is not answered yet.
+    var changingQueues: [String: Int] = [:]
+    var runs: [RunID: KnownRun] = [:]
+    /// Jobs that writes under way are about, by write.
+    var pendingWrites: [WriteID: StoreWrite] = [:]
+    var isStarted = false
+    var startedAt: Int64 = 0
+    /// Elapsed time of the last change of the settings of hosts.
+    var hostLimit: Int
+    /// Until when a host asked to be left alone, in elapsed nanoseconds.
+    var backedOff: [String: Int64] = [:]
+    var checked = Checked()
+    /// The highest time of day since the daemon started.
+    var latestWall = Timestamp(milliseconds: .min)
+
+    /// How often each of the costlier checks had something to look at: one that never has proves nothing.
+    struct Checked {
+        var starts = 0
+        var fairStarts = 0
+        var fairWindows = 0
+        var idleSlots = 0
+        var counts = 0
+        var listOutcomes = 0
+        var pages = 0
+        var pauses = 0
+        var ends = 0
+        var memory = 0
+    }
+
+    struct OpenRequest {
+        let request: CoreRequest
+        let caller: Caller
+        let user: Int?
+        let askedAt: Int64
+        /// The jobs named, as they were.
+        var existed: Bool
+        var isAbandoned = false
+        /// Writes and removals so far, to see whether a page can be compared.
+        let version: Int
+    }
+
+    struct KnownRun {
+        let job: KnownJob
+        let link: Int
+        let attempt: Int
+        let place: Shares.Place
+        /// A `finally` link of a stopped job, which waits for no slot.
+        let isExempt: Bool
+        /// Likewise for no host.
+        let isFree: Bool
+    }
+
+    /// Changes with every durable insertion and removal.
+    var version = 0
+
+    init(scenario: Scenario) {
+        settings = scenario.settings
+        hostLimit = scenario.settings.perHost
+        for queue in settings.queues { queues[queue.name] = queue }
+    }
+
+    // MARK: - Inputs
+
+    func admitted(_ json: JSON, _ caller: Caller, _ world: World) -> NewJob? {
+        let admission = Admission(policy: Scenario.policy, limits: world.scenario.settings.limits)
+        guard let admitted = try? admission.spec(json, from: caller) else { return nil }
+        return NewJob(spec: admitted.spec, host: admitted.host, subscription: nil)
+    }
+
+    func willHandle(_ input: CoreInput, at now: CoreTime, _ world: World) {
+        latestWall = max(latestWall, now.wall)
+        switch input {
+        case .ended(let run, let outcome, _, let random):
+            batch.isEnd = true
+            sourceEnded(run, outcome, random, at: now, world)
+        case .rows: batch.isRows = true
+        default: break
+        }
+    }
+
+    func didHandle(at now: CoreTime, _ world: World) {
+        checkShares(at: now, world)
+        inputs += 1
+        // It takes as long as all else that is done about an input, so not about each.
+        if inputs % 32 == 0 { checkMemory(world) }
+        if !removed.isEmpty, world.store.isQuiet { removed = [:] }
+    }
+
+    func configures(_ settings: CoreSettings) {
+        self.settings = settings
+        hostLimit = max(hostLimit, settings.perHost)
+    }
+
+    func clockSet(_ wall: Timestamp) { latestWall = max(latestWall, wall) }
+
+    // MARK: - Lives
+
+    func starting(_ world: World) {
+        isStarted = false
+        latestWall = world.clock.wall
+        hostLimit = settings.perHost
+        queues = [:]
+        for queue in settings.queues { queues[queue.name] = queue }
+    }
+
+    /// The daemon is gone; `marks` are those that the next one finds.
+    func crashed(_ world: World) {
+        let marked: Set<JobID>
+        if case .recovery(let state) = world.store.tables.read(.recovery) {
+            marked = Set(state.crashed.map(\.id))
+        } else {
+            marked = []
+        }
+        for id in unfinished {
+            guard let job = jobs[id] else { continue }
+            job.crashIsDue = marked.contains(id)
+        }
+        forgetLife()
+    }
+
+    func stopped(_ world: World) {
+        for (id, request) in requests where !request.isAbandoned {
+            world.violate(7, "request \(id) (\(request.request)) got no answer before the daemon ended")
+            break
+        }
+        for id in unfinished { jobs[id]?.crashIsDue = false }
+        forgetLife()
+    }
+
+    private func forgetLife() {
+        isStarted = false
+        for id in unfinished {
+            guard let job = jobs[id] else { continue }
+            job.run = nil
+            job.ended = nil
+            if job.ready != nil { unready(job) }
+            // What was asked and is not stored may be forgotten now.
+            job.cancelAsked = job.isCancelled
+        }
+        for job in jobs.values {
+            job.retryAsked = nil
+            job.removeAsked = false
+        }
+        requests = [:]
+        subscriptions = [:]
+        runs = [:]
+        pendingWrites = [:]
+        changingQueues = [:]
+        backedOff = [:]
+        shares = Shares()
+        batch = Batch()
+        abandonedRuns = []
+        removed = [:]
+        newlyStored = [:]
+    }
+
+    func count(into figures: inout Figures) {
+        figures.jobsByEnd = ends
+        figures.add(checked)
+    }
+
+    // MARK: - Effects
+
+    func effect(_ effect: CoreEffect, at now: CoreTime, _ world: World) {
+        switch effect {
+        case .write(let id, let write):
+            pendingWrites[id] = write
+            if case .save = write { batch.saves += 1 }
+        case .start(let run): starts(run, at: now, world)
+        case .cancel(let run): cancels(run, world)
+        case .answer(let id, let answer): answers(id, answer, at: now, world)
+        case .notify(let subscriptions, let change): notifies(subscriptions, change, world)
+        case .progress(let subscriptions, let rows): reports(subscriptions, rows, at: now, world)
+        case .started(.success): started(world)
+        case .log(let log):
+            if log.level == .defect { world.violate(0, "the core reports a defect: \(log.message)") }
+        default: break
+        }
+    }
+
+    private func started(_ world: World) {
+        isStarted = true
+        startedAt = world.clock.elapsed
+        if case .recovery(let state) = world.store.tables.read(.recovery) {
+            for queue in state.queues { queues[queue.name] = queue }
+        }
+        for id in unfinished.sorted() {
+            if let job = jobs[id] { refreshReady(job) }
+        }
+    }
+
+    /// The core was told that a write is durable.
+    func answered(_ id: WriteID, _ world: World) {
+        guard let write = pendingWrites.removeValue(forKey: id) else { return }
+        switch write {
+        case .save(let rows): for row in rows { jobs[row.id].map(refreshReady) }
+        case .submit: break
+        default: break
+        }
+        for id in newlyStored[id] ?? [] { jobs[id].map(refreshReady) }
+        newlyStored[id] = nil
+    }
+
+    var batch = Batch()
+    private var inputs = 0
+    /// Jobs that ended so far, by how.
+    var ends: [JobState: Int] = [:]
+    /// Jobs that were removed, while the core may not know it yet.
+    var removed: [JobID: KnownJob] = [:]
+    /// Runs whose job was removed.
+    var abandonedRuns: Set<RunID> = []
+
+    /// Jobs that a write made, until the core knows.
+    var newlyStored: [WriteID: [JobID]] = [:]
+}

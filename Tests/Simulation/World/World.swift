@@ -1,0 +1,224 @@
+import JobCore
+import JobModel
+import JobStore
+
+/// One daemon's life under one seed: the core, and all that is around it, in one thread on a clock of its own.
+///
+/// Everything that happens is an event in ``queue``; each is handed to what it concerns, whose inputs to the core end in
+/// ``feed(_:)``, the one place where the core is called. ``Oracle`` sees every input, effect and durable change.
+final class World {
+    enum Event {
+        /// The group of writes under way becomes durable, or fails.
+        case commit
+        case written([(WriteID, Result<StoreWritten, StoreError>)])
+        /// The store looks.
+        case look(ReadID, StoreRead)
+        case rows(ReadID, Result<StoreRows, StoreError>)
+        case runEnds(RunID)
+        case runReports(RunID)
+        /// A cancelled run ends all the same.
+        case lateEnd(RunID, Outcome)
+        case cleanedUp(CleanUpID)
+        case resume
+        case userActs(Int)
+        case administratorActs
+        case setClock
+        case storeFault
+        case storeHeals
+        case stopCleanly
+        case startAgain
+        case spuriousTime
+        case inspect
+    }
+
+    let seed: UInt64
+    var random: SeededGenerator
+    var scenario: Scenario
+    var clock = SimulatedClock()
+    var trace: Trace
+    var queue = EventQueue<(life: Int?, event: Event)>()
+    var store = SimulatedStore()
+    var sources = SimulatedSources()
+    var files = SimulatedFiles()
+    var users: [User]
+    var administrator = Administrator()
+    let oracle: Oracle
+    var figures = Figures()
+
+    var core: JobCore
+    /// Counts the cores that there were; what was meant for an earlier one is dropped.
+    var life = 0
+    var isRunning = false
+    var isStopping = false
+    /// Users and faults have stopped; what is there runs out.
+    var isSettling = false
+    var wakeAt: Int64?
+    /// Files that are being removed for the core.
+    var cleanUps = 0
+    var effectsUntilCrash: Int?
+    var effectsWaiting: [CoreEffect] = []
+    var lastRequest: RequestID = 0
+    var lastSubscription: SubscriptionID = 0
+    var failure: Violation?
+
+    init(seed: UInt64, printsTrace: Bool = false) {
+        self.seed = seed
+        random = SeededGenerator(seed: seed)
+        scenario = Scenario(random: &random)
+        trace = Trace(prints: printsTrace)
+        users = scenario.users.map(User.init)
+        oracle = Oracle(scenario: scenario)
+        core = JobCore(
+            settings: scenario.settings, admission: Admission(policy: Scenario.policy, limits: scenario.settings.limits))
+        effectsUntilCrash = nil
+    }
+
+    // MARK: - Time
+
+    func after(_ seconds: Double) -> Int64 {
+        clock.elapsed + Int64(max(0, min(seconds, 1e8)) * 1e9)
+    }
+
+    /// Something that a crash takes away.
+    func schedule(_ event: Event, in seconds: Double) { queue.add((life, event), at: after(seconds)) }
+
+    /// Something that happens whatever becomes of the daemon.
+    func scheduleAnyway(_ event: Event, in seconds: Double) { queue.add((nil, event), at: after(seconds)) }
+
+    /// Runs for so many hours of simulated time, then lets everything end. Gives what was violated.
+    func run(hours: Double) -> Violation? {
+        start()
+        for index in users.indices { scheduleAnyway(.userActs(index), in: random.pause(mean: users[index].profile.pause)) }
+        scheduleAnyway(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
+        if let mean = scenario.secondsBetweenFaults { scheduleAnyway(.storeFault, in: random.pause(mean: mean)) }
+        if let mean = scenario.secondsBetweenClockSets { scheduleAnyway(.setClock, in: random.pause(mean: mean)) }
+        scheduleAnyway(.spuriousTime, in: 600)
+        scheduleAnyway(.inspect, in: 60)
+        let end = Int64(hours * 3.6e12)
+        while failure == nil, clock.elapsed < end, step(until: end) {}
+        if failure == nil { settle() }
+        figures.nanoseconds += clock.elapsed
+        oracle.count(into: &figures)
+        return failure
+    }
+
+    /// Goes on to what happens next; false where nothing does before `end`.
+    func step(until end: Int64) -> Bool {
+        let event = queue.nextTime ?? .max
+        let wake = isRunning ? wakeAt ?? .max : .max
+        guard min(event, wake) <= end else {
+            clock.advance(to: end)
+            return false
+        }
+        figures.events += 1
+        if wake <= event {
+            clock.advance(to: wake)
+            wakeAt = nil
+            feed(.time)
+        } else {
+            clock.advance(to: event)
+            guard let (life, event) = queue.popFirst() else { return false }
+            if let life, life != self.life { return true }
+            handle(event)
+        }
+        return true
+    }
+
+    private func handle(_ event: Event) {
+        switch event {
+        case .commit: commit()
+        case .written(let answers): written(answers)
+        case .look(let id, let read): look(id, read)
+        case .rows(let id, let rows): deliver(id, rows)
+        case .runEnds(let run): runEnds(run)
+        case .runReports(let run): runReports(run)
+        case .lateEnd(let run, let outcome): feed(.ended(run, outcome, nil, random: random.unit()))
+        case .cleanedUp(let id):
+            cleanUps -= 1
+            feed(.cleanedUp(id))
+        case .resume:
+            store.yields -= 1
+            feed(.resume)
+        case .userActs(let index): userActs(index)
+        case .administratorActs: administratorActs()
+        case .setClock: setClock()
+        case .storeFault: storeFault()
+        case .storeHeals: storeHeals()
+        case .stopCleanly: stopCleanly()
+        case .startAgain: start()
+        case .spuriousTime:
+            feed(.time)
+            if !isSettling { scheduleAnyway(.spuriousTime, in: random.pause(mean: 600)) }
+        case .inspect:
+            inspect()
+            if !isSettling { scheduleAnyway(.inspect, in: random.pause(mean: 60)) }
+        }
+    }
+
+    // MARK: - The core
+
+    /// Hands an input to the core and carries out what it wants, up to a crash.
+    func feed(_ input: CoreInput) {
+        guard isRunning, failure == nil else { return }
+        traceInput(input)
+        let now = clock.now
+        oracle.willHandle(input, at: now, self)
+        let effects = core.handle(input, at: now)
+        figures.effects += effects.count
+        for effect in effects {
+            if let left = effectsUntilCrash {
+                effectsUntilCrash = left - 1
+                if left <= 0 { return crash() }
+            }
+            traceEffect(effect)
+            carryOut(effect, at: now)
+            if failure != nil { return }
+        }
+        wakeAt = clock.elapsed(of: core.nextWake)
+        // Timers are a little late, always.
+        if let wake = wakeAt { wakeAt = max(wake, clock.elapsed) + Int64(random.below(2_000_000)) }
+        oracle.didHandle(at: now, self)
+    }
+
+    private func carryOut(_ effect: CoreEffect, at now: CoreTime) {
+        oracle.effect(effect, at: now, self)
+        switch effect {
+        case .write(let id, let write): self.write(id, write)
+        case .read(let id, let read): self.read(id, read)
+        case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
+        case .start(let run): begin(run)
+        case .cancel(let run): cancel(run)
+        case .discardPart(let id, let job, let link, _):
+            files.discardPart(of: job, link: link)
+            cleanUps += 1
+            schedule(.cleanedUp(id), in: random.spread(0.0001, 0.1))
+        case .cleanUp(let id, let removed):
+            for job in removed { files.remove(job.id) }
+            cleanUps += 1
+            schedule(.cleanedUp(id), in: random.spread(0.0001, 0.5))
+        case .answer(let request, let answer): answered(request, answer)
+        case .notify, .progress, .log: break
+        case .started(.success): break
+        case .started(.failure):
+            // The service manager starts the daemon again.
+            isRunning = false
+            life += 1
+            scheduleAnyway(.startAgain, in: 1)
+        case .yield:
+            store.yields += 1
+            schedule(.resume, in: 0)
+        }
+    }
+
+    func violate(_ invariant: Int, _ message: @autoclosure () -> String) {
+        guard failure == nil else { return }
+        failure = Violation(invariant: invariant, message: message(), time: clock.elapsed)
+    }
+}
+
+/// Something that must always hold did not.
+struct Violation {
+    let invariant: Int
+    let message: String
+    let time: Int64
+}
