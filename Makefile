@@ -1,7 +1,7 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-crash bench bench-kit
+.PHONY: demo test build lint install prepare test-outside test-tsan test-crash bench bench-kit simulate simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -19,6 +19,12 @@ test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same p
 	@rm -f .build/tsan/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
+simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users; TRACE=1 prints every event.
+	@$(SWIFT) build -c release --product simulate && "$$($(SWIFT) build -c release --show-bin-path)/simulate" $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),24) $(if $(TRACE),--trace)
+simulate-ci: # Runs the seeds that failed once, then as many of the commit's own as 60 s of CPU time allow.
+	@$(SWIFT) build -c release --product simulate && "$$($(SWIFT) build -c release --show-bin-path)/simulate" --from "$$((0x$$(git rev-parse HEAD | cut -c1-8)))" --seeds 100000 --seconds 60 --hours 8 Tests/Simulation/seeds.txt
+simulate-mutants: # Puts each of the defects in Tests/Simulation/Mutants into a copy of the core, and fails where the simulator does not find one.
+	@SWIFT="$(SWIFT)" Tests/Simulation/mutants.sh $(MUTANT)
 bench: build # Measures deferd beside beanstalkd, redis, aria2, curl, wget and task-spooler, and prints one table; ROW=name measures one row.
 	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product peerbench && .build/bench/release/peerbench --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.

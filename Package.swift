@@ -121,10 +121,15 @@ let package = Package(
             name: "crash",
             dependencies: ["DataSources", "JobClient", "JobEngine", "JobModel", "JobStore", "TestOrigin", log] + nio,
             path: "Tests/Crash", swiftSettings: ours),
+        .executableTarget(
+            name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
+            exclude: ["Mutants", "mutants.sh", "seeds.txt"], swiftSettings: ours),
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
+        .testTarget(
+            name: "SimulationTests", dependencies: ["JobModel", "simulate"], swiftSettings: ours),
         .testTarget(name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",

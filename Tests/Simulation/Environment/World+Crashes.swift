@@ -39,14 +39,17 @@ extension World {
         effectsUntilCrash = nil
         let life = life
         feed(.stop)
-        while failure == nil, self.life == life, !(store.group.isEmpty && store.waiting.isEmpty && store.unanswered == 0) {
+        while failure == nil, self.life == life,
+            !(store.group.isEmpty && store.waiting.isEmpty && store.unanswered == 0)
+        {
             guard let time = queue.nextTime else { break }
             clock.advance(to: time)
             guard let (meant, event) = queue.popFirst() else { break }
             // Only what the store answers still counts; the rest comes after the end.
             switch event {
             case .commit, .written: if meant == life { handleWhileStopping(event) }
-            case .userActs, .administratorActs, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect, .startAgain:
+            case .userActs, .administratorActs, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect,
+                .startAgain:
                 scheduleAnyway(event, in: 1)
             default: break
             }
@@ -69,7 +72,8 @@ extension World {
     /// A daemon starts on what is stored.
     func start() {
         core = JobCore(
-            settings: scenario.settings, admission: Admission(policy: Scenario.policy, limits: scenario.settings.limits))
+            settings: scenario.settings, admission: Admission(policy: Scenario.policy, limits: scenario.settings.limits)
+        )
         isRunning = true
         isStopping = false
         if let mean = scenario.effectsBetweenCrashes, !isSettling {

@@ -43,7 +43,8 @@ final class KnownJob: CustomStringConvertible {
         let step = row.step?.type.map { " (\($0.rawValue))" } ?? ""
         let above = parent.map { ", below \($0.id), which is \($0.row.state) at link \($0.row.link)" } ?? ""
         let stop = row.stop.map { ", stopped by \($0.rawValue)" } ?? ""
-        return "\(row.state) at link \(row.link)\(step) in \(row.spec.queue) of user \(row.owner), attempt \(row.attempt)"
+        return
+            "\(row.state) at link \(row.link)\(step) in \(row.spec.queue) of user \(row.owner), attempt \(row.attempt)"
             + "\(row.isGated ? ", gated" : "")\(above)\(stop), crashes \(row.crashes), due \(row.notBefore?.description ?? "-")"
     }
 

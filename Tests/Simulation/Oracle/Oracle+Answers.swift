@@ -75,7 +75,9 @@ extension Oracle {
             for status in statuses { checkCounts(status.jobs, queue: status.settings.name, open, world) }
         case (.setQueue(let name, _), .queue(let status)):
             changed(name)
-            if changingQueues[name] == nil, queues[name] != status.settings { world.violate(1, "the queue \(name) is answered before it is stored") }
+            if changingQueues[name] == nil, queues[name] != status.settings {
+                world.violate(1, "the queue \(name) is answered before it is stored")
+            }
         case (.setQueue(let name, _), .failed): changed(name)
         case (.result, .result), (.probe, .done), (.configure, .done), (_, .failed): break
         default: world.violate(7, "request \(id) gets the answer to another question")
@@ -136,7 +138,9 @@ extension Oracle {
         _ new: [NewJob], _ answers: [Result<SubmittedJob, CoreError>], _ open: OpenRequest, at now: CoreTime,
         _ world: World
     ) {
-        guard new.count == answers.count else { return world.violate(1, "\(answers.count) answers to \(new.count) jobs") }
+        guard new.count == answers.count else {
+            return world.violate(1, "\(answers.count) answers to \(new.count) jobs")
+        }
         for (new, answer) in zip(new, answers) {
             switch answer {
             case .success(let submitted):
@@ -262,7 +266,9 @@ extension Oracle {
         }.map(\.id).sorted(by: isNewest ? { $0 > $1 } : { $0 < $1 })
         if Array(expected.prefix(filter.limit)) != ids, ids.count == filter.limit || next == nil {
             world.violate(
-                1, "a page shows \(ids.count) jobs, of \(expected.count): the first that differs is \(Self.first(expected, ids))")
+                1,
+                "a page shows \(ids.count) jobs, of \(expected.count): the first that differs is \(Self.first(expected, ids))"
+            )
         }
     }
 

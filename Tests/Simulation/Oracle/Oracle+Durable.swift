@@ -24,7 +24,8 @@ extension Oracle {
         case (.purge(let time, let kept, _), .removed(let removed)):
             let oldest = latestWall.adding(seconds: -settings.retentionAge)
             if time > oldest || kept < settings.retentionCount {
-                world.violate(1, "a purge keeps less than retention says: \(kept), \(time) where \(oldest) is the oldest")
+                world.violate(
+                    1, "a purge keeps less than retention says: \(kept), \(time) where \(oldest) is the oldest")
             }
             remove(removed, world)
         case (.purgeOldest, .removed(let removed)):
@@ -251,7 +252,8 @@ extension Oracle {
             let expected = Chain.completedAttempts(of: old) + 1
             if outcome.attempts != expected {
                 world.violate(
-                    2, "link \(outcome.link) of job \(job.id) counts \(outcome.attempts) attempts instead of \(expected)")
+                    2,
+                    "link \(outcome.link) of job \(job.id) counts \(outcome.attempts) attempts instead of \(expected)")
             }
         }
         if kind == .interrupted, old.crashes + (job.crashIsDue ? 1 : 0) < 3 {
@@ -286,10 +288,13 @@ extension Oracle {
             guard case .success(let carried) = new.carried, new.outcomes.last?.link == outcome.link,
                 outcome.link == 0 || !new.spec.links[outcome.link - 1].isFinally
             else { return }
-            if carried.size != value.size { world.violate(2, "job \(job.id) carries another value than its source gave") }
+            if carried.size != value.size {
+                world.violate(2, "job \(job.id) carries another value than its source gave")
+            }
         case (.failure(let error), let stored?):
             if error.kind != stored.kind {
-                world.violate(2, "job \(job.id) keeps \(stored.kind.rawValue) where its source said \(error.kind.rawValue)")
+                world.violate(
+                    2, "job \(job.id) keeps \(stored.kind.rawValue) where its source said \(error.kind.rawValue)")
             }
             if error.isRetryable, new.stop == nil, ended.attempt <= new.spec.retryPolicy(of: step).max {
                 world.violate(2, "job \(job.id) gave up at attempt \(ended.attempt), which it may retry")
@@ -334,6 +339,8 @@ extension Oracle {
             if count != 1 { world.violate(9, "finally link \(index + 1) of job \(job.id) ran \(count) times") }
         }
         if job.run != nil { world.violate(2, "job \(job.id) is over while its source is at work") }
-        for subscription in subscriptions.values where subscription.covers(job) && !job.isOrphan { subscription.endIsDue(job.id) }
+        for subscription in subscriptions.values where subscription.covers(job) && !job.isOrphan {
+            subscription.endIsDue(job.id)
+        }
     }
 }

@@ -29,7 +29,8 @@ extension Oracle {
         }
         let attempt = row.link == run.link ? Chain.completedAttempts(of: row) + 1 : 1
         if run.attempt != attempt {
-            world.violate(2, "link \(run.link) of job \(job.id) starts with attempt \(run.attempt) instead of \(attempt)")
+            world.violate(
+                2, "link \(run.link) of job \(job.id) starts with attempt \(run.attempt) instead of \(attempt)")
         }
         if let last = job.started, last == (world.life, run.link, run.attempt) {
             world.violate(2, "attempt \(run.attempt) of link \(run.link) of job \(job.id) starts twice")
@@ -143,7 +144,8 @@ extension Oracle {
         unready(job)
         let row = job.row
         guard isStarted, row.state == .queued, row.link == 0, row.stop == nil, !row.isGated, row.deadlineAt == nil,
-            job.isPlain, !job.cancelAsked, !job.removeAsked, let host = row.host, row.spec.source.type?.isOutside == true,
+            job.isPlain, !job.cancelAsked, !job.removeAsked, let host = row.host,
+            row.spec.source.type?.isOutside == true,
             job.run == nil, queues[row.spec.queue] != nil, row.crashes == 0, !job.crashIsDue
         else { return }
         let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: host)

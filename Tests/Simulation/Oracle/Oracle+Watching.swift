@@ -78,7 +78,9 @@ extension Oracle {
         }
     }
 
-    private func tell(_ subscription: KnownSubscription, _ change: JobChange, _ shown: Job, _ known: KnownJob, _ world: World) {
+    private func tell(
+        _ subscription: KnownSubscription, _ change: JobChange, _ shown: Job, _ known: KnownJob, _ world: World
+    ) {
         let job = change.job
         if let told = subscription.told[job] {
             if told.isOver {
@@ -87,7 +89,9 @@ extension Oracle {
                 } else if change.state.isTerminal, told.generation == known.generation {
                     world.violate(7, "the end of job \(job) is told twice")
                 }
-            } else if told.generation == known.generation, shown.outcomes.count < told.outcomes || shown.outcomes.count == told.outcomes && shown.link < told.link {
+            } else if told.generation == known.generation,
+                shown.outcomes.count < told.outcomes || shown.outcomes.count == told.outcomes && shown.link < told.link
+            {
                 world.violate(7, "changes of job \(job) are told out of order")
             }
         }

@@ -84,9 +84,11 @@ extension Oracle {
         guard isStarted, !world.isStopping, !core.storageFails else { return }
         checked.memory += 1
         let running = counts.all[JobState.running.number]
-        let resident = running + runs.count + core.pendingWrites + core.pendingReads + world.cleanUps
+        // A few are about to end or to make children, by a timer or a turn that comes next.
+        let resident =
+            running + runs.count + core.pendingWrites + core.pendingReads + world.cleanUps + core.timers + 8
         func bound(_ name: String, _ value: Int, _ most: Int) {
-            if value > most { world.violate(6, "\(name): \(value) are in memory, of \(most): \(core)") }
+            if value > most { world.violate(6, "\(name): \(value) are in memory, of \(most): \(core); \(idle(world))") }
         }
         bound("jobs", core.residentJobs, resident)
         bound("runs", core.runs, runs.count)
@@ -97,7 +99,16 @@ extension Oracle {
         if core.pendingWrites == 0, world.store.yields == 0 { bound("jobs being stored", core.submitting, 0) }
         bound("subscriptions", core.subscriptions, subscriptions.count)
         bound("waits", core.waits, requests.count)
-        bound("timers", core.timers, resident + core.waits + core.subscriptions + world.scenario.hosts.count + 1_020)
+        bound(
+            "timers", core.timers,
+            2 * running + runs.count + core.waits + core.subscriptions + world.scenario.hosts.count + 1_020)
+    }
+
+    /// The jobs in memory that are not stored as running.
+    private func idle(_ world: World) -> String {
+        world.core.inspectJobs().filter { jobs[$0]?.row.state != .running && jobs[$0]?.run == nil }.map { id in
+            "\(id) \(jobs[id].map { "\($0)" } ?? "removed")"
+        }.joined(separator: "; ")
     }
 
     /// The latest time that a job waits for.
@@ -137,7 +148,9 @@ extension Oracle {
         for id in unfinished {
             guard let job = jobs[id] else { continue }
             if let time = job.row.notBefore, job.row.state == .scheduled, wall.seconds(since: time) > 2 {
-                world.violate(3, "job \(id) was due at \(time) and still waits: \(job), and the core has \(world.core.inspection)")
+                world.violate(
+                    3, "job \(id) was due at \(time) and still waits: \(job), and the core has \(world.core.inspection)"
+                )
             }
             if let time = job.row.deadlineAt, job.row.stop == nil, wall.seconds(since: time) > 2 {
                 world.violate(9, "job \(id) passed its deadline at \(time) and goes on")
@@ -173,11 +186,16 @@ extension Oracle {
         if left.residentJobs != 0 || left.slots != 0 || left.hostConnections != 0 || left.openLists != 0 {
             world.violate(4, "all is over, and the core keeps \(left)")
         }
-        if let marked = world.store.marked.min() { world.violate(10, "all is over, and job \(marked) is marked as running") }
+        if let marked = world.store.marked.min() {
+            world.violate(10, "all is over, and job \(marked) is marked as running")
+        }
         for (id, links) in world.files.parts {
             let state = jobs[id]?.row.state
             if state == nil {
-                world.violate(10, "a part of job \(id), link \(links.min() ?? 0) is left, which is \(state.map { "\($0)" } ?? "gone")")
+                world.violate(
+                    10,
+                    "a part of job \(id), link \(links.min() ?? 0) is left, which is \(state.map { "\($0)" } ?? "gone")"
+                )
             }
         }
     }

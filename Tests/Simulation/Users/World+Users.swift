@@ -193,7 +193,8 @@ extension World {
         let host = random.chance(isFair ? 0.2 : 0.5) ? HostProfile.name(random.below(scenario.hosts.count)) : nil
         var jobs: [NewJob] = []
         for _ in 0..<random.within(isFair ? 30...120 : 5...60) {
-            let name = host ?? (isFair ? "x\(random.below(1000)).test" : HostProfile.name(random.below(scenario.hosts.count)))
+            let name =
+                host ?? (isFair ? "x\(random.below(1000)).test" : HostProfile.name(random.below(scenario.hosts.count)))
             let json: JSON = [
                 "source": ["type": "url", "url": .string("http://\(name)/\(letter)")], "queue": .string(queue),
                 "priority": JSON(priority), "timeout": 300,

@@ -69,7 +69,8 @@ final class World {
         users = scenario.users.map(User.init)
         oracle = Oracle(scenario: scenario)
         core = JobCore(
-            settings: scenario.settings, admission: Admission(policy: Scenario.policy, limits: scenario.settings.limits))
+            settings: scenario.settings, admission: Admission(policy: Scenario.policy, limits: scenario.settings.limits)
+        )
         effectsUntilCrash = nil
     }
 
@@ -88,7 +89,9 @@ final class World {
     /// Runs for so many hours of simulated time, then lets everything end. Gives what was violated.
     func run(hours: Double) -> Violation? {
         start()
-        for index in users.indices { scheduleAnyway(.userActs(index), in: random.pause(mean: users[index].profile.pause)) }
+        for index in users.indices {
+            scheduleAnyway(.userActs(index), in: random.pause(mean: users[index].profile.pause))
+        }
         scheduleAnyway(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
         if let mean = scenario.secondsBetweenFaults { scheduleAnyway(.storeFault, in: random.pause(mean: mean)) }
         if let mean = scenario.secondsBetweenClockSets { scheduleAnyway(.setClock, in: random.pause(mean: mean)) }
