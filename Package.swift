@@ -129,7 +129,7 @@ let package = Package(
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
         .testTarget(
-            name: "SimulationTests", dependencies: ["JobModel", "simulate"], swiftSettings: ours),
+            name: "SimulationTests", dependencies: ["JobCore", "JobModel", "simulate"], swiftSettings: ours),
         .testTarget(name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",

@@ -23,4 +23,9 @@ package struct CoreTime: Sendable, Hashable {
 package struct CoreWake: Sendable, Hashable {
     package var wall: Timestamp?
     package var monotonic: Int64?
+
+    package init(wall: Timestamp? = nil, monotonic: Int64? = nil) {
+        self.wall = wall
+        self.monotonic = monotonic
+    }
 }
