@@ -1,7 +1,9 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
+RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|Cancellation)Tests
+DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-crash bench bench-kit simulate simulate-ci simulate-mutants
+.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-yields test-defects test-crash bench bench-kit simulate simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -16,7 +18,13 @@ install: build # Installs programs, units and documentation below DESTDIR and PR
 test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product. (SwiftPM sees new files there only without its plan.)
 	@rm -f .build/outside/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/outside --filter '$(or $(FILTER),.)'
 test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same package, as it builds nothing else.
-	@rm -f .build/tsan/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
+	@rm -f .build/tsan/*.yaml && DEFERRED_FEW_ROUNDS=1 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
+test-asan: # The same under the address sanitizer.
+	@rm -f .build/asan/*.yaml && DEFERRED_FEW_ROUNDS=1 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/asan --sanitize=address
+test-yields: # Runs DeferredKit's races in a build that yields at its locks; SEED=n gives other interleavings.
+	@rm -f .build/yields/*.yaml && DEFERRED_YIELDS=1 DEFERRED_FEW_ROUNDS=1 DEFERRED_SEED=$(or $(SEED),1) $(SWIFT) test --package-path Tests/Outside --scratch-path .build/yields --filter '$(RACES)'
+test-defects: # Puts one defect after the other into DeferredKit; the tests have to find each.
+	@for defect in $(DEFECTS); do rm -f .build/yields/*.yaml; if DEFERRED_DEFECT=$$defect DEFERRED_YIELDS=1 DEFERRED_FEW_ROUNDS=1 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/yields --filter '$(RACES)' >.build/defect.log 2>&1; then echo "$$defect: not found"; exit 1; elif grep -q 'Test run started' .build/defect.log; then echo "$$defect: found"; else cat .build/defect.log; exit 1; fi; done
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
 simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users; TRACE=1 prints every event.

@@ -15,6 +15,12 @@ let ours: [SwiftSetting] =
 let allocator: [LinkerSetting] =
     FileManager.default.fileExists(atPath: "/usr/include/jemalloc/jemalloc.h") ? [.linkedLibrary("jemalloc")] : []
 
+/// Builds of DeferredKit for its tests: `DEFERRED_YIELDS=1` yields threads at its locks, `DEFERRED_DEFECT=name` puts a
+/// defect in that they have to find (`make test-yields`, `make test-defects`).
+let trials: [SwiftSetting] =
+    (Context.environment["DEFERRED_YIELDS"] == nil ? [] : [.define("DEFERRED_YIELDS")])
+    + (Context.environment["DEFERRED_DEFECT"].map { [.define("DEFECT_\($0)")] } ?? [])
+
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
@@ -45,7 +51,7 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
     ],
     targets: [
-        .target(name: "DeferredKit", swiftSettings: ours),
+        .target(name: "DeferredKit", swiftSettings: ours + trials),
         .target(name: "JobModel", swiftSettings: ours),
         .target(
             name: "JobCore",

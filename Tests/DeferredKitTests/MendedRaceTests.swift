@@ -12,13 +12,15 @@ import Testing
     private func pauseAgainstAdd(
         _ name: String, cancelling: Bool = false, _ add: @escaping @Sendable (Plain, Tally) -> (@Sendable () -> Void)?
     ) {
-        duel(Rounds.named, name) { _ in
+        duel(Rounds.named, name) { round in
             let outer = Promise<Int, any Error>()
             let inner = Promise<Int, any Error>()
             let middle = Box(outer.deferred.flatMap { _ in inner.deferred })
             let before = Tally()
             let after = Tally()
-            let first = middle.value.map { $0.map { before.note($0) } }
+            // Either a link of its own, or one that takes the outcome as it is, as in a loop.
+            let waiting = round / 2 % 2 == 0 ? middle.value : middle.value.map { Self.follow($0) }
+            let first = waiting.map { $0.map { before.note($0) } }
             let cancel = Box<@Sendable () -> Void>(nil)
             return Duel(
                 first: { outer.succeed(1) },
@@ -37,6 +39,81 @@ import Testing
                     if after.count != expected { return "what was added ran \(after.count) times" }
                     return nil
                 }
+            )
+        }
+    }
+
+    private static func follow(_ deferred: Plain) -> Plain {
+        Plain.succeeded(0).flatMap { _ in deferred }
+    }
+
+    /// The same where nobody has a reference but a weak one: the link steps aside, and is asked for all the same.
+    @Test func callbackAddedByAWeakReferenceWhilePausing_runs() {
+        final class Weakly: @unchecked Sendable {
+            // Unchecked: written before the threads meet.
+            weak var deferred: Plain?
+        }
+        duel(Rounds.named) { round in
+            let outer = Promise<Int, any Error>()
+            let inner = Promise<Int, any Error>()
+            let middle = Weakly()
+            let (before, after, asked) = (Tally(), Tally(), Tally())
+            do {
+                let deferred = outer.deferred.flatMap { _ in inner.deferred }
+                middle.deferred = deferred
+                Self.follow(deferred).upon { _ in before.note(0) }
+            }
+            return Duel(
+                first: { outer.succeed(1) },
+                second: {
+                    for _ in 0..<round % 3 {
+                        if let deferred = middle.deferred {
+                            asked.note(0)
+                            deferred.upon { _ in after.note(0) }
+                        }
+                    }
+                },
+                verdict: {
+                    inner.succeed(2)
+                    if before.count != 1 { return "the link that was there ran \(before.count) times" }
+                    return after.count == asked.count ? nil : "\(after.count) of \(asked.count) ran"
+                }
+            )
+        }
+    }
+
+    @Test func cancelAgainstPause_reachesTheInnerOne() {
+        duel(Rounds.named) { _ in
+            let outer = Promise<Int, any Error>()
+            let inner = Promise<Int, any Error>()
+            let (tally, closure) = (Tally(), Tally())
+            let link = outer.deferred.flatMap { value in
+                closure.note(value)
+                return inner.deferred
+            }
+            link.upon { _ in tally.note(0) }
+            return Duel(
+                first: { outer.succeed(1) },
+                second: { link.cancel() },
+                verdict: {
+                    if !link.isCancelled { return "\(link.outcome as Any)" }
+                    if tally.count != 1 { return "\(tally.count) calls" }
+                    // A closure that came before the cancellation has begun what nobody wants.
+                    return closure.count == 0 || inner.isCancelled ? nil : "the inner one was not cancelled"
+                }
+            )
+        }
+    }
+
+    @Test func callbackAddedWhileResolving_runs() {
+        duel(Rounds.named) { _ in
+            let promise = Promise<Int, any Error>()
+            let (before, after) = (Tally(), Tally())
+            promise.deferred.upon { _ in before.note(0) }
+            return Duel(
+                first: { promise.succeed(1) },
+                second: { promise.deferred.upon { _ in after.note(0) } },
+                verdict: { before.count == 1 && after.count == 1 ? nil : "\(before.count) and \(after.count) calls" }
             )
         }
     }

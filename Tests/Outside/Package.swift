@@ -8,6 +8,8 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InternalImportsByDefault"),
     ] + (Context.environment["DEFERD_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+    // Where each round is slow: under the sanitizers, and with threads that yield at every lock.
+    + (Context.environment["DEFERRED_FEW_ROUNDS"] == nil ? [] : [.define("DEFERRED_FEW_ROUNDS")])
 
 let package = Package(
     name: "Outside",

@@ -48,6 +48,10 @@ extension DeferredCore {
                 unlock(marks)
                 return inner.loseConsumer(trampoline)
             }
+            #if DEFECT_CHECK_THEN_ACT
+                unlock(marks)
+                _ = lock()
+            #endif
             guard let theirs = inner.tryLock() else {
                 unlock(marks)
                 backoff.pause()

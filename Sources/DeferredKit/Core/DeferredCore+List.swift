@@ -3,11 +3,13 @@ extension DeferredCore {
     @usableFromInline
     final func append(_ waiter: DeferredWaiter, leaving added: UInt32) {
         var marks = lock()
-        while marks & Mark.forwarded != 0 {
-            unlock(marks)
-            stepBack()
-            marks = lock()
-        }
+        #if !DEFECT_STEP_BACK
+            while marks & Mark.forwarded != 0 {
+                unlock(marks)
+                stepBack()
+                marks = lock()
+            }
+        #endif
         link(waiter, marks)
         let starts = hasMore(marks) && marks & Mark.delivering == 0
         unlock(marks | added | (starts ? Mark.delivering : 0))
@@ -44,7 +46,9 @@ extension DeferredCore {
             followers -= 1
             if let extras { skip(waiter, in: extras) }
         }
-        if waiter.isInterested { interest -= 1 }
+        #if !DEFECT_INTEREST
+            if waiter.isInterested { interest -= 1 }
+        #endif
         let next = waiter.next.take()
         if let previous = waiter.previous {
             next?.previous = previous
@@ -100,8 +104,13 @@ extension DeferredCore {
 
     /// Whether there is more to deliver; if not, the delivery has ended.
     private final func continues() -> Bool {
-        let marks = lock()
-        let hasMore = head != nil
+        #if DEFECT_EARLY_LOOK
+            let hasMore = head != nil
+            let marks = lock()
+        #else
+            let marks = lock()
+            let hasMore = head != nil
+        #endif
         unlock(hasMore ? marks : marks & ~Mark.delivering)
         return hasMore
     }

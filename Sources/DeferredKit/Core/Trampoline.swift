@@ -88,6 +88,10 @@ struct Trampoline {
     private mutating func next() -> DeferredCore? {
         // Most callbacks make one due.
         if fresh.count == 1 { return fresh.popLast() }
+        #if DEFECT_ORDER
+            due += fresh
+            fresh = []
+        #endif
         while let core = fresh.popLast() { due.append(core) }
         return due.popLast()
     }

@@ -107,7 +107,7 @@ enum Rounds {
         static let each = 300
     #elseif DEBUG
         static let named = 100_000
-        static let each = 4_000
+        static let each = 2_000
     #else
         static let named = 100_000
         static let each = 100_000
