@@ -77,7 +77,30 @@ extension Deferred {
         return target
     }
 
-    /// Waits for whichever resolves first, with a value or a failure.
+    /// Waits for the first outcome, be it a value or a failure.
+    ///
+    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
+    /// thread that delivers the member which decides.
+    ///
+    /// - Parameter deferreds: The members.
+    /// - Returns: The first outcome and whose it is; the list then withdraws from the rest. Of no members it never
+    ///   resolves.
+    @inlinable
+    public static func first(
+        _ deferreds: some Collection<Deferred>
+    ) -> Deferred<(index: Int, outcome: Outcome), Never> {
+        typealias First = Deferred<(index: Int, outcome: Outcome), Never>
+        guard !deferreds.isEmpty else { return .never }
+        let target = First(pending: 0)
+        Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
+            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            unsafeDowncast(target, to: First.self).settle(.success((index: index, outcome: outcome)), trampoline)
+            gathering.dismiss(.withdrawing, trampoline)
+        }
+        return target
+    }
+
+    /// Waits for whichever resolves first, with a value or a failure, and leaves the others alone.
     ///
     /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; resolving withdraws
     /// from nobody. It resolves on the thread that delivers that member.

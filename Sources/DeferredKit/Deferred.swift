@@ -93,9 +93,18 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
         return deferred
     }
 
+    /// Whether the outcome is there.
+    ///
+    /// Unlike ``outcome`` it marks no failure as looked at, so it is what a poll asks.
+    @inlinable public var isResolved: Bool {
+        if marks & Mark.forwarded != 0 { stepBack() }
+        return marks & Mark.resolved != 0
+    }
+
     /// The outcome, if it is there: a peek that never waits.
     ///
-    /// Who sees a failure here has looked at it.
+    /// Who gets a failure here has looked at it and takes over the responsibility: it is not reported to
+    /// ``UnhandledFailure`` any more. Who only wants to know whether there is an outcome asks ``isResolved``.
     @inlinable public var outcome: Outcome? {
         var marks = self.marks
         if marks & Mark.forwarded != 0 {

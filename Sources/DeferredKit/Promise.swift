@@ -1,28 +1,52 @@
 /// The write end of a ``Deferred``.
 ///
 /// Copies of a promise are the same promise. One that is dropped unresolved leaves its Deferred unresolved: unless
-/// somebody holds that, its callbacks are released, and cancelling what waited for it fails that at once.
+/// somebody holds that, its callbacks are released, and cancelling what waited for it fails that at once. A handler can
+/// be told of it: see ``BrokenPromise``.
 public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     @usableFromInline let core: Deferred<Success, Failure>
+    /// Reports the promise if it is broken; nil unless somebody wants to know.
+    @usableFromInline let watch: PromiseWatch?
 
     /// Creates a promise with a Deferred that is not resolved.
     ///
-    /// - Parameter onCancel: Called at most once, on the thread that cancels, when nobody wants the outcome any
-    ///   more. It stops the work, and may resolve the promise with what cancellation means here; if it does not and
-    ///   `Failure` is `any Error`, the Deferred fails with a `CancellationError`. It is released at resolution.
+    /// - Parameters:
+    ///   - onCancel: Called at most once, on the thread that cancels, when nobody wants the outcome any more. It stops
+    ///     the work, and may resolve the promise with what cancellation means here; if it does not and `Failure` is
+    ///     `any Error`, the Deferred fails with a `CancellationError`. It is released at resolution.
+    ///   - file: Where the promise is made, for ``BrokenPromise``.
+    ///   - line: The line there.
     @inlinable
-    public init(onCancel: (@Sendable (Promise) -> Void)? = nil) {
+    public init(
+        onCancel: (@Sendable (Promise) -> Void)? = nil,
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
         core = Deferred(pending: 0)
+        watch = BrokenPromise.watch(core, file, line)
         if let onCancel {
             let extras = DeferredExtras()
-            extras.onCancel = { onCancel(Promise(unsafeDowncast($0, to: Deferred<Success, Failure>.self))) }
+            // It does not keep the promise from being dropped, but is given the promise as long as that is there.
+            extras.onCancel = { [weak watch] in
+                onCancel(Promise(unsafeDowncast($0, to: Deferred<Success, Failure>.self), watch))
+            }
             core.extras = extras
         }
     }
 
+    /// Creates a promise with a Deferred that is not resolved, where nobody knows where it is made.
+    ///
+    /// - Parameter onCancel: The same as that of ``init(onCancel:file:line:)``.
     @inlinable
-    init(_ core: Deferred<Success, Failure>) {
+    @_disfavoredOverload
+    public init(onCancel: (@Sendable (Promise) -> Void)? = nil) {
+        self.init(onCancel: onCancel, file: "unknown", line: 0)
+    }
+
+    @usableFromInline
+    init(_ core: Deferred<Success, Failure>, _ watch: PromiseWatch? = nil) {
         self.core = core
+        self.watch = watch
     }
 
     /// The read end.

@@ -34,12 +34,29 @@ public final class WorkQueue: @unchecked Sendable {
         priority: Int = 0,
         _ operation: @escaping @Sendable () -> Deferred<S, any Error>
     ) -> Deferred<S, any Error> {
-        let deferred = Deferred<S, any Error>(pending: 0)
+        add(priority: priority, cancelled: { CancellationError() }, operation)
+    }
+
+    /// Adds an operation with a failure of its own type.
+    ///
+    /// - Parameters:
+    ///   - priority: Higher goes first; within one priority it is first come first served.
+    ///   - cancelled: Makes the failure of an operation that is cancelled before its start, on the thread that cancels.
+    ///   - operation: Called once there is room.
+    /// - Returns: The outcome of what the operation returned. Cancelling it takes the operation out of the queue, or
+    ///   withdraws from what it returned.
+    public func add<S, F>(
+        priority: Int = 0,
+        cancelled: @escaping @Sendable () -> F,
+        _ operation: @escaping @Sendable () -> Deferred<S, F>
+    ) -> Deferred<S, F> {
+        let deferred = Deferred<S, F>(pending: 0)
         let promise = Promise(deferred)
         let entry = WorkQueueEntry(deferred)
         let extras = DeferredExtras()
-        extras.onCancel = { [weak entry, weak self] _ in
-            if let entry { self?.remove(entry) }
+        extras.onCancel = { [weak entry, weak self] core in
+            guard let entry, self?.remove(entry) == true else { return }
+            unsafeDowncast(core, to: Deferred<S, F>.self).settle(.failure(cancelled()), nil)
         }
         deferred.extras = extras
         entry.start = { entry, queue in
@@ -120,15 +137,16 @@ public final class WorkQueue: @unchecked Sendable {
         startNext()
     }
 
-    private func remove(_ entry: WorkQueueEntry) {
+    /// Takes an operation out of the line; false if it has begun.
+    private func remove(_ entry: WorkQueueEntry) -> Bool {
         let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
             guard let place = entry.place else { return (nil, nil) }
             line.remove(place)
             entry.place = nil
             return (entry.start.take(), isIdle ? self.idle.take() : nil)
         }
-        withExtendedLifetime(start) {}
         idle?.succeed(())
+        return start != nil
     }
 }
 

@@ -124,6 +124,21 @@ import Testing
         #expect(promises[0].deferred.value == 1)
     }
 
+    @Test func first_takesTheFirstOutcome_andWithdrawsFromTheRest() {
+        let journal = Journal<Int>()
+        let promises = promises(3, journal)
+        let other = promises[2].deferred.map { $0 }
+        let list = Deferred.first(promises.map(\.deferred))
+        promises[1].fail(Oops.one)
+        #expect(list.value?.index == 1)
+        #expect(throws: Oops.one) { try list.value?.outcome.get() }
+        #expect(journal.entries == [0])
+        promises[2].succeed(2)
+        #expect(other.value == 2)
+        let none: [Deferred<Int, Oops>] = []
+        #expect(!Deferred.first(none).isResolved)
+    }
+
     @Test func pair_failsAndCancelsTheRest_whenOneFails() {
         let journal = Journal<String>()
         let number = Promise<Int, any Error> { _ in journal.note("number") }

@@ -66,7 +66,69 @@ import Testing
         #expect(journal.entries.first?.contains("no outcome within") == true)
     }
 
+    @Test func typedTimeout_failsAsItsClosureSays_andWithdraws() async {
+        let promise = Promise<Int, Oops>()
+        let limited = promise.deferred.timeout(.seconds(5), clock: clock) { _ in .two }
+        await clock.slept(1)
+        clock.advance(by: .seconds(5))
+        await #expect(throws: Oops.two) { try await limited.get() }
+        #expect(promise.isCancelled)
+        let inTime = Deferred<Int, Oops>.succeeded(1).timeout(.seconds(5), clock: clock) { _ in .two }
+        #expect(inTime.outcome == .success(1))
+    }
+
+    // MARK: delay
+
+    @Test func delay_passesTheOutcomeOnLater() async throws {
+        let promise = Promise<Int, Oops>()
+        let later = promise.deferred.delay(.seconds(5), clock: clock)
+        promise.fail(.one)
+        await clock.slept(1)
+        #expect(!later.isResolved)
+        clock.advance(by: .seconds(5))
+        await #expect(throws: Oops.one) { try await later.get() }
+        #expect(Deferred<Int, Oops>.succeeded(1).delay(.zero, clock: clock).outcome == .success(1))
+    }
+
+    @Test func delay_endsAtOnce_whenItIsCancelled() async {
+        let later = Deferred<Int, any Error>.succeeded(1).delay(.seconds(5), clock: clock)
+        let typed = Deferred<Int, Oops>.succeeded(1).delay(.seconds(5), clock: clock)
+        await clock.slept(2)
+        later.cancel()
+        #expect(later.isCancelled)
+        typed.cancel()
+        #expect(await (try? typed.get()) == 1)
+        #expect(clock.sleeperCount == 0)
+        let promise = Promise<Int, any Error>()
+        promise.deferred.delay(.seconds(5), clock: clock).cancel()
+        #expect(promise.isCancelled)
+    }
+
     // MARK: retry
+
+    @Test func typedRetry_sleepsAndGivesTheLastFailure() async {
+        let journal = Journal<Int>()
+        let last = Deferred<Int, Oops>.retry(
+            attempts: 3, delay: { .seconds($0) }, clock: clock, if: { $0 == .one }
+        ) { attempt in
+            journal.note(attempt)
+            return .failed(attempt < 2 ? .one : .two)
+        }
+        await clock.slept(1)
+        clock.advance(by: .seconds(1))
+        await #expect(throws: Oops.two) { try await last.get() }
+        #expect(journal.entries == [1, 2])
+    }
+
+    @Test func typedRetry_givesTheFailureBefore_whenItsDelayIsCancelled() async {
+        let last = Deferred<Int, Oops>.retry(attempts: 3, delay: { _ in .seconds(1) }, clock: clock) { _ in
+            .failed(.one)
+        }
+        await clock.slept(1)
+        last.cancel()
+        await #expect(throws: Oops.one) { try await last.get() }
+        #expect(clock.sleeperCount == 0)
+    }
 
     @Test func retry_callsTheOperationUntilItSucceeds() async throws {
         let journal = Journal<Int>()

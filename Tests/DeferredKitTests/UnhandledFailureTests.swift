@@ -128,4 +128,14 @@ import Testing
         }
         #expect(reports.contains("in a queue"))
     }
+
+    @Test func isResolved_doesNotLook() async {
+        let reports = await reported {
+            let failed = Deferred<Int, any Error>.failed(Unseen(name: "polled"))
+            #expect(failed.isResolved)
+            let promise = Promise<Int, any Error>()
+            #expect(!promise.deferred.isResolved)
+        }
+        #expect(reports == ["polled"])
+    }
 }

@@ -297,4 +297,27 @@ import Testing
         queue.isSuspended = false
         #expect(deferred.value == "answer")
     }
+
+    @Test func typedOperation_failsAsItsClosureSays_whenItIsCancelledInLine() {
+        let queue = WorkQueue(concurrency: 1, suspended: true)
+        let journal = Journal<Int>()
+        let work: Deferred<Int, Oops> = queue.add(cancelled: { .cancelled }) {
+            journal.note(1)
+            return .succeeded(1)
+        }
+        let other: Deferred<Int, Oops> = queue.add(cancelled: { .cancelled }) { .failed(.one) }
+        work.cancel()
+        #expect(work.outcome == .failure(.cancelled))
+        queue.isSuspended = false
+        #expect(other.outcome == .failure(.one))
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func typedSource_startsOnAQueue() {
+        struct Typed: TypedDataSource {
+            func start() -> Deferred<Int, Oops> { .failed(.two) }
+        }
+        let work = Typed().start(on: WorkQueue(concurrency: 1), cancelled: { .cancelled })
+        #expect(work.outcome == .failure(.two))
+    }
 }

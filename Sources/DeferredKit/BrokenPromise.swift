@@ -1,0 +1,65 @@
+import Synchronization
+
+/// A promise that was dropped without ever having been resolved.
+///
+/// What waits for it waits in vain, which is most likely a bug. It is reported once, when the last copy of the promise
+/// goes, unless it was bound to another Deferred or cancelled before.
+public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
+    /// The module and file that made the promise.
+    public let file: String
+    /// The line that made it.
+    public let line: UInt
+
+    /// Where the promise was made, as a sentence.
+    public var description: String { "The promise made at \(file):\(line) was dropped unresolved." }
+
+    private static let lock = Lock()
+    // Unsafe: every access is under the lock above.
+    nonisolated(unsafe) private static var handler: (@Sendable (BrokenPromise) -> Void)?
+    private static let isWatched = Atomic(false)
+
+    /// Sets what is called with each such promise that is made from now on.
+    ///
+    /// - Parameter handler: Runs on the thread that dropped the promise, which may be any. Nil, as it is at first,
+    ///   ignores them, and then a promise costs nothing more for it.
+    public static func setHandler(_ handler: (@Sendable (BrokenPromise) -> Void)?) {
+        let former = lock.withLock { () -> (@Sendable (BrokenPromise) -> Void)? in
+            let former = self.handler
+            self.handler = handler
+            return former
+        }
+        isWatched.store(handler != nil, ordering: .relaxed)
+        withExtendedLifetime(former) {}
+    }
+
+    /// What reports the promise when its last copy goes, if anybody wants to know.
+    @usableFromInline
+    static func watch(_ core: DeferredCore, _ file: StaticString, _ line: UInt) -> PromiseWatch? {
+        isWatched.load(ordering: .relaxed) ? PromiseWatch(core, file, line) : nil
+    }
+
+    fileprivate static func report(_ promise: BrokenPromise) {
+        let handler = lock.withLock { self.handler }
+        handler?(promise)
+    }
+}
+
+/// What the copies of a promise have in common.
+@usableFromInline
+final class PromiseWatch: Sendable {
+    private let core: DeferredCore
+    private let file: StaticString
+    private let line: UInt
+
+    init(_ core: DeferredCore, _ file: StaticString, _ line: UInt) {
+        self.core = core
+        self.file = file
+        self.line = line
+    }
+
+    deinit {
+        if core.marks & (Mark.resolved | Mark.committed | Mark.cancelled) == 0 {
+            BrokenPromise.report(BrokenPromise(file: "\(file)", line: line))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/// Runs callbacks on an actor, one after the other, in the order in which this executor was given them.
+public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendable {
+    // Unchecked: what changes is under `lock`.
+    /// The actor that runs them.
+    public let actor: A
+    private let lock = Lock()
+    private var jobs: [@Sendable () -> Void] = []
+    private var isDraining = false
+
+    /// Creates an executor.
+    ///
+    /// - Parameter actor: The actor that runs the callbacks. The executor keeps it.
+    public init(_ actor: A) {
+        self.actor = actor
+    }
+
+    /// Adds the job to those that the actor is to run.
+    public func submit(_ job: @escaping @Sendable () -> Void) {
+        let isFirst = lock.withLock {
+            jobs.append(job)
+            defer { isDraining = true }
+            return !isDraining
+        }
+        // Owned by the jobs: it ends with the last of them.
+        if isFirst { Task { await drain(on: actor) } }
+    }
+
+    private func drain(on actor: isolated A) {
+        while let jobs = due {
+            for job in jobs { job() }
+        }
+    }
+
+    private var due: [@Sendable () -> Void]? {
+        lock.withLock {
+            let due = jobs
+            jobs = []
+            if due.isEmpty { isDraining = false }
+            return due.isEmpty ? nil : due
+        }
+    }
+}
+
+extension CallbackExecutor {
+    /// An actor.
+    ///
+    /// - Parameter actor: The actor that runs the callbacks.
+    public static func actor<A: Actor>(_ actor: A) -> ActorExecutor<A> where Self == ActorExecutor<A> {
+        ActorExecutor(actor)
+    }
+}
+
+extension Deferred {
+    /// Looks on from an actor: calls a closure with the outcome that may use the actor's state.
+    ///
+    /// - Parameters:
+    ///   - executor: The actor that the closure runs on.
+    ///   - body: Gets the actor and the outcome, once.
+    /// - Returns: What stops this callback.
+    @discardableResult
+    public func upon<A: Actor>(
+        on executor: ActorExecutor<A>,
+        _ body: @escaping @Sendable (isolated A, Outcome) -> Void
+    ) -> Observation {
+        let actor = executor.actor
+        return upon(on: executor) { outcome in actor.assumeIsolated { body($0, outcome) } }
+    }
+
+    /// Looks on from an actor: calls a closure with each new progress that may use the actor's state.
+    ///
+    /// - Parameters:
+    ///   - executor: The actor that the closure runs on; one call follows another.
+    ///   - body: Gets the actor and the progress, in the producer's units.
+    /// - Returns: What stops this callback.
+    @discardableResult
+    public func onProgress<A: Actor>(
+        on executor: ActorExecutor<A>,
+        _ body: @escaping @Sendable (isolated A, ProgressUpdate) -> Void
+    ) -> Observation {
+        let actor = executor.actor
+        return onProgress(on: executor) { update in actor.assumeIsolated { body($0, update) } }
+    }
+
+    /// Transforms the value on an actor, with a closure that may use the actor's state.
+    ///
+    /// - Parameters:
+    ///   - executor: The actor that the closure runs on.
+    ///   - transform: Gets the actor and the value; a failure skips it.
+    /// - Returns: What the closure gives, or this Deferred's failure.
+    public func map<U, A: Actor>(
+        on executor: ActorExecutor<A>,
+        _ transform: @escaping @Sendable (isolated A, Success) -> U
+    ) -> Deferred<U, Failure> {
+        let actor = executor.actor
+        return map(on: executor) { value in actor.assumeIsolated { transform($0, value) } }
+    }
+}

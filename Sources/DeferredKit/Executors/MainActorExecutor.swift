@@ -1,0 +1,64 @@
+/// Runs callbacks on the main actor, in the order in which they become due.
+///
+/// Beside the closures that any executor takes, the methods here take closures that are isolated to the main actor.
+public struct MainActorExecutor: CallbackExecutor {
+    fileprivate static let shared = ActorExecutor(MainActor.shared)
+
+    /// Creates the executor; `.mainActor` is the same.
+    public init() {}
+
+    /// Adds the job to those that the main actor is to run.
+    public func submit(_ job: @escaping @Sendable () -> Void) {
+        MainActorExecutor.shared.submit(job)
+    }
+}
+
+extension CallbackExecutor where Self == MainActorExecutor {
+    /// The main actor.
+    public static var mainActor: MainActorExecutor { MainActorExecutor() }
+}
+
+extension Deferred {
+    /// Looks on from the main actor: calls a closure with the outcome.
+    ///
+    /// - Parameters:
+    ///   - executor: The main actor.
+    ///   - body: Gets the outcome, once.
+    /// - Returns: What stops this callback.
+    @discardableResult
+    public func upon(
+        on executor: MainActorExecutor,
+        _ body: @escaping @MainActor @Sendable (Outcome) -> Void
+    ) -> Observation {
+        upon(on: MainActorExecutor.shared) { (outcome: Outcome) -> Void in MainActor.assumeIsolated { body(outcome) } }
+    }
+
+    /// Looks on from the main actor: calls a closure with each new progress.
+    ///
+    /// - Parameters:
+    ///   - executor: The main actor; one call follows another.
+    ///   - body: Gets the progress, in the producer's units.
+    /// - Returns: What stops this callback.
+    @discardableResult
+    public func onProgress(
+        on executor: MainActorExecutor,
+        _ body: @escaping @MainActor @Sendable (ProgressUpdate) -> Void
+    ) -> Observation {
+        onProgress(on: MainActorExecutor.shared) { (update: ProgressUpdate) -> Void in
+            MainActor.assumeIsolated { body(update) }
+        }
+    }
+
+    /// Transforms the value on the main actor.
+    ///
+    /// - Parameters:
+    ///   - executor: The main actor.
+    ///   - transform: Gets the value; a failure skips it.
+    /// - Returns: What the closure gives, or this Deferred's failure.
+    public func map<U>(
+        on executor: MainActorExecutor,
+        _ transform: @escaping @MainActor @Sendable (Success) -> U
+    ) -> Deferred<U, Failure> {
+        map(on: MainActorExecutor.shared) { (value: Success) -> U in MainActor.assumeIsolated { transform(value) } }
+    }
+}

@@ -1,0 +1,24 @@
+/// Runs callbacks as tasks that prefer one of Swift's task executors, in no particular order.
+public struct TaskCallbackExecutor: CallbackExecutor {
+    private let executor: any TaskExecutor
+
+    /// Creates an executor.
+    ///
+    /// - Parameter executor: What runs the tasks.
+    public init(_ executor: any TaskExecutor) {
+        self.executor = executor
+    }
+
+    /// Starts a task that runs the job.
+    public func submit(_ job: @escaping @Sendable () -> Void) {
+        // Owned by the job, with which it ends.
+        Task(executorPreference: executor) { job() }
+    }
+}
+
+extension CallbackExecutor where Self == TaskCallbackExecutor {
+    /// A task executor.
+    ///
+    /// - Parameter executor: What runs the tasks that the callbacks become.
+    public static func tasks(on executor: any TaskExecutor) -> TaskCallbackExecutor { TaskCallbackExecutor(executor) }
+}
