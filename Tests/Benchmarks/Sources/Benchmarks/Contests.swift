@@ -1,7 +1,7 @@
 import DeferredKit
 import NIOCore
 
-/// What is compared. NIO's futures stay on their own event loop, where they take no lock, except in the last.
+/// What is compared. NIO's futures stay on their own event loop, where they take no lock, except in the last two.
 func contests(on loop: any EventLoop) -> [Contest] {
     [
         Contest(
@@ -182,8 +182,24 @@ func contests(on loop: any EventLoop) -> [Contest] {
                     keep(try await promise.futureResult.get())
                 }
             },
+            // A task that waits for the same thread, not for a neighbour in Swift's own pool.
             task: { times in
-                for index in 0..<times { keep(await Task.detached { index }.value) }
+                for index in 0..<times {
+                    keep(await withCheckedContinuation { done in loop.execute { done.resume(returning: index) } })
+                }
+            }
+        ),
+        Contest(
+            name: "get of what a task makes",
+            times: 10_000,
+            deferred: { times in
+                for index in 0..<times { keep(try await Deferred<Int, any Error> { index }.get()) }
+            },
+            nio: { times in
+                for index in 0..<times { keep(try await loop.makeFutureWithTask { index }.get()) }
+            },
+            task: { times in
+                for index in 0..<times { keep(await Task { index }.value) }
             }
         ),
     ]
