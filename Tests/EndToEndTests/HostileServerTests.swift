@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import TestOrigin
 import Testing
@@ -25,6 +26,55 @@ import Testing
     func daemon_goesOn_whenStatusEndsNoExchange(status: String) async throws {
         try await survives({ _, _ in [.head(status, [("Content-Length", "2")]), .send("{}"), .close] }) { origin in
             .fetch(.string(origin.url("/x")), ["retry": ["max": 1, "initial": 0]])
+        }
+    }
+
+    private static let openssl = "/usr/bin/openssl"
+
+    @Test(.enabled(if: Files.exists(openssl), "openssl(1) makes and serves the certificate"))
+    func job_failsWithTLS_whenCertificateIsSelfSigned() async throws {
+        try await Daemon.run { daemon in
+            let (key, certificate) = (daemon.folder.path + "/key.pem", daemon.folder.path + "/certificate.pem")
+            let made = try await ChildProcess.run([
+                Self.openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                "-days",
+                "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            ])
+            try #require(made.end == .code(0), "\(made.errors)")
+            let server = try ChildProcess([
+                Self.openssl, "s_server", "-accept", "127.0.0.1:0", "-key", key, "-cert", certificate, "-www",
+            ])
+            defer { server.send(signal: SIGKILL) }
+            let port = try #require(try await server.line(containing: "ACCEPT").text.split(separator: ":").last)
+            let wire = try daemon.connect()
+            for host in ["localhost", "127.0.0.1"] {
+                let job = try await wire.submit(.fetch(.string("https://\(host):\(port)/")))
+                let ended = try await wire.wait(job)
+                #expect(ended["error"]?["kind"] == "tls")
+                #expect(ended["error"]?["retryable"] == false)
+                #expect(ended["error"]?["message"]?.string?.contains("certificate") == true)
+            }
+        }
+    }
+
+    /// A timeout holds whatever the transfer waits for, a descriptor among it.
+    @Test func job_ends_whenAllDescriptorsAreInUse() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "2")]), .send("ok")] }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                _ = try await wire.call("server.info")
+                let limit = "/usr/bin/prlimit"
+                // No number below is free, and those above are not allowed.
+                let used = Set(Files.names(in: "/proc/\(daemon.pid)/fd").compactMap { Int($0) })
+                let free = try #require((0...1024).first { !used.contains($0) })
+                for (count, state) in [(free, "failed"), (1024, "succeeded")] {
+                    let change = try await ChildProcess.run([limit, "--pid", "\(daemon.pid)", "--nofile=\(count):1024"])
+                    try #require(change.end == .code(0), "\(change.errors)")
+                    let job = try await wire.submit(
+                        .fetch(.string(origin.url("/x")), ["timeout": 5, "retry": ["max": 0]]))
+                    #expect(try await wire.wait(job)["state"]?.string == state)
+                }
+            }
         }
     }
 
