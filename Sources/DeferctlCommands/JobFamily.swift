@@ -27,9 +27,16 @@ struct JobFamily: Sendable {
             var filter = JobClient.Filter()
             filter.parent = job.id
             filter.isOldestFirst = true
-            let page = try await client.list(filter, limit: wanted)
-            room -= page.jobs.count
-            for child in page.jobs {
+            var found: [JobSnapshot] = []
+            var after: Int64?
+            // A page of large jobs can end early.
+            repeat {
+                let page = try await client.list(filter, after: after, limit: wanted - found.count)
+                found += page.jobs
+                after = page.jobs.isEmpty ? nil : page.next
+            } while after != nil && found.count < wanted
+            room -= found.count
+            for child in found {
                 families.append(try await JobFamily(of: child, perJob: perJob, room: &room, from: client))
             }
         }

@@ -10,11 +10,12 @@ struct ResultOutput: Sendable {
     /// Writes the body of a result as it is, or the JSON of one without a body, to `file` or else to standard output.
     func write(_ job: JobSnapshot, to file: String? = nil) async throws {
         let result = job.result ?? .null
+        let isJSON = !Self.hasBody(result) && !Self.isLeftOut(job)
         if let file {
             let file = try OutputFile(path: file)
             try await body(of: job) { bytes throws(CommandFailure) in try file.write(bytes) }
             try file.close()
-        } else if !Self.hasBody(result) {
+        } else if isJSON {
             try write(result)
         } else if !console.showsData {
             try await body(of: job) { bytes throws(CommandFailure) in try console.data.write(bytes) }
@@ -43,7 +44,9 @@ struct ResultOutput: Sendable {
     /// Hands out the bytes of a result's body; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
         let result = job.result ?? .null
-        guard Self.hasBody(result) else { return try sink(result.utf8 + [UInt8(ascii: "\n")]) }
+        guard Self.hasBody(result) || Self.isLeftOut(job) else {
+            return try sink(result.utf8 + [UInt8(ascii: "\n")])
+        }
         if let body = Self.inlineBody(of: result) { return try sink(body) }
         let console = console
         let connection = DaemonConnection(path: invocation.socket) { console.say($0) }
@@ -57,6 +60,9 @@ struct ResultOutput: Sendable {
             }
         }
     }
+
+    /// Whether this is the job of a `url` source with a response that is too long to be shown in it.
+    static func isLeftOut(_ job: JobSnapshot) -> Bool { job.result == nil && job.resultSize != nil }
 
     /// Whether this is the result of a `url` source.
     static func hasBody(_ result: JSON) -> Bool {

@@ -35,25 +35,39 @@ extension JobClient {
         try await call(MethodName.jobExplain.rawValue, spec)
     }
 
-    /// The job with this number.
+    /// The job with this number, its result whole.
     public func get(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
-        try await snapshot(.jobGet, job)
+        try await completed(try await snapshot(.jobGet, job))
     }
 
-    /// Waits until the job is finished, at most `timeout` seconds.
+    /// Waits until the job is finished, at most `timeout` seconds; its result is whole.
     public func wait(_ job: Int64, timeout: Double? = nil) async throws(JobClientError) -> JobSnapshot {
         var params = JSONObject()
         params.append("job", JSON(Int(job)))
         params.append("timeout", ifPresent: timeout.map { JSON($0) })
-        return try Self.snapshot(.jobWait, try await call(.jobWait, params))
+        return try await completed(try Self.snapshot(.jobWait, try await call(.jobWait, params)))
     }
 
-    /// Waits until all of the jobs are finished, at most `timeout` seconds; they come in the order asked.
+    /// The most jobs that the daemon waits for in one call.
+    private static let mostAwaited = 1000
+
+    /// Waits until all of the jobs are finished, at most `timeout` seconds; they come in the order asked, results whole.
     public func wait(_ jobs: [Int64], timeout: Double? = nil) async throws(JobClientError) -> [JobSnapshot] {
-        var params = JSONObject()
-        params.append("jobs", .array(jobs.map { JSON(Int($0)) }))
-        params.append("timeout", ifPresent: timeout.map { JSON($0) })
-        return try Self.snapshots(.jobWait, try await call(.jobWait, params))
+        var seen: Set<Int64> = []
+        let different = jobs.filter { seen.insert($0).inserted }
+        var finished: [Int64: JobSnapshot] = [:]
+        let start = ContinuousClock.now
+        for first in stride(from: 0, to: different.count, by: Self.mostAwaited) {
+            var params = JSONObject()
+            let part = different[first..<min(first + Self.mostAwaited, different.count)]
+            params.append("jobs", .array(part.map { JSON(Int($0)) }))
+            let left = timeout.map { first == 0 ? $0 : max(0, $0 - start.duration(to: .now) / .seconds(1)) }
+            params.append("timeout", ifPresent: left.map { JSON($0) })
+            for job in try Self.snapshots(.jobWait, try await call(.jobWait, params)) {
+                finished[job.id] = try await completed(job)
+            }
+        }
+        return jobs.compactMap { finished[$0] }
     }
 
     /// Cancels the job; it is over once its `finally` links have run.

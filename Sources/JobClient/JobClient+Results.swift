@@ -29,6 +29,24 @@ extension JobClient {
         return ResultPiece(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
     }
 
+    /// The job with the result that the daemon left out for its length; as it is where nothing was left out.
+    ///
+    /// A response whose body makes it long stays as it is: its body is read with ``result(of:from:)``.
+    public func completed(_ job: JobSnapshot) async throws(JobClientError) -> JobSnapshot {
+        guard job.result == nil, let size = job.resultSize, var object = job.json.object else { return job }
+        var text: [UInt8] = []
+        var pieces = result(of: job.id).makeAsyncIterator()
+        while let piece = try await pieces.next() {
+            // Then it is a body, which is less than the JSON that it would stand in.
+            guard piece.size == size else { return job }
+            text += piece.bytes
+        }
+        guard let result = try? JSON(parsing: text, maximumDepth: 256) else { throw .malformed(.jobResult, "data") }
+        object["result"] = result
+        object["resultSize"] = nil
+        return JobSnapshot(.object(object)) ?? job
+    }
+
     /// A result's body (of a result without one: its JSON text), piece by piece.
     ///
     /// The next piece is asked for when it is read, so no more than one is in memory.

@@ -38,8 +38,16 @@ extension JobClient {
         if children { params.append("children", true) }
         let answer = try await call(.jobWatch, params)
         guard let id = answer["watch"]?.string else { throw .malformed(.jobWatch, "watch") }
-        return Watch(
-            id: id, jobs: try Self.snapshots(.jobWatch, answer), isTruncated: answer["truncated"]?.bool ?? false)
+        var snapshots = try Self.snapshots(.jobWatch, answer)
+        let isTruncated = answer["truncated"]?.bool ?? false
+        // Of the jobs that are named none may be missed: one that is over already is told of no more.
+        if isTruncated, case .jobs(let named) = selection {
+            var known = Set(snapshots.map(\.id))
+            for job in named where known.insert(job).inserted {
+                snapshots.append(try await snapshot(.jobGet, job))
+            }
+        }
+        return Watch(id: id, jobs: snapshots, isTruncated: isTruncated)
     }
 
     /// Ends a watch. Events that were on their way still come.

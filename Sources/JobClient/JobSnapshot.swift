@@ -21,8 +21,12 @@ public struct JobSnapshot: Sendable, Hashable {
     public var isFinished: Bool { JobState(rawValue: state)?.isTerminal ?? false }
     /// Whether it ended well.
     public var isSucceeded: Bool { state == "succeeded" }
-    /// The result of a job that succeeded, which may be `null`.
+    /// The result of a job that succeeded, which may be `null`; nil where it is longer than the daemon shows it in a job.
+    ///
+    /// ``JobClient/completed(_:)`` reads it then.
     public var result: JSON? { json["result"] }
+    /// The bytes of a result's JSON that was left out for its length.
+    public var resultSize: Int? { json["resultSize"]?.int }
     /// Why it failed, or why it waits for another attempt.
     public var error: JSON? { json["error"] }
     /// How far it has come, while it runs.

@@ -129,11 +129,11 @@ struct ExpansionRun {
     ) throws(JobError) -> JSON {
         guard let root = values[name] else {
             throw JobError(
-                .template, "The expression {{\(source)}} has no value here; remove it from this link.")
+                .template, "The expression {{\(source.echoed)}} has no value here; remove it from this link.")
         }
         guard let value = root.value(at: pointer) else {
             throw JobError(
-                .template, "The expression {{\(source)}} finds nothing in \(root.typeName); check its pointer.")
+                .template, "The expression {{\(source.echoed)}} finds nothing in \(root.typeName); check its pointer.")
         }
         return value
     }
@@ -147,7 +147,7 @@ struct ExpansionRun {
         case .array, .object:
             throw JobError(
                 .template,
-                "The expression {{\(source)}} gives \(value.typeName), which cannot be part of a longer string; point into it."
+                "The expression {{\(source.echoed)}} gives \(value.typeName), which cannot be part of a longer string; point into it."
             )
         }
     }

@@ -26,13 +26,15 @@ package struct HeaderField: Sendable, Equatable {
         var places: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name
-            guard isToken(name) else { throw members.fault(name, "\"\(name)\" cannot be the name of a header field.") }
+            guard isToken(name) else {
+                throw members.fault(name, "\"\(name.echoed)\" cannot be the name of a header field.")
+            }
             guard !reserved.contains(name.lowercased()) else {
-                throw members.fault(name, "The header field \"\(name)\" is set by the daemon; leave it out.")
+                throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
             }
             let alone = try MemberReader(.object(JSONObject([member])), at: members.place, mode: reader.mode)
             guard let value = try alone.string(name, flaw: flaw(ofValue:)) else {
-                throw members.fault(name, "The header field \"\(name)\" must be a string, not null.")
+                throw members.fault(name, "The header field \"\(name.echoed)\" must be a string, not null.")
             }
             if let place = places.updateValue(fields.count, forKey: name) {
                 places[name] = place

@@ -73,14 +73,18 @@ public enum JSON: Sendable, Hashable {
         if case .null = self { true } else { false }
     }
 
-    /// About how many bytes the value takes as text.
+    /// How many bytes the value takes as text.
     package var size: Int {
         switch self {
-        case .null, .bool: 5
+        case .null, .bool(true): 4
+        case .bool(false): 5
         case .number(let number): number.text.utf8.count
-        case .string(let text): text.utf8.count + 2
-        case .array(let elements): elements.reduce(2) { $0 + $1.size + 1 }
-        case .object(let object): object.members.reduce(2) { $0 + $1.name.utf8.count + $1.value.size + 4 }
+        case .string(let text): JSONWriter.size(of: text)
+        case .array(let elements): elements.reduce(max(1, elements.count) + 1) { $0 + $1.size }
+        case .object(let object):
+            object.members.reduce(max(1, object.members.count) + 1) {
+                $0 + JSONWriter.size(of: $1.name) + 1 + $1.value.size
+            }
         }
     }
 

@@ -94,12 +94,11 @@ package struct JSONWriter {
         var place = start
         while place + 8 <= text.count {
             let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-            // A byte's highest bit is set in each of these where the byte is less than a space, or one of three others.
+            // A byte's highest bit is set in each of these where the byte is less than a space, or one of two others.
             let control = (word &- 0x2020_2020_2020_2020) & ~word
             let quote = zeros(in: word ^ 0x2222_2222_2222_2222)
             let backslash = zeros(in: word ^ 0x5C5C_5C5C_5C5C_5C5C)
-            let delete = zeros(in: word ^ 0x7F7F_7F7F_7F7F_7F7F)
-            if (control | quote | backslash | delete) & 0x8080_8080_8080_8080 != 0 { break }
+            if (control | quote | backslash) & 0x8080_8080_8080_8080 != 0 { break }
             place += 8
         }
         while place < text.count, !isEscaped(text[place]) { place += 1 }
@@ -110,7 +109,35 @@ package struct JSONWriter {
     private static func zeros(in word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
     private static func isEscaped(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    /// How many bytes a string takes as ``write(_:)`` writes it, quotes and escapes included.
+    package static func size(of text: String) -> Int {
+        var text = text
+        return text.withUTF8 { utf8 in
+            let raw = UnsafeRawBufferPointer(utf8)
+            var size = raw.count + 2
+            var place = plainEnd(raw, from: 0)
+            while place < raw.count {
+                size += escapedSize(of: raw[place]) - 1
+                place = plainEnd(raw, from: place + 1)
+            }
+            return size
+        }
+    }
+
+    /// How many bytes a part of a string takes.
+    static func size(of scalar: Unicode.Scalar) -> Int {
+        scalar.isASCII && isEscaped(UInt8(truncatingIfNeeded: scalar.value))
+            ? escapedSize(of: UInt8(truncatingIfNeeded: scalar.value)) : UTF8.width(scalar)
+    }
+
+    private static func escapedSize(of byte: UInt8) -> Int {
+        switch byte {
+        case 0x20..., 0x08, 0x09, 0x0A, 0x0C, 0x0D: 2
+        default: 6
+        }
     }
 
     private mutating func escape(_ byte: UInt8) {
@@ -120,6 +147,8 @@ package struct JSONWriter {
         case UInt8(ascii: "\n"): raw("\\n")
         case UInt8(ascii: "\r"): raw("\\r")
         case UInt8(ascii: "\t"): raw("\\t")
+        case 0x08: raw("\\b")
+        case 0x0C: raw("\\f")
         default:
             raw("\\u00")
             bytes.append(Self.hexadecimal(byte >> 4))

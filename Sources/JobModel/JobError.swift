@@ -46,7 +46,7 @@ package struct JobError: Error, Sendable, Hashable {
 
         package init(status: Int, reason: String) {
             self.status = status
-            self.reason = reason
+            self.reason = reason.echoed
         }
     }
 
@@ -64,6 +64,8 @@ package struct JobError: Error, Sendable, Hashable {
         package var http: HTTPStatus?
         /// The errors of a race in which all failed, in order.
         package var failures: [JobError]?
+        /// How many more there were than those.
+        package var failuresOmitted: Int?
         /// The error of the child that failed a list.
         package var cause: JobError?
         /// The child that this is the error of, in `cause` and `failures`.
@@ -78,6 +80,11 @@ package struct JobError: Error, Sendable, Hashable {
     private indirect enum Storage: Sendable, Hashable {
         case particulars(Particulars)
     }
+
+    /// The longest message, in bytes as JSON: errors go wherever the job that they are of is shown.
+    package static let mostMessage = 4 << 10
+    /// How many failures an error lists, and how many bytes of JSON they take.
+    private static let mostFailures = (count: 100, size: 256 << 10)
 
     private var storage: Storage
 
@@ -96,7 +103,9 @@ package struct JobError: Error, Sendable, Hashable {
     }
 
     package init(_ kind: Kind, _ message: String, retryable: Bool = false, http: HTTPStatus? = nil) {
-        storage = .particulars(Particulars(kind: kind, message: message, isRetryable: retryable, http: http))
+        storage = .particulars(
+            Particulars(
+                kind: kind, message: message.shortened(to: Self.mostMessage), isRetryable: retryable, http: http))
     }
 }
 
@@ -116,6 +125,7 @@ extension JobError {
         object.append("job", ifPresent: told.job.map { JSON(Int($0)) })
         object.append("index", ifPresent: told.index.map { JSON($0) })
         object.append("failures", ifPresent: told.failures.map { .array($0.map(\.json)) })
+        object.append("failuresOmitted", ifPresent: told.failuresOmitted.map { JSON($0) })
         object.append("cause", ifPresent: told.cause?.json)
         return .object(object)
     }
@@ -124,7 +134,7 @@ extension JobError {
     package init(json: JSON) {
         var told = Particulars(
             kind: Kind(rawValue: json["kind"]?.string ?? Kind.internal.rawValue),
-            message: json["message"]?.string ?? "The stored error has no message.",
+            message: (json["message"]?.string ?? "The stored error has no message.").shortened(to: Self.mostMessage),
             isRetryable: json["retryable"]?.bool ?? false)
         if let link = json["link"]?.int { told.link = link }
         if let attempts = json["attempts"]?.int { told.attempts = attempts }
@@ -134,7 +144,33 @@ extension JobError {
         told.job = json["job"]?.int.map(Int64.init)
         told.index = json["index"]?.int
         told.failures = json["failures"]?.array?.map(JobError.init(json:))
+        told.failuresOmitted = json["failuresOmitted"]?.int
         told.cause = json["cause"].map(JobError.init(json:))
         storage = .particulars(told)
+    }
+}
+
+extension JobError {
+    /// Adds one of the errors that this one is made of; of many the first are listed, and the others counted.
+    package mutating func add(failure: JobError) {
+        var failures = self.failures ?? []
+        var failure = failure
+        let room = Self.mostFailures.size - failures.reduce(0) { $0 + $1.json.size }
+        if failure.json.size > room { failure = failure.withoutCauses }
+        guard self.failuresOmitted == nil, failures.count < Self.mostFailures.count, failure.json.size <= room else {
+            self.failuresOmitted = (self.failuresOmitted ?? 0) + 1
+            return
+        }
+        failures.append(failure)
+        self.failures = failures
+    }
+
+    /// The same without the errors that it is made of.
+    var withoutCauses: JobError {
+        var error = self
+        if let failures = self.failures { error.failuresOmitted = (self.failuresOmitted ?? 0) + failures.count }
+        error.failures = nil
+        error.cause = nil
+        return error
     }
 }

@@ -21,7 +21,7 @@ package final class JobSpec: Sendable, Hashable {
     package let tags: [String]
     package let label: String?
 
-    /// About how many bytes it takes as text.
+    /// How many bytes it takes as JSON text.
     package let size: Int
     /// The part of ``size`` that is stored with the job itself; less where it is made of a template that many share.
     package let storedSize: Int
@@ -38,8 +38,8 @@ package final class JobSpec: Sendable, Hashable {
     ) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
-        // Not the length of the text, which is not at hand later: a job that was read must be as large as when it was stored.
-        size = json.size
+        // Both are the same: a job that was read is as large as when it was stored.
+        size = text?.count ?? json.size
         self.storedSize = storedSize ?? size
         self.source = source
         self.links = links
@@ -78,7 +78,7 @@ package final class JobSpec: Sendable, Hashable {
 
     private static func tags(_ reader: MemberReader) throws(SpecError) -> [String] {
         try reader.strings("tags", atMost: 32) { tag in
-            tag.isEmpty || tag.utf8.count > 128 ? "A tag must be 1 to 128 bytes long." : nil
+            tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
         } ?? []
     }
 

@@ -115,7 +115,7 @@ package struct JobSpecReader {
         }
         let kinds = try reader.strings("on", atMost: 64) { kind in
             JobError.Kind(rawValue: kind).isWellFormed || context.isChecked
-                ? nil : "\"\(kind)\" is no error kind: those are lower-case words joined by hyphens."
+                ? nil : "\"\(kind.echoed)\" is no error kind: those are lower-case words joined by hyphens."
         }
         guard kinds == nil || steps["fail"] != nil else {
             throw reader.fault("on", "\"on\" limits a \"fail\" link; this link has none.")

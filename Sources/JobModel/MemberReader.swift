@@ -35,10 +35,11 @@ package struct MemberReader {
     package func allow(_ names: [String]) throws(SpecError) {
         for member in object.members where !names.contains(member.name) {
             guard !names.isEmpty else {
-                throw fault(member.name, "No params are taken here; leave \"\(member.name)\" out.")
+                throw fault(member.name, "No params are taken here; leave \"\(member.name.echoed)\" out.")
             }
             throw fault(
-                member.name, "There is no member \"\(member.name)\" here; known are \(names.joined(separator: ", ")).")
+                member.name,
+                "There is no member \"\(member.name.echoed)\" here; known are \(names.joined(separator: ", ")).")
         }
     }
 

@@ -11,7 +11,8 @@ package enum ResultShape: Sendable, Equatable {
 
     /// The shape of the error that a link is handed.
     static let error = ResultShape.members([
-        "kind", "message", "retryable", "link", "attempts", "http", "failures", "cause", "job", "index",
+        "kind", "message", "retryable", "link", "attempts", "http", "failures", "failuresOmitted", "cause", "job",
+        "index",
     ])
     /// The shape of what `job` stands for.
     static let job = ResultShape.members(["id", "attempt", "label"])

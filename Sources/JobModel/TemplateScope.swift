@@ -41,11 +41,12 @@ package struct TemplateScope: Sendable {
                 let known = names.keys.map(\.rawValue).sorted().joined(separator: ", ")
                 throw SpecError(
                     place,
-                    "There is no \"\(name.rawValue)\" here for the expression {{\(source)}}; "
+                    "There is no \"\(name.rawValue)\" here for the expression {{\(source.echoed)}}; "
                         + (known.isEmpty ? "no expression can stand here." : "known are \(known)."))
             }
             guard shape.admits(pointer) else {
-                throw SpecError(place, "The expression {{\(source)}} can never find anything; check its pointer.")
+                throw SpecError(
+                    place, "The expression {{\(source.echoed)}} can never find anything; check its pointer.")
             }
         }
     }

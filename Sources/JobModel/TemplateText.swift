@@ -71,10 +71,12 @@ package struct TemplateText: Sendable {
         guard let name = Name(rawValue: String(source[..<slash])) else {
             let names = Name.allCases.map(\.rawValue).joined(separator: ", ")
             throw Flaw(
-                reason: "There is no \"\(source[..<slash])\" for the expression {{\(source)}}; known are \(names).")
+                reason:
+                    "There is no \"\(String(source[..<slash]).echoed)\" for the expression {{\(source.echoed)}}; known are \(names)."
+            )
         }
         guard let pointer = JSONPointer(text: String(source[slash...])) else {
-            throw Flaw(reason: "The expression {{\(source)}} has a pointer that RFC 6901 does not allow.")
+            throw Flaw(reason: "The expression {{\(source.echoed)}} has a pointer that RFC 6901 does not allow.")
         }
         return .expression(name, pointer, source: source)
     }

@@ -2,6 +2,9 @@ package import JobModel
 
 /// The answer to one call, as JSON text.
 package enum Answer {
+    /// The most bytes of one answer; what is left out of those that would be longer is said in deferd-protocol(7).
+    package static let mostBytes = 3 << 19
+
     /// `result` is JSON text.
     package static func success(id: JSON, result: [UInt8]) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: result.count + 48)
@@ -47,6 +50,9 @@ package enum Answer {
         writer.raw("}")
         return writer.bytes
     }
+
+    /// More than an answer takes besides its id and its result.
+    package static let envelope = 64
 
     private static func begin(_ writer: inout JSONWriter, _ id: JSON) {
         writer.raw("{\"jsonrpc\":\"2.0\",\"id\":")

@@ -25,13 +25,13 @@ package enum JobNotification {
         writer.raw("}}\n")
     }
 
-    /// The body of a `job.state`.
-    package static func state(_ state: JobState, snapshot: JSON) -> [UInt8] {
-        var writer = JSONWriter(reservingCapacity: 1024)
+    /// The body of a `job.state`; `snapshot` is JSON text.
+    package static func state(_ state: JobState, snapshot: [UInt8]) -> [UInt8] {
+        var writer = JSONWriter(reservingCapacity: snapshot.count + 64)
         writer.raw(",\"state\":\"")
         writer.raw(state.rawValue.utf8)
         writer.raw("\",\"snapshot\":")
-        writer.write(snapshot)
+        writer.raw(snapshot)
         writer.raw("}}\n")
         return writer.bytes
     }

@@ -2,6 +2,9 @@ package import JobModel
 
 /// The start of all notifications of one kind to one watch, up to where the job's number stands.
 package struct NotificationHead: Sendable {
+    /// More than a notification takes besides a snapshot.
+    package static let most = 512
+
     private let bytes: [UInt8]
 
     package init(_ method: JobNotification.Method, watch: String) {

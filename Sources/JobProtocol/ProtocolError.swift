@@ -49,7 +49,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         var data = JSONObject()
         data.append("kind", ifPresent: code.kind.map(JSON.string))
         for detail in details { data.append(detail.name, detail.value) }
-        self.init(code: code.rawValue, message: message, data: data)
+        self.init(code: code.rawValue, message: message.shortened(to: JobError.mostMessage), data: data)
     }
 
     /// What is wrong with one member of the params.
@@ -57,8 +57,8 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.init(
             .invalidParams, "Invalid params: \(fault.reason)",
             [
-                JSONObject.Member(name: "pointer", value: .string(fault.place.description)),
-                JSONObject.Member(name: "reason", value: .string(fault.reason)),
+                JSONObject.Member(name: "pointer", value: .string(fault.place.description.echoed)),
+                JSONObject.Member(name: "reason", value: .string(fault.reason.shortened(to: JobError.mostMessage))),
             ])
     }
 

@@ -58,6 +58,14 @@ package enum IncomingCall: Sendable, Equatable {
     /// It is answered with the error, unless `id` is nil.
     case rejected(id: JSON?, ProtocolError)
 
+    /// The id that its answer carries; nil where it gets none.
+    package var id: JSON? {
+        switch self {
+        case .request(let request): request.id
+        case .rejected(let id, _): id
+        }
+    }
+
     private static let members = ["jsonrpc", "id", "method", "params"]
 
     init(_ json: JSON) {
@@ -83,7 +91,7 @@ package enum IncomingCall: Sendable, Equatable {
             return
         }
         if let stranger = object.members.first(where: { !Self.members.contains($0.name) }) {
-            self = .invalid(id: id, "a call has no member \"\(stranger.name)\".")
+            self = .invalid(id: id, "a call has no member \"\(stranger.name.echoed)\".")
             return
         }
         switch object["params"] {

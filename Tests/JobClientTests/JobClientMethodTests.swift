@@ -76,7 +76,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
 
     @Test func watch_sendsItsSelection() async throws {
         let sent = try await calls(answer: ["watch": "w1", "jobs": [job], "truncated": true]) { client in
-            let watch = try await client.watch(.jobs([1, 2]), interval: 0.5, children: true)
+            let watch = try await client.watch(.jobs([7]), interval: 0.5, children: true)
             #expect(watch.id == "w1")
             #expect(watch.jobs.map(\.id) == [7])
             #expect(watch.isTruncated)
@@ -86,7 +86,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
         }
         #expect(
             sent == [
-                ["method": "job.watch", "params": ["jobs": [1, 2], "interval": 0.5, "children": true]],
+                ["method": "job.watch", "params": ["jobs": [7], "interval": 0.5, "children": true]],
                 ["method": "job.watch", "params": ["tag": "t"]],
                 ["method": "job.watch", "params": ["all": true]],
                 ["method": "job.unwatch", "params": ["watch": "w1"]],

@@ -21,6 +21,9 @@ extension Result where Success == JSON, Failure == JobError {
 }
 
 extension Job {
+    /// The whole job object.
+    func json(progress: Progress? = nil) -> JSON { JobView(self, progress: progress).json() }
+
     /// A job with these links that begins with a source of the type `value`.
     static func chain(_ links: String = "", _ members: String = "") throws -> Job {
         Job(submitting: try .chain(links, members), owner: 1000, at: .after(0))

@@ -88,14 +88,14 @@ import Testing
                 == "/\(name)")
     }
 
-    @Test func tags_areAtMost32_of128Bytes() throws {
+    @Test func tags_areAtMost32_of256Bytes() throws {
         func tags(_ count: Int, _ length: Int) -> String {
             let tag = "\"" + String(repeating: "x", count: length) + "\""
             return "\"tags\":[" + Array(repeating: tag, count: count).joined(separator: ",") + "]"
         }
-        #expect(try fault(tags(32, 128)) == nil)
+        #expect(try fault(tags(32, 256)) == nil)
         #expect(try fault(tags(33, 1))?.place.description == "/tags")
-        #expect(try fault(tags(3, 129))?.place.description == "/tags/0")
+        #expect(try fault(tags(3, 257))?.place.description == "/tags/0")
     }
 
     @Test func place_isThatInTheParams() throws {

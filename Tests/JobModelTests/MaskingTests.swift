@@ -76,3 +76,17 @@ import Testing
         #expect(Masking.masked(url: many) == String(repeating: "a://***@h ", count: 100_000))
     }
 }
+
+@Suite struct LogMaskingTests {
+    @Test(arguments: [
+        ("https://h/?key=secret", "https://h/?***"), ("https://u:p@h/a?b=c#d", "https://***@h/a?***#d"),
+        ("\"https://h?x\" and (http://i/?y=1&z=2 ended)", "\"https://h?***\" and (http://i/?*** ended)"),
+        ("https://h/?next=https://i/?z", "https://h/?***"), ("https://h/?", "https://h/?"),
+        ("why? because", "why? because"),
+        ("https://h/\nreally?", "https://h/\nreally?"), ("", ""), ("://?", "://?"), ("://?x", "://?***"),
+        ("https://h/?\u{E4}", "https://h/?***"),
+    ])
+    func url_losesItsQuery(_ text: String, _ masked: String) {
+        #expect(Masking.masked(log: text) == masked)
+    }
+}

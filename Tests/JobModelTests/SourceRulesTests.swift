@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import Testing
 
@@ -138,11 +139,18 @@ import Testing
 
     @Test func headers_areRefusedQuickly_whereTheyAreMany() throws {
         let fields = (0..<90_000).map { "\"x\($0)\":\"\"" }.joined(separator: ",")
-        let start = ContinuousClock.now
+        let start = try threadSeconds()
         #expect(
             try fault(in: #"{"source":{"type":"url","url":"u","headers":{\#(fields)}}}"#)?.place.description
                 == "/source/headers")
-        #expect(ContinuousClock.now - start < .seconds(5), "looking each up by its name would take minutes")
+        #expect(try threadSeconds() - start < 20, "looking each up by its name would take minutes")
+    }
+
+    /// The processor's time that this thread has used, which does not grow while others run.
+    private func threadSeconds() throws -> Double {
+        var time = timespec()
+        try #require(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     @Test func header_isTheLater_ofADoubledName() throws {

@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: JobState.allCases)
     func state_hasTheMembersOfTheProtocol(_ state: JobState) throws {
         let snapshot: JSON = ["job": 7, "label": "a\nb\u{2028}\"\\", "result": nil]
-        let body = JobNotification.state(state, snapshot: snapshot)
+        let body = JobNotification.state(state, snapshot: snapshot.utf8)
         for watch in ["w1", "w12"] {
             let params = try params(
                 of: NotificationHead(.state, watch: watch).line(job: 7, seq: 1, body: body), "job.state")

@@ -82,7 +82,7 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         switch kind {
         case .state:
             let state = try #require(params["state"]?.string.flatMap(JobState.init(rawValue:)))
-            body.raw(JobNotification.state(state, snapshot: try #require(params["snapshot"])))
+            body.raw(JobNotification.state(state, snapshot: try #require(params["snapshot"]).utf8))
         case .progress:
             let json = try #require(params["progress"])
             let progress = Progress(

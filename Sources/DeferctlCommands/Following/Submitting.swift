@@ -50,7 +50,8 @@ struct Submitting: Sendable {
         let connection = DaemonConnection(path: invocation.socket, say: { await screen.say($0) })
         let follower = JobFollower(connection: connection, show: { await screen.take($0) })
         let jobs = try await screen.showing { try await follower.follow([id], with: client) }
-        guard let job = jobs.first else { throw CancellationError() }
+        guard let last = jobs.first else { throw CancellationError() }
+        let job = try await client.completed(last)
         if invocation.writesJSON {
             try console.line(job.json)
         }

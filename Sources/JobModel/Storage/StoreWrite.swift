@@ -45,6 +45,9 @@ package enum StoreRead: Sendable {
     case childStates(of: JobID, link: Int)
     /// The gated children of a link that are queued, by index from `from` on, at most `limit`. Answered with `ready`.
     case gated(of: JobID, link: Int, from: Int, limit: Int)
+    /// The gated children that are queued and whose list is over, or runs another link: what a daemon left that was killed
+    /// before it had cancelled them. By parent, link and index, at most `limit`. Answered with `jobs`.
+    case orphans(limit: Int)
     /// The first `limit` queued jobs of an owner in a queue, gated ones left out, in starting order (higher priority, then
     /// lower id) that come after a position, without those for the hosts in `excluding`. Answered with `ready`.
     case ready(queue: String, owner: UInt32, after: ReadyPosition?, excluding: Set<String>, limit: Int)

@@ -1,0 +1,99 @@
+/// A job as one who may see it is shown it, which becomes JSON where an answer is written.
+package struct JobView: Sendable {
+    package let job: Job
+    /// How far it is, while it runs.
+    package let progress: Progress?
+    /// The longest result that is shown with it, in bytes of its JSON.
+    package let inlineResult: Int
+
+    package init(_ job: Job, progress: Progress? = nil, inlineResult: Int = JobLimits().inlineResult) {
+        self.job = job
+        self.progress = progress
+        self.inlineResult = inlineResult
+    }
+
+    /// The job object as JSON text: as much of `detail` as takes at most `room` bytes, and at least the least.
+    package func text(_ detail: JobDetail, within room: Int) -> [UInt8] {
+        var text = json(detail).utf8
+        for lesser in detail.lesser where text.count > room { text = json(lesser).utf8 }
+        return text
+    }
+
+    /// The job object of the wire contract, credentials masked.
+    package func json(_ detail: JobDetail = .whole) -> JSON {
+        let spec = job.spec
+        var object = JSONObject()
+        object.append("job", JSON(Int(job.id)))
+        object.append("state", .string(job.state.rawValue))
+        if let most = detail.spec, spec.size > most {
+            object.append("specSize", JSON(spec.size))
+        } else {
+            if case .source(let source) = spec.source.action { object.append("source", Masking.masked(source)) }
+            if let links = spec.json["then"], !links.isNull { object.append("then", Masking.masked(links)) }
+        }
+        object.append("queue", .string(detail.hasTexts ? spec.queue : spec.queue.shortened(to: 64)))
+        object.append("priority", JSON(spec.priority))
+        if detail.hasTexts {
+            object.append("key", ifPresent: spec.key.map(Self.shown))
+            if !spec.tags.isEmpty { object.append("tags", .array(spec.tags.map(Self.shown))) }
+            object.append("label", ifPresent: spec.label.map(Self.shown))
+        }
+        object.append("owner", JSON(Int(job.owner)))
+        object.append("parent", ifPresent: job.parent.map { JSON(Int($0.job)) })
+        if job.children > 0 { object.append("children", JSON(job.children)) }
+        object.append("createdAt", .string(job.createdAt.description))
+        object.append("notBefore", ifPresent: job.notBefore.map { .string($0.description) })
+        object.append("startedAt", ifPresent: job.startedAt.map { .string($0.description) })
+        object.append("finishedAt", ifPresent: job.finishedAt.map { .string($0.description) })
+        object.append("attempt", JSON(job.attempt))
+        object.append("link", JSON(job.link))
+        object.append("links", JSON(spec.links.count))
+        object.append("progress", ifPresent: detail.hasTexts ? progress?.json : nil)
+        appendEnd(to: &object, detail)
+        let outcomes = job.outcomes.suffix(detail.outcomes ?? job.outcomes.count)
+        object.append(
+            "outcomes",
+            .array(
+                outcomes.map { outcome in
+                    var outcome = outcome
+                    if !detail.hasCauses { outcome.error = outcome.error?.withoutCauses }
+                    return Masking.masked(outcome.json)
+                }))
+        return .object(object)
+    }
+
+    /// What became of it, or why it waits for another attempt.
+    private func appendEnd(to object: inout JSONObject, _ detail: JobDetail) {
+        func append(_ error: JobError) {
+            object.append("error", Masking.masked(detail.hasTexts ? error.json : error.firstSentence.json))
+        }
+        if job.state.isTerminal {
+            switch job.carried {
+            case .success(let result) where job.state == .succeeded:
+                let size = result.size
+                if detail.hasResult, size <= inlineResult {
+                    object.append("result", result)
+                } else {
+                    object.append("resultSize", JSON(size))
+                }
+            case .failure(let error): append(error)
+            default: break
+            }
+        } else if job.state == .scheduled, job.attempt > 0, let error = job.lastFailure {
+            append(error)
+        }
+    }
+
+    private static func shown(_ text: String) -> JSON { .string(Masking.masked(url: text)) }
+}
+
+extension JobError {
+    /// The same in few bytes.
+    fileprivate var firstSentence: JobError {
+        var error = withoutCauses
+        error.failuresOmitted = nil
+        error.http = nil
+        error.message = error.message.shortened(to: 96)
+        return error
+    }
+}
