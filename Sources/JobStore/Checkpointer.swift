@@ -17,11 +17,14 @@ final class Checkpointer: Sendable {
     private let connection: DatabaseQueue
     private let queue = DispatchQueue(label: "deferd.store.checkpoint", qos: .utility)
     private let state = Mutex(State.idle)
+    private let report: CheckpointReport
 
-    init(_ path: String) throws {
+    init(_ path: String, _ report: CheckpointReport) throws {
+        self.report = report
         var configuration = Configuration()
         configuration.label = "deferd.store.checkpoint"
         configuration.foreignKeysEnabled = false
+        configuration.prepareDatabase { try Room.keepInChunks($0) }
         connection = try DatabaseQueue(path: path, configuration: configuration)
     }
 
@@ -35,7 +38,7 @@ final class Checkpointer: Sendable {
         guard isIdle else { return }
         queue.async {
             // Where it fails the log is still whole, and the next commits try again.
-            _ = try? self.connection.writeWithoutTransaction { try $0.checkpoint(.passive) }
+            self.report.run { _ = try self.connection.writeWithoutTransaction { try $0.checkpoint(.passive) } }
             self.state.withLock { $0 = .written }
             done()
         }

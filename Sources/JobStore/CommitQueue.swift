@@ -46,11 +46,13 @@ final class CommitQueue: Sendable {
     // Once made it is touched on `queue` only, which runs one block at a time.
     private nonisolated(unsafe) var writer: Writer?
     private let bound: Bound
+    private let report: CheckpointReport
 
-    init(_ pool: DatabasePool, bound: Bound = Bound()) throws {
+    init(_ pool: DatabasePool, bound: Bound = Bound(), report: CheckpointReport) throws {
         self.pool = pool
         self.bound = bound
-        checkpointer = try Checkpointer(pool.path)
+        self.report = report
+        checkpointer = try Checkpointer(pool.path, report)
         writer = try pool.writeWithoutTransaction { connection in try Writer(connection) }
     }
 
@@ -73,9 +75,11 @@ final class CommitQueue: Sendable {
             self.checkpointer.close()
             reads.wait()
             // Nothing is lost where this fails: the next start takes up the log.
-            _ = try? self.pool.writeWithoutTransaction { connection in
-                self.writer = nil
-                try connection.checkpoint(.truncate)
+            self.report.run {
+                _ = try self.pool.writeWithoutTransaction { connection in
+                    self.writer = nil
+                    try connection.checkpoint(.truncate)
+                }
             }
             if (try? self.pool.close()) != nil { DatabaseInspection.removeEmptyLog(of: self.pool.path) }
             done()
@@ -131,7 +135,7 @@ final class CommitQueue: Sendable {
     }
 
     /// Commits the first of `changes`, as many as one transaction takes.
-    private func commit(_ changes: inout ArraySlice<Change>) {
+    private func commit(_ changes: inout ArraySlice<Change>, isLastTry: Bool = false) {
         let group = changes
         var steps: [Change.Step] = []
         do {
@@ -149,6 +153,9 @@ final class CommitQueue: Sendable {
             changes = changes.dropFirst(tried.count)
             if tried.count > 1, Self.isOfOneChange(error) {
                 for change in tried { commitAlone(change) }
+            } else if Room.isLacking(error), !isLastTry, takeRoomOfLog() {
+                // Each by itself, as those that need no more room than there is can go on, removals first of all.
+                for change in tried { commitAlone(change, isLastTry: true) }
             } else {
                 let failure = StoreError(.write, error, database: pool.path)
                 for change in tried { change.fail(failure) }
@@ -156,9 +163,22 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private func commitAlone(_ change: Change) {
+    private func commitAlone(_ change: Change, isLastTry: Bool = false) {
         var alone = ArraySlice([change])
-        commit(&alone)
+        commit(&alone, isLastTry: isLastTry)
+    }
+
+    /// Writes all of the log into the database, so that its room can be used anew; false where that cannot be done.
+    private func takeRoomOfLog() -> Bool {
+        checkpointer.wait()
+        writer?.isShortOfRoom = true
+        do {
+            try pool.writeWithoutTransaction { _ in try writer?.restartLog() }
+            return true
+        } catch {
+            report.run { throw error }
+            return false
+        }
     }
 
     /// Has the log written into the database where it has become long, after the callers were told.
@@ -167,7 +187,7 @@ final class CommitQueue: Sendable {
         if pages >= bound.mostPagesInLog { checkpointer.wait() }
         if checkpointer.takeWritten() || pages >= bound.mostPagesInLog {
             // Where it fails the log is still whole, and the next commits try again.
-            _ = try? pool.writeWithoutTransaction { _ in try writer?.checkpoint() }
+            report.run { try pool.writeWithoutTransaction { _ in try writer?.checkpoint() } }
         } else if pages >= bound.pagesInLog {
             checkpointer.start { self.queue.async { self.checkLog() } }
         }

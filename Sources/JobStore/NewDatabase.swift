@@ -32,7 +32,7 @@ extension StoreError {
     static func unwritable(_ path: String) -> StoreError {
         StoreError(
             .write,
-            "The file \(path) cannot be written (\(String(cString: strerror(errno)))); check its folder and file system."
-        )
+            "The file \(path) cannot be written (\(String(cString: strerror(errno)))); check its folder and file system.",
+            isLasting: isLasting(errno))
     }
 }

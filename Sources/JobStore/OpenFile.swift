@@ -50,7 +50,8 @@ extension StoreError {
     /// The file cannot be read, for the reason that the last system call gave.
     static func unusable(_ path: String) -> StoreError {
         StoreError(
-            .read, "The file \(path) cannot be read (\(String(cString: strerror(errno)))); check its permissions.")
+            .read, "The file \(path) cannot be read (\(String(cString: strerror(errno)))); check its permissions.",
+            isLasting: isLasting(errno))
     }
 }
 

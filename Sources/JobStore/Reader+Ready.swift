@@ -64,6 +64,17 @@ extension Reader {
         return try readyJobs(statement.rows(atMost: limit) { $0.integer(0) })
     }
 
+    /// The gated children that are queued and whose list is over, or runs another link.
+    func orphans(limit: Int) throws -> [Job] {
+        let statement = try statement(
+            """
+            SELECT id FROM jobs AS child INDEXED BY jobs_gated WHERE state = 1 AND gated = 1 AND NOT EXISTS \
+            (SELECT 1 FROM jobs WHERE id = child.parent AND state < 3 AND link = child.parent_link) \
+            ORDER BY parent, parent_link, parent_index
+            """)
+        return try jobs(selectedBy: statement, atMost: limit)
+    }
+
     /// These jobs, the large ones without what makes them so, which is not even read.
     private func readyJobs(_ ids: [JobID]) throws -> [ReadyJob] {
         let select = try statement(JobRow.select)

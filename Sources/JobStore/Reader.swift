@@ -30,7 +30,7 @@ struct Reader {
     }
 
     /// The jobs whose numbers a statement selects, without those that make no sense.
-    private func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
+    func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
         let select = try statement(JobRow.select)
         return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
     }

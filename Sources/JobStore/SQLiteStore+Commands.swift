@@ -51,6 +51,7 @@ extension Reader {
         case .childStates(let parent, let link): .childStates(try childStates(of: parent, link: link))
         case .gated(let parent, let link, let start, let limit):
             .ready(try gated(of: parent, link: link, from: start, limit: limit))
+        case .orphans(let limit): .jobs(try orphans(limit: limit))
         case .ready(let queue, let owner, let position, let hosts, let limit):
             .ready(try ready(queue: queue, owner: owner, after: position, excluding: hosts, limit: limit))
         case .due(let time, let limit): .jobs(try due(at: time, limit: limit))

@@ -3,14 +3,11 @@ package import JobModel
 /// A removal of many jobs goes on in several transactions, so that it does not hold up what others write. The lowest jobs
 /// go first and a root last, so that what was cut short can be done again.
 extension SQLiteStore {
-    /// The most jobs that one transaction removes.
-    private static let largestRemoval = 2_000
-
     package func remove(_ job: JobID, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
         remove(done) { writer in
             let tree = try writer.tree(of: job)
             // A new job with this key must not join one that is about to go.
-            if tree.count > Self.largestRemoval { try writer.freeKey(of: job) }
+            if tree.count > writer.largestRemoval { try writer.freeKey(of: job) }
             return tree
         }
     }
@@ -42,7 +39,7 @@ extension SQLiteStore {
         _ jobs: [RemovedJob], upTo end: Int, _ writer: Writer, _ finish: @escaping @Sendable (Writer) throws -> Void,
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) throws -> CommitQueue.Change.Step {
-        let start = max(0, end - largestRemoval)
+        let start = max(0, end - writer.largestRemoval)
         try writer.remove(jobs[start..<end].reversed().map(\.id))
         guard start > 0 else {
             try finish(writer)
@@ -97,8 +94,8 @@ extension SQLiteStore {
 
         private func run(_ writer: Writer) throws -> CommitQueue.Change.Step {
             var rest = self
-            var left = largestRemoval
-            for root in try writer.finished(upTo: end, atMost: min(roots, largestRemoval)) {
+            var left = writer.largestRemoval
+            for root in try writer.finished(upTo: end, atMost: min(roots, writer.largestRemoval)) {
                 let tree = try writer.tree(of: root)
                 let part = tree.suffix(left).reversed()
                 try writer.remove(part.map(\.id))

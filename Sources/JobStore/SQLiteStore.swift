@@ -19,15 +19,18 @@ package final class SQLiteStore: CallableJobStore {
 
     /// Opens the database `deferd.db` in the folder `path`, or makes it there.
     ///
-    /// `report` is told once of each job that a list had to leave out because its row makes no sense.
+    /// `report` is told once of each job that a list had to leave out because its row makes no sense, `reportLog` why the
+    /// log cannot be written into the database, and nil when it can again.
     package convenience init(
-        path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in }
+        path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in },
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
     ) throws(StoreError) {
-        try self.init(path: path, bound: CommitQueue.Bound(), report: report)
+        try self.init(path: path, bound: CommitQueue.Bound(), report: report, reportLog: reportLog)
     }
 
     init(
-        path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in }
+        path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in },
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
     ) throws(StoreError) {
         deferd_settle_database()
         folder = try StateFolder(path)
@@ -35,7 +38,8 @@ package final class SQLiteStore: CallableJobStore {
         do {
             if try !DatabaseInspection.finds(folder.database) { try NewDatabase.make(folder.database) }
             pool = try Self.open(folder.database)
-            queue = try CommitQueue(pool, bound: bound)
+            queue = try CommitQueue(
+                pool, bound: bound, report: CheckpointReport(database: folder.database, reportLog))
         } catch {
             throw StoreError(.write, error, database: folder.database)
         }
@@ -50,6 +54,7 @@ package final class SQLiteStore: CallableJobStore {
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { connection in
             try connection.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192")
+            try Room.keepInChunks(connection)
         }
         let pool = try DatabasePool(path: path, configuration: configuration)
         try pool.writeWithoutTransaction { connection in
@@ -64,6 +69,7 @@ package final class SQLiteStore: CallableJobStore {
             try Schema.migrate(connection)
             try makeIncremental(connection)
         }
+        Room.keepForLog(of: path)
         return pool
     }
 

@@ -20,7 +20,9 @@ final class StateFolder: Sendable {
         let file = path + "/deferd.lock"
         let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else {
-            throw StoreError(.write, "The lock file \(file) cannot be opened (\(lastError)); check its permissions.")
+            throw StoreError(
+                .write, "The lock file \(file) cannot be opened (\(lastError)); check its permissions.",
+                isLasting: StoreError.isLasting(errno))
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             let reason = errno
@@ -50,14 +52,17 @@ final class StateFolder: Sendable {
         var status = stat()
         if stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
-                throw StoreError(.write, "The state folder \(path) is no folder; name another or move the file away.")
+                throw StoreError(
+                    .write, "The state folder \(path) is no folder; name another or move the file away.",
+                    isLasting: true)
             }
             return
         }
         if errno == ENOENT, let slash = path.dropFirst().lastIndex(of: "/") { try make(String(path[..<slash])) }
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw StoreError(
-                .write, "The state folder \(path) cannot be made (\(lastError)); make it or name another.")
+                .write, "The state folder \(path) cannot be made (\(lastError)); make it or name another.",
+                isLasting: StoreError.isLasting(errno))
         }
         // One above that may not be read cannot be synced, and is no reason not to start.
         _ = sync(folderOf: path)

@@ -1,5 +1,6 @@
 import JobModel
 import GRDB
+import Glibc
 
 extension StoreError {
     /// What a failure of SQLite, or of our own decoding, means for a caller who was writing or reading.
@@ -22,7 +23,8 @@ extension StoreError {
             let failed = code == .read ? "could not be read" : "could not be written"
             self.init(
                 code, "The database \(path) \(failed) (\(reason)); check its file system and permissions.",
-                underlying: error)
+                underlying: error,
+                isLasting: [.SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH].contains(error.resultCode))
         }
     }
 
@@ -33,6 +35,11 @@ extension StoreError {
             "The database \(path) is damaged: \(reason). It was left as it is; restore it and the files named "
                 + "\(path)-* from a backup, or move them all away to begin anew.",
             underlying: underlying)
+    }
+
+    /// Whether a system call failed for a reason that lies in the path or in the permissions, and not in the disk's state.
+    static func isLasting(_ number: Int32) -> Bool {
+        [EACCES, EPERM, EROFS, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
     }
 
     static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }

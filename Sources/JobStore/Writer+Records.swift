@@ -65,6 +65,7 @@ extension Writer {
 
     func probe() throws {
         try statement("UPDATE state SET value = value + 1 WHERE name = 'probes'").run()
+        try checkRoom()
         count()
     }
 }

@@ -14,6 +14,13 @@ final class Writer {
     private let begin: PreparedStatement
     private let end: PreparedStatement
     private let undo: PreparedStatement
+    private let countPages: PreparedStatement
+    private let countFreePages: PreparedStatement
+    private let pageSize: Int64
+    /// Whether a commit failed for lack of room, and none has shown since that there is some.
+    var isShortOfRoom = false
+    /// Whether this transaction shows that there is.
+    private var showsRoom = false
     /// The highest number that a job ever had, as the last commit left it and as this transaction does.
     private(set) var lastJob: (committed: JobID, present: JobID)
     var downloadCount: (committed: Int?, present: Int?) = (nil, nil)
@@ -46,6 +53,9 @@ final class Writer {
         begin = try prepare("BEGIN IMMEDIATE")
         end = try prepare("COMMIT")
         undo = try prepare("ROLLBACK")
+        countPages = try prepare("PRAGMA page_count")
+        countFreePages = try prepare("PRAGMA freelist_count")
+        pageSize = try Int64.fetchOne(connection, sql: "PRAGMA page_size") ?? 4096
         let last = try Int64.fetchOne(
             connection,
             sql: "SELECT max(value, coalesce((SELECT max(id) FROM jobs), 0)) FROM state WHERE name = 'last_job'")
@@ -73,10 +83,15 @@ final class Writer {
     /// Runs `body` in a transaction and commits it; undoes all of it where either fails.
     func commit(_ body: () throws -> Void) throws {
         load = (0, 0)
+        showsRoom = false
         do {
             try begin.run()
+            let pages = try number(countPages)
             try body()
+            let grown = try number(countPages)
+            if grown > pages { try Room.have(grown * pageSize, for: connection) }
             try end.run()
+            if showsRoom { isShortOfRoom = false }
             lastJob.committed = lastJob.present
             downloadCount.committed = downloadCount.present
         } catch {
@@ -88,12 +103,34 @@ final class Writer {
         }
     }
 
+    private func number(_ statement: PreparedStatement) throws -> Int64 {
+        try statement.row { $0.integer(0) } ?? 0
+    }
+
+    /// Throws where there is no room for a few more jobs, though the last ones found none.
+    func checkRoom() throws {
+        guard isShortOfRoom else { return }
+        let few: Int64 = 16
+        if try number(countFreePages) < few {
+            try Room.have((try number(countPages) + few) * pageSize, for: connection)
+        }
+        showsRoom = true
+    }
+
+    /// The most jobs that one transaction removes; where room is short it has to be little that goes to the log.
+    var largestRemoval: Int { isShortOfRoom ? 20 : 2_000 }
+
     /// The pages in the log after the last commit.
     var pagesInLog: Int { Int(logLength.pointee) }
 
     /// Writes the log into the database, as far as no reader needs it.
     func checkpoint() throws {
         try connection.checkpoint(.passive)
+    }
+
+    /// Writes all of the log into the database, so that the next commit takes up its room anew.
+    func restartLog() throws {
+        try connection.checkpoint(.restart)
     }
 
     func count(bytes: Int = 0) {

@@ -338,6 +338,32 @@ import Testing
         #expect(try await store.ready(.gated(of: 1, link: 1, from: 0, limit: 9)).isEmpty)
     }
 
+    @Test(arguments: Conformer.allCases)
+    func gatedChildren_areOrphans_whereTheirListIsOver(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var lists = try await store.create(.example(), .example(), .example())
+        var children: [[JobID]] = []
+        for index in lists.indices {
+            lists[index].state = .running
+            let new = (0..<3).map { NewChild.example($0, .item(JSON($0)), isGated: $0 > 0) }
+            children.append(
+                try await store.children(NewChildren(parent: lists[index], template: template, children: new)))
+        }
+        #expect(try await store.jobs(.orphans(limit: 9)).isEmpty)
+        lists[0].link = 1
+        lists[2].state = .cancelled
+        try await store.save(lists[0])
+        try await store.save(lists[2])
+        let orphans = [children[0][1], children[0][2], children[2][1], children[2][2]]
+        #expect(try await store.jobs(.orphans(limit: 9)).map(\.id) == orphans)
+        #expect(try await store.jobs(.orphans(limit: 3)).map(\.id) == Array(orphans.prefix(3)))
+        for var job in try await store.jobs(.orphans(limit: 3)) {
+            job.state = .cancelled
+            try await store.save(job)
+        }
+        #expect(try await store.jobs(.orphans(limit: 9)).map(\.id) == Array(orphans.suffix(1)))
+    }
+
     // MARK: Times
 
     @Test(arguments: Conformer.allCases)

@@ -193,8 +193,9 @@ private struct CommandRun {
 
     mutating func nextRead() -> StoreRead {
         let job = someJob()
-        switch number(0..<16) {
+        switch number(0..<17) {
         case 0: return .recovery
+        case 16: return .times
         case 1: return .jobs((0..<5).map { _ in someJob() })
         case 2..<6: return .list(filter())
         case 6: return .children(of: job, link: number(0..<3), from: number(0..<5), limit: number(0..<6))

@@ -5,4 +5,8 @@
 /// afterwards it does nothing.
 void deferd_settle_database(void);
 
+/// Has the file system keep room for the first bytes of a file, which stays as long as it is; 0, or the reason why it did
+/// not as an error number. It is C as Swift does not see fallocate(2).
+int deferd_reserve(const char *path, long bytes);
+
 #endif

@@ -53,6 +53,13 @@ extension MemoryTables {
             .prefix { $0.parent == parent && $0.link == link }.prefix(max(0, limit)).compactMap { readyJob($0.id) }
     }
 
+    func orphans(limit: Int) -> [Job] {
+        let orphans = gated.rows().lazy.map(\.key).filter { key in
+            rows[key.parent].map { $0.job.state.isTerminal || $0.job.link != key.link } ?? true
+        }
+        return jobs(orphans.map(\.id), atMost: limit)
+    }
+
     // MARK: Ready jobs
 
     /// How many jobs for excluded hosts are passed over before the search goes on by host.

@@ -95,6 +95,7 @@ package struct MemoryTables: Sendable {
         case .childStates(let parent, let link): .childStates(childStates(of: parent, link: link))
         case .gated(let parent, let link, let start, let limit):
             .ready(gated(of: parent, link: link, from: start, limit: limit))
+        case .orphans(let limit): .jobs(orphans(limit: limit))
         case .ready(let queue, let owner, let position, let hosts, let limit):
             .ready(ready(queue: queue, owner: owner, after: position, excluding: hosts, limit: limit))
         case .due(let time, let limit): .jobs(first(limit, of: due, upTo: time))

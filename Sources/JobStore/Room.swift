@@ -1,0 +1,46 @@
+import CSQLite
+import GRDB
+import GRDBSQLite
+
+/// Room on the disk that is had before it is needed.
+///
+/// A full disk must not keep jobs from being removed. A removal writes to the log, which takes up room again once it was
+/// written into the database. So that this never needs more room than there is, the database's file has it before a commit
+/// puts a page into the log that lies behind its end; and the log has some from the start.
+enum Room {
+    /// The steps in which the database's file grows, in bytes.
+    private static let chunk: Int32 = 256 << 10
+    /// What the log has from the start, in bytes: enough to remove some hundred jobs before it is used anew.
+    private static let log = 4 << 20
+
+    /// Has a connection leave the file at a whole number of steps, whatever it writes into it or cuts off.
+    static func keepInChunks(_ connection: Database) throws {
+        var chunk = chunk
+        try control(connection, SQLITE_FCNTL_CHUNK_SIZE, &chunk)
+    }
+
+    /// Makes the database's file so long, in bytes, if it is not yet.
+    static func have(_ size: Int64, for connection: Database) throws {
+        var size = size
+        try control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
+    }
+
+    private static func control(
+        _ connection: Database, _ operation: Int32, _ argument: UnsafeMutableRawPointer
+    ) throws {
+        let code = sqlite3_file_control(connection.sqliteConnection, "main", operation, argument)
+        guard code != SQLITE_OK else { return }
+        throw DatabaseError(resultCode: .SQLITE_FULL, message: "its file cannot grow")
+    }
+
+    /// Has room kept for the log of the database at `path`, where the file system can and has some left.
+    static func keepForLog(of path: String) {
+        _ = deferd_reserve(path + "-wal", log)
+    }
+
+    /// Whether an error may come from a disk, a quota or a limit that leaves no room.
+    static func isLacking(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        return error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR
+    }
+}
