@@ -6,7 +6,7 @@ DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 .PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-yields test-defects test-crash bench bench-kit simulate simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
-	@$(SWIFT) build && "$$($(SWIFT) build --show-bin-path)/demo"
+	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
 test: prepare # Runs every test, in three parts, so that those that race threads do not slow those that keep time.
 	@$(SWIFT) build --build-tests && for part in DeferredKit 'Job|DataSources|Deferctl|Systemd' EndToEnd; do $(SWIFT) test --skip-build --filter "^($$part)" || exit 1; done && $(MAKE) --no-print-directory test-outside FILTER='^(OutsideTests|.*(HLDeferred|OAPromise|BNRDeferred|PINFuture|Twisted)Tests)'
 build: prepare # Builds the release, which needs no Swift toolchain to run.

@@ -81,16 +81,14 @@ let package = Package(
         .target(
             name: "JobEngine",
             dependencies: [
-                "DeferredKit", "JobModel", "DataSources", "JobStore", log,
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
+                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", log,
             ],
             swiftSettings: ours
         ),
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
-            dependencies: ["CLinux", "JobEngine", "JobModel", "JobProtocol", "JobStore", "LoopTasks", log, services]
+            dependencies: ["CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", log, services]
                 + nio,
             swiftSettings: ours
         ),
@@ -105,8 +103,8 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                "CLinux", "DataSources", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore", "LoopTasks",
-                "Systemd", "Yams",
+                "CLinux", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
+                "LoopTasks", "Systemd", "Yams",
                 arguments, log, services,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
@@ -122,10 +120,14 @@ let package = Package(
             swiftSettings: ours
         ),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
-        .executableTarget(name: "demo", dependencies: ["TestOrigin"], path: "Tests/Demo", swiftSettings: ours),
+        .executableTarget(
+            name: "demo", dependencies: [.product(name: "NIOHTTP1", package: "swift-nio")] + nio, path: "Tests/Demo",
+            swiftSettings: ours),
         .executableTarget(
             name: "crash",
-            dependencies: ["DataSources", "JobClient", "JobEngine", "JobModel", "JobStore", "TestOrigin", log] + nio,
+            dependencies: [
+                "DataSources", "JobClient", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin", log,
+            ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
@@ -160,7 +162,7 @@ let package = Package(
             swiftSettings: ours),
         .testTarget(
             name: "JobServerTests",
-            dependencies: ["MallocCounter", "JobServer", "JobEngine", "JobModel", "JobProtocol"] + nio,
+            dependencies: ["MallocCounter", "JobServer", "JobCore", "JobEngine", "JobModel", "JobProtocol"] + nio,
             swiftSettings: ours),
         .testTarget(
             name: "JobClientTests", dependencies: ["FakeDaemon", "JobClient", "JobModel", "JobProtocol"] + nio,

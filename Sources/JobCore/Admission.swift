@@ -55,7 +55,7 @@ package struct Admission: Sendable {
             spec = try JobSpecReader.child(
                 json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits, storedSize: storedSize)
         } catch {
-            throw JobError(.invalid, "The child at \(error.place) cannot run: \(error.reason)")
+            throw JobError(.invalid, "The child at \(error.place.description.echoed) cannot run: \(error.reason)")
         }
         do { try checkPolicy(of: spec, pointer, parent.owner, isOpen: false) } catch { throw error.error }
         return spec
@@ -68,7 +68,7 @@ package struct Admission: Sendable {
             if error.place.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true {
                 throw JobError(.tooLarge, "The list has more than \(limits.children) items; split it up.")
             }
-            throw JobError(.invalid, "The source cannot run; see \(error.place): \(error.reason)")
+            throw JobError(.invalid, "The source cannot run; see \(error.place.description.echoed): \(error.reason)")
         }
         switch parameters {
         case .url(let request), .json(let request, _): _ = try policy.checkURL(request.url)

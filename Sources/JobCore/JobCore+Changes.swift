@@ -36,6 +36,18 @@ extension JobCore {
         stopStored(ids.filter { table[$0] == nil }[...])
     }
 
+    /// Cancels the children of a list that is over and was not open.
+    func stopChildren(of list: JobID, link: Int) {
+        read(.childStates(of: list, link: link)) { [unowned self] result in
+            guard case .success(.childStates(let states)) = result else {
+                log(.error, "The children cannot be read: \(Self.error(of: result).message)", job: list)
+                stopChildrenAgain.append((list, link))
+                return setTimer(.readAgain, in: 1)
+            }
+            stopLater(states.filter { !$0.state.isTerminal }.map(\.id))
+        }
+    }
+
     /// Cancels jobs page by page, so that no more of them are in memory.
     private func stopStored(_ ids: ArraySlice<JobID>) {
         let page = Array(ids.prefix(256))
@@ -79,6 +91,12 @@ extension JobCore {
             }
             entry.step += 1
             let children = lists[entry.job.id]?.join.open ?? []
+            if lists[entry.job.id] == nil, before.state == .running, before.children > 0,
+                before.step?.type?.hasChildren == true
+            {
+                // Its children were not read yet.
+                stopChildren(of: before.id, link: before.link)
+            }
             cancelRun(entry)
             closeList(entry)
             releaseAll(entry)
@@ -162,13 +180,22 @@ extension JobCore {
             case .failure(let error):
                 // It may have been cancelled or removed meanwhile.
                 if table[job.id] === entry, entry.step == step {
-                    counters.move(job, from: entry.job.state)
-                    entry.job = job
-                    deactivate(entry)
+                    undoRetry(entry, before: job)
                 }
                 fail(id, CoreError(error))
             }
         }
+    }
+
+    /// A retry that could not begin: the job is over as it was, and so it is for who asked meanwhile.
+    private func undoRetry(_ entry: ActiveJob, before job: Job) {
+        counters.move(job, from: entry.job.state)
+        entry.job = job
+        deactivate(entry)
+        let subscribers = subscriptions.subscribers(byID: job.id)
+        if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshot(job)))) }
+        subscriptions.finished(job.id)
+        for wait in waits.finished(job.id) { answer(wait, having: job) }
     }
 
     private func saveRetry(_ entry: ActiveJob, step: Int, gone: [RemovedJob], _ id: RequestID) {

@@ -24,8 +24,9 @@ extension JobCore {
         read(.childStates(of: job.id, link: job.link)) { [unowned self] result in
             guard table[job.id] === entry, entry.step == step, phase == .serving else { return }
             guard case .success(.childStates(let states)) = result else {
-                return stepEnded(
-                    entry, .failure(JobError(.storage, "The children of job \(job.id) cannot be read; retry it.")))
+                log(.error, "The children cannot be read: \(Self.error(of: result).message)", job: job.id)
+                unreadLists.append((job.id, step))
+                return setTimer(.readAgain, in: 1)
             }
             if states.isEmpty { return makeChildren(entry, source) }
             join(entry, ids: states.map(\.id), states.map(\.state), source.mode, source.concurrency)
@@ -222,12 +223,12 @@ extension JobCore {
         stopLater(open)
     }
 
-    /// The list of a job is over.
+    /// The list or the timer of a job is over.
     func closeList(_ entry: ActiveJob) {
         making.removeAll { $0.job == entry.job.id }
         timers.clear(.list(entry.job.id))
         lists.close(entry.job.id)
-        if entry.permit?.key == .lists { releasePermit(entry) }
+        if entry.permit?.key == .lists || entry.permit?.key == .timers { releasePermit(entry) }
     }
 
     // MARK: - The outcome
@@ -357,19 +358,18 @@ extension JobCore {
 
 /// What a list gives whose children are all over, put together page by page.
 private struct ListResult {
-    /// The failures that a list's error names; of others it has the number only.
-    private static let mostFailures = 100
-
     private let mode: ListMode
     private let limit: Int
     private var elements: [JSON] = []
-    private var failures: [JobError] = []
+    private var failure = JobError(.list, "")
     private var children = 0
-    private var size = 0
+    /// The brackets, and with each but the first a comma.
+    private var size = 1
 
     init(mode: ListMode, limit: Int) {
         self.mode = mode
         self.limit = limit
+        failure.failures = []
     }
 
     /// Adds a child; gives why the list cannot have a result, where that is so.
@@ -378,14 +378,14 @@ private struct ListResult {
         let element: JSON
         switch (mode, job.carried) {
         case (.first, _):
-            if failures.count < Self.mostFailures { failures.append(failure) }
+            self.failure.add(failure: failure)
             return nil
         case (.settled, .success(let value)): element = ["ok": true, "value": value]
         case (.settled, _): element = ["ok": false, "error": failure.json]
         case (.all, .success(let value)): element = value
         case (.all, _): element = .null
         }
-        size += element.size
+        size += element.size + 1
         elements.append(element)
         guard size > limit else { return nil }
         return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
@@ -393,8 +393,8 @@ private struct ListResult {
 
     var outcome: Outcome {
         guard mode == .first else { return .success(.array(elements)) }
-        var error = JobError(.list, "None of the \(children) children succeeded; see failures.")
-        error.failures = failures
+        var error = failure
+        error.message = "None of the \(children) children succeeded; see failures."
         return .failure(error)
     }
 }

@@ -35,6 +35,30 @@ extension JobCore {
         for job in state.running { resumeRunning(job, isCrashed: crashed.contains(job.id)) }
         setTimes(state.times)
         purge()
+        cancelOrphans()
+    }
+
+    /// Children that are read and cancelled at once.
+    private static let orphans = 256
+
+    /// Cancels gated children whose list was over before they were cancelled; nothing else would find them. Other children
+    /// are found when their turn or time comes.
+    func cancelOrphans() {
+        read(.orphans(limit: Self.orphans)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                log(.error, "The children of lists that are over cannot be read: \(Self.error(of: result).message)")
+                mustCancelOrphans = true
+                return setTimer(.readAgain, in: 1)
+            }
+            var left = rows.count
+            for row in rows {
+                stop(row, .cancel) { [unowned self] result in
+                    left -= 1
+                    // Those that could not be stored are tried again by themselves.
+                    if left == 0, rows.count == Self.orphans { cancelOrphans() }
+                }
+            }
+        }
     }
 
     /// A job whose first link was at work, which is not stored as running.

@@ -35,7 +35,7 @@ extension JobCore {
             }
             var job = Job(submitting: new.spec, owner: caller.uid, at: now.wall)
             job.host = new.host
-            bytes = bytes.saturatingAdding(Int64(new.spec.size))
+            bytes = bytes.saturatingAdding(job.storedSize)
             jobs.append(job)
             indexes.append(index)
         }
@@ -67,7 +67,7 @@ extension JobCore {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
         guard scheduler.settings(of: new.spec.queue) != nil else {
-            let names = scheduler.names.map { "\"\($0)\"" }.joined(separator: ", ")
+            let names = scheduler.names.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
             return CoreError(
                 .invalid(JSONPointer(["queue"])), "There is no queue \"\(new.spec.queue)\"; there are \(names).")
         }
@@ -78,7 +78,7 @@ extension JobCore {
             return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; submit again when some have run.")
         }
         let stored = counters.bytes(of: caller.uid).saturatingAdding(submitting.bytes(of: caller.uid))
-            .saturatingAdding(bytes).saturatingAdding(Int64(new.spec.size))
+            .saturatingAdding(bytes).saturatingAdding(Int64(new.spec.storedSize) + Job.rowSize)
         if stored > settings.storedPerUser {
             return CoreError(
                 .busy(retryAfter: 60),
@@ -192,19 +192,24 @@ extension JobCore {
         if !caller.isAdmin { filter.owner = caller.uid }
         // Of what runs not all is stored as that, so the store need not be searched for it.
         if filter.states == [.running] { return body(.success(running(filter))) }
-        readPage(filter, found: [], after: filter.after, body)
+        readPage(filter, found: [], after: filter.after, atOnce: Self.firstRows, body)
     }
 
+    /// Rows that a page asks for first. As long as they are small, it then asks for more at once.
+    private static let firstRows = 16
+    /// Bytes of specs and results after which a page ends early: no answer can show more.
+    private static let mostPageBytes: Int64 = 2 << 20
+
     private func readPage(
-        _ filter: JobFilter, found: [Job], after: JobID?, _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
+        _ filter: JobFilter, found: [Job], after: JobID?, atOnce: Int,
+        _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
     ) {
         var asked = filter
         // What runs may be stored as queued, so the store is asked for both, and for one more than is wanted.
         if filter.states.contains(.running) { asked.states.insert(.queued) }
         // And what was taken up after a restart is stored as running until its turn comes.
         if filter.states.contains(.queued) { asked.states.insert(.running) }
-        // What has ended may be stored as it was before.
-        asked.limit = filter.limit - found.count + 1
+        asked.limit = min(atOnce, filter.limit - found.count + 1)
         asked.after = after
         read(.list(asked)) { [unowned self] result in
             guard case .success(.jobs(let rows)) = result else {
@@ -215,11 +220,14 @@ extension JobCore {
                 guard let job = table.present(row) else { continue }
                 if filter.states.isEmpty || filter.states.contains(job.state) { found.append(job) }
             }
-            guard found.count <= filter.limit, rows.count >= asked.limit, let last = rows.last?.id else {
+            let bytes = found.reduce(Int64(0)) { $0.saturatingAdding($1.storedSize) }
+            let isFull = found.count > filter.limit
+            guard !isFull, bytes < Self.mostPageBytes, rows.count >= asked.limit, let last = rows.last?.id else {
                 let jobs = Array(found.prefix(filter.limit))
-                return body(.success((jobs, found.count > filter.limit ? jobs.last?.id : nil)))
+                let hasMore = isFull || rows.count >= asked.limit
+                return body(.success((jobs, hasMore ? jobs.last?.id ?? rows.last?.id : nil)))
             }
-            readPage(filter, found: found, after: last, body)
+            readPage(filter, found: found, after: last, atOnce: atOnce * 4, body)
         }
     }
 
@@ -285,7 +293,8 @@ extension JobCore {
         }
         guard phase == .serving else { return fail(id, .stopping) }
         let present = scheduler.settings(of: name)
-        guard present != nil || scheduler.names.count < Self.mostQueues else {
+        let others = queueChanges.keys.count { $0 != name && scheduler.settings(of: $0) == nil }
+        guard present != nil || scheduler.names.count + others < Self.mostQueues else {
             return fail(
                 id,
                 CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))

@@ -126,12 +126,29 @@ extension JobCore {
 
     /// What could not be read is read again.
     func readAgain() {
+        if mustCancelOrphans {
+            mustCancelOrphans = false
+            cancelOrphans()
+        }
+        let lists = unreadLists
+        unreadLists = []
+        for list in lists {
+            if let entry = table[list.job], entry.step == list.step { runStep(entry) }
+        }
+        let stoppedLists = stopChildrenAgain
+        stopChildrenAgain = []
+        for (list, link) in stoppedLists { stopChildren(of: list, link: link) }
         let stopped = stopAgain
         stopAgain = []
         stopLater(stopped)
         let turns = unread
         unread = []
-        for turn in turns where table.known(turn.entry.position.id) == nil {
+        for turn in turns {
+            switch table.known(turn.entry.position.id) {
+            case .active, .removed: continue
+            case .left(let job): if job.state != .queued { continue }
+            case nil: break
+            }
             scheduler.insert(turn.entry, queue: turn.slot.queue, owner: turn.slot.owner)
         }
     }
@@ -185,6 +202,6 @@ extension JobCore {
     /// Gives back all that a job has, but for what an open list keeps until it is closed.
     func releaseAll(_ entry: ActiveJob) {
         releaseSlot(entry)
-        if entry.permit?.key != .lists { releasePermit(entry) }
+        if entry.permit?.key != .lists, entry.permit?.key != .timers { releasePermit(entry) }
     }
 }

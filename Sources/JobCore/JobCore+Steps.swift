@@ -22,7 +22,9 @@ extension JobCore {
                 let kind = JobError.Kind(rawValue: error["kind"]?.string ?? JobError.Kind.invalid.rawValue)
                 guard kind.isWellFormed else {
                     return .outcome(
-                        .failure(JobError(.template, "\"\(kind.rawValue)\" is no error kind; use words with hyphens.")))
+                        .failure(
+                            JobError(.template, "\"\(kind.rawValue.echoed)\" is no error kind; use words with hyphens.")
+                        ))
                 }
                 let message = error["message"].map { $0.string ?? $0.description } ?? ""
                 return .outcome(.failure(JobError(kind, message)))
@@ -60,11 +62,11 @@ extension JobCore {
 
     private func run(_ parameters: SourceParameters, _ entry: ActiveJob) {
         let job = entry.job
-        let key = ConcurrencyKey(host: admission.host(of: parameters))
+        let key = ConcurrencyKey(host: admission.host(of: parameters), isAgain: job.lastFailure?.http != nil)
         // What a stopped job still has to run does not wait.
         if job.stop == nil {
             guard let slot = entry.slot, scheduler.mayKeep(slot) else { return park(entry, for: key) }
-            if key != entry.permit?.key ?? .none {
+            if key.counted != entry.permit?.key ?? .none {
                 releasePermit(entry)
                 if key != .none {
                     guard let permit = scheduler.acquire(key, for: job.owner) else { return park(entry, for: key) }
@@ -86,7 +88,18 @@ extension JobCore {
 
     /// Waits without a slot. Its end is counted from when the link began, whatever restarts lie between.
     private func startTimer(_ entry: ActiveJob, _ seconds: Double) {
-        releaseAll(entry)
+        let owner = entry.job.owner
+        if entry.permit?.key != .timers {
+            releasePermit(entry)
+            // Each takes room in memory. One that waited before a restart goes on, and what a stopped job still has to run.
+            if entry.job.stop == nil, entry.job.linkStartedAt ?? now.wall >= startedAt.wall {
+                guard let permit = scheduler.acquire(.timers, for: owner) else { return park(entry, for: .timers) }
+                entry.permit = permit
+            } else {
+                entry.permit = scheduler.acquireAnyway(.timers, for: owner)
+            }
+        }
+        releaseSlot(entry)
         let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? 0
         // A time of day that was set back must not make it longer.
         let left = max(0, min(seconds, seconds - elapsed))

@@ -39,12 +39,16 @@ extension JobCore {
 
     private func startDue() {
         read(.due(at: now.wall, limit: Self.page)) { [unowned self] result in
+            guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
                 log(.error, "The scheduled jobs cannot be read: \(Self.error(of: result).message)")
                 return setWallTimer(.due, at: now.wall.adding(seconds: 1))
             }
-            for row in rows where table.known(row.id) == nil && row.state == .scheduled {
-                let entry = activate(row)
+            for row in rows {
+                guard table[row.id] == nil, let job = table.present(row), job.state == .scheduled,
+                    job.notBefore.map({ $0 <= now.wall }) ?? true
+                else { continue }
+                let entry = activate(job)
                 guard (try? transition(entry, .due)) != nil else {
                     deactivate(entry)
                     continue
@@ -62,6 +66,7 @@ extension JobCore {
 
     private func stopOverdue() {
         read(.overdue(at: now.wall, limit: Self.page)) { [unowned self] result in
+            guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
                 log(.error, "The deadlines cannot be read: \(Self.error(of: result).message)")
                 return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))

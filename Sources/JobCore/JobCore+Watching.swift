@@ -135,9 +135,8 @@ extension JobCore {
         for match in matches(of: entry) {
             dirty[match.interval, default: []].insert(entry.job.id)
             guard !timers.isSet(.progress(match.interval)) else { continue }
-            let (next, overflows) = (toldAt[match.interval] ?? .min).addingReportingOverflow(
-                Int64(match.interval) * 1_000_000)
-            timers.set(.progress(match.interval), at: overflows ? now.monotonic : max(now.monotonic, next))
+            let next = (toldAt[match.interval] ?? now.monotonic).saturatingAdding(Int64(match.interval) * 1_000_000)
+            timers.set(.progress(match.interval), at: max(now.monotonic, next))
         }
     }
 
@@ -158,7 +157,7 @@ extension JobCore {
             guard let entry = table[id], entry.job.state == .running, let progress = entry.progress else { continue }
             let updates = entry.updatesSinceTold(interval)
             let row = ProgressRow(
-                job: id, link: entry.job.link, links: entry.job.spec.links.count, progress: progress,
+                job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,
                 coalesced: max(0, updates - 1))
             for match in matches(of: entry) where match.interval == interval {
                 rows[match.topic, default: []].append(row)

@@ -68,6 +68,11 @@ package final class JobCore {
     var unread: [Scheduler.Turn] = []
     /// Jobs to be cancelled which could not be read.
     var stopAgain: [JobID] = []
+    /// Lists in memory whose children could not be read, with their steps.
+    var unreadLists: [(job: JobID, step: Int)] = []
+    var mustCancelOrphans = false
+    /// Lists whose children are to be cancelled and could not be read.
+    var stopChildrenAgain: [(list: JobID, link: Int)] = []
     /// Jobs with news for subscribers of an interval in milliseconds.
     var dirty: [Int: Set<JobID>] = [:]
     /// When subscribers of an interval were last told of progress.
@@ -237,7 +242,7 @@ package final class JobCore {
             }
         }
         guard !missing.isEmpty else { return body(collect(ids, found, caller)) }
-        read(.jobs(missing)) { [self] result in
+        read(.jobs(missing)) { [unowned self] result in
             switch result {
             case .failure(let error): body(.failure(CoreError(error)))
             case .success(.jobs(let rows)):
@@ -267,9 +272,11 @@ package final class JobCore {
     }
 
     /// A job with the progress that it makes now.
-    func snapshot(_ job: Job) -> JobSnapshot {
-        guard let entry = table[job.id] else { return JobSnapshot(job: job, progress: nil) }
-        return JobSnapshot(job: entry.job, progress: progress(of: entry))
+    func snapshot(_ job: Job) -> JobView {
+        let entry = table[job.id]
+        return JobView(
+            entry?.job ?? job, progress: entry.flatMap { progress(of: $0) },
+            inlineResult: settings.limits.inlineResult)
     }
 }
 

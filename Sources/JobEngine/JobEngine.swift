@@ -1,62 +1,50 @@
 package import DataSources
 import DeferredKit
 import Dispatch
+package import JobCore
 package import JobModel
 package import JobStore
 package import Logging
+import Synchronization
 
-/// Carries jobs out: admits them, gives them places, runs their steps, stores what became of them, and tells those who
-/// watch or wait.
+/// Drives the core: feeds it what happens, and carries its effects out with the store, the sources, timers and the clock. It
+/// decides nothing.
 ///
-/// What a job does next is decided by the job itself (``Job/handle(_:at:)``); the engine carries it out.
+/// Everything of it runs on one executor. The core's effects are carried out at once, in order; what comes of them comes back
+/// as inputs.
 package actor JobEngine {
     package nonisolated let settings: EngineSettings
     package nonisolated let admission: Admission
     nonisolated let executor = EngineExecutor()
-    /// Where files of removed jobs are removed.
-    nonisolated let bodyQueue = DispatchQueue(label: "deferd.bodies", qos: .utility)
-    nonisolated let store: any CallableJobStore
+    nonisolated let store: any JobStore
     nonisolated let library: SourceLibrary
     nonisolated let clock: EngineClock
     nonisolated let logger: Logger
+    nonisolated let files: FileCleaner
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Jobs in memory: those that run and those whose end is being stored.
-    var active: [JobID: ActiveJob] = [:]
-    var queues: [String: ReadyQueue] = [:]
-    var workQueues: [String: WorkQueue] = [:]
-    var hosts: HostBoard
-    var counters = JobCounters()
-    /// By owner; there are as many as users ever submitted since the start.
-    var totals: [UInt32: EngineTotals] = [:]
-    /// Submissions that are being stored, so that limits count them.
-    var coming: (jobs: Int, byUser: [UInt32: Int]) = (0, [:])
-    /// New queues that are being stored.
-    var comingQueues: Set<String> = []
-    var watches = JobWatches()
-    var waits = JobWaits()
-    var wallAlarms: Alarms?
-    var alarms: Alarms?
-    /// Jobs with news for watchers of an interval in milliseconds.
-    var fresh: [Int: Set<JobID>] = [:]
-    /// Jobs that made progress since this was last looked at.
-    let freshJobs = FreshJobs()
-    var fence = ReadFence()
-    var phase = Phase.starting
-    /// Why the store last failed to write, while it does.
-    var storageFailure: String?
-    let startedAt: Timestamp
-    var statusReport: (@Sendable (Statistics) -> Void)?
+    private let core: JobCore
+    private var timers: WakeTimers?
+    /// Looks for progress while somebody watches; armed for the next look.
+    private var progressTimer: (any DispatchSourceTimer)?
+    private var isLookingForProgress = false
+    private var reports: ProgressReports?
+    private var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
+    private var subscribers: [SubscriptionID: any JobSubscriber] = [:]
+    private var runs: [RunID: Run] = [:]
+    private var onStart: CheckedContinuation<Result<Void, StoreError>, Never>?
+    private var status = StatusReports()
+    private nonisolated let lastID = Atomic<Int64>(0)
 
-    enum Phase {
-        case starting
-        case serving
-        case stopping
+    /// A source that works; without work while what it goes on with is read.
+    private struct Run {
+        let progress: RunProgress
+        var work: Deferred<JSON, any Error>?
     }
 
     package init(
-        settings: EngineSettings, store: any CallableJobStore, library: SourceLibrary, clock: EngineClock = .system,
+        settings: EngineSettings, store: any JobStore, library: SourceLibrary, clock: EngineClock = .system,
         logger: Logger
     ) {
         self.settings = settings
@@ -64,107 +52,106 @@ package actor JobEngine {
         self.library = library
         self.clock = clock
         self.logger = logger
-        admission = Admission(library: library, limits: settings.limits)
-        hosts = HostBoard(limit: settings.perHost, lists: settings.openLists, timers: settings.openTimers)
-        startedAt = clock.now()
+        admission = Admission(
+            policy: ResourcePolicy(
+                checkURL: { (url) throws(JobError) in try library.check(url: url).hostAndPort },
+                checkPath: { (path, owner) throws(JobError) in try library.check(path: path, owner: owner) }),
+            limits: settings.limits)
+        core = JobCore(settings: settings.core, admission: admission)
+        files = FileCleaner(bodies: BodyFolder(path: settings.bodies), store: store, library: library, logger: logger)
     }
 
-    /// Takes up where the last daemon ended. Requests may come once this returns.
+    // MARK: - Life
+
+    /// Goes on where the last daemon ended. Requests may come once this returns.
     package func start() async throws(StoreError) {
-        wallAlarms = Alarms(.wall, on: executor.queue) { [weak self] in self?.enter { $0.ring(wall: true) } }
-        alarms = Alarms(.monotonic, on: executor.queue) { [weak self] in self?.enter { $0.ring(wall: false) } }
-        counters.load(try await store.counts())
-        let stored = try await store.queues()
-        for (name, concurrency) in settings.queues {
-            open(QueueSettings(name: name, concurrency: concurrency))
+        timers = WakeTimers(on: executor.queue) { [weak self] in self?.enter { $0.timeCame() } }
+        reports = ProgressReports { [weak self] in self?.enter { $0.lookForProgress() } }
+        let result = await withCheckedContinuation { continuation in
+            onStart = continuation
+            handle(.start)
         }
-        for queue in stored { open(queue) }
-        // Jobs of a queue that the configuration no longer has run all the same.
-        for name in counters.queues where queues[name] == nil {
-            logger.warning(
-                "A queue with jobs is not configured; it is opened with 16 places.", metadata: ["queue": "\(name)"])
-            open(QueueSettings(name: name, concurrency: 16))
-        }
-        let interrupted = try await store.interrupted()
-        phase = .serving
-        for job in interrupted { resume(job) }
-        setTimes(try await store.nextTimes())
-        purge()
-        removeForgottenBodies()
-        pumpAll()
-    }
-
-    func open(_ queue: QueueSettings) {
-        let waiting = counters.totals(queue: queue.name)[.queued, default: 0]
-        queues[queue.name] = ReadyQueue(settings: queue, storeIsEmpty: waiting == 0)
-        workQueues[queue.name] = WorkQueue(concurrency: queue.concurrency)
-    }
-
-    /// Takes up a job that was running when the last daemon ended.
-    private func resume(_ job: Job) {
-        let entry = hold(job)
-        do {
-            switch try handle(entry, .restart) {
-            case .enqueue where entry.job.step?.type?.hasChildren == true && entry.job.children > 0:
-                // Its children wait for it, so it waits for nobody.
-                _ = try handle(entry, .start)
-                runStep(entry)
-            case .enqueue where entry.job.step?.type == .timer:
-                // It waits for its time only.
-                _ = try handle(entry, .start)
-                runStep(entry)
-            case .enqueue:
-                park(entry, host: nextHost(of: entry))
-            default: runStep(entry)
-            }
-        } catch {
-            logger.error("A stored job is in no state to go on.", metadata: ["job": "\(job.id)"])
-            release(job.id)
-        }
+        try result.get()
+        files.removeForgotten(upTo: settings.limits.links)
     }
 
     /// Ends without losing anything: transfers stop where they are, what was answered is stored.
     package func stop() async {
-        phase = .stopping
-        for entry in active.values { entry.run += 1 }
-        wallAlarms = nil
-        alarms = nil
+        handle(.stop)
+        timers = nil
+        progressTimer?.cancel()
         await library.shutdown()
         await store.close()
     }
 
-    /// Calls `report` with the state of things now and, at most once a second, when that changed.
-    package func observeStatus(_ report: @escaping @Sendable (Statistics) -> Void) {
-        statusReport = report
-        reportStatus()
-    }
+    // MARK: - Requests
 
-    func reportStatus() {
-        statusReport?(statistics(for: Caller(uid: 0, isAdmin: true)))
-    }
+    /// An id for a request or a subscription.
+    package nonisolated func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
-    /// Passes through the engine and the store; false where the store did not come back.
-    package func probe() async -> Bool {
-        guard phase == .serving else { return phase == .starting }
-        return await withCheckedContinuation { continuation in
-            store.probe { result in
-                // A full disk is no reason to be killed; a store that hangs is.
-                self.enter { $0.storageAnswered(result) }
-                continuation.resume(returning: true)
-            }
+    /// Asks the core; `done` is called on the engine, in the order of the core's answers.
+    package nonisolated func ask(
+        _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
+        _ done: @escaping @Sendable (CoreAnswer) -> Void
+    ) {
+        let id = id ?? nextID()
+        enterNow { engine in
+            engine.requests[id] = done
+            if request.showsProgress { engine.readProgress() }
+            engine.handle(.request(id, request, caller))
         }
     }
 
-    // MARK: - Being on the engine
+    package nonisolated func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {
+        await withCheckedContinuation { continuation in
+            ask(request, for: caller) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Gives up a request that has no answer yet: none comes.
+    package nonisolated func abandon(_ id: RequestID) {
+        enter { engine in
+            guard engine.requests.removeValue(forKey: id) != nil else { return }
+            engine.handle(.abandon(id))
+        }
+    }
+
+    /// Registers who is told by a subscription; before the request that begins it.
+    package nonisolated func register(_ subscriber: any JobSubscriber, as id: SubscriptionID) {
+        enterNow { $0.subscribers[id] = subscriber }
+    }
+
+    package nonisolated func unsubscribe(_ id: SubscriptionID) {
+        enter { engine in
+            guard engine.subscribers.removeValue(forKey: id) != nil else { return }
+            engine.handle(.unsubscribe(id))
+        }
+    }
+
+    /// Calls `report` with the state of things now and, at most once a second, when that changed.
+    package func observeStatus(_ report: @escaping @Sendable (CoreStatistics) -> Void) {
+        status.report = report
+        report(core.overallStatistics)
+    }
+
+    /// Passes through the engine, the core and the store's writer.
+    package nonisolated func probe() async -> Bool {
+        if case .done = await ask(.probe, for: Caller(uid: 0, isAdmin: true)) { true } else { false }
+    }
+
+    /// Where the large body of a link's result lies.
+    package nonisolated func bodyPath(of job: JobID, link: Int) -> String { files.bodies.file(of: job, link: link) }
+
+    // MARK: - Inputs
 
     /// Runs `body` on the engine, after what was handed to it before.
-    nonisolated func enter(_ body: @escaping @Sendable (isolated JobEngine) -> Void) {
+    private nonisolated func enter(_ body: @escaping @Sendable (isolated JobEngine) -> Void) {
         executor.submit { self.assumeIsolated { body($0) } }
     }
 
     /// Runs `body` on the engine, at once on this thread where the engine has nothing else to do, and then at most
     /// `further` pieces of what comes of it.
-    nonisolated func enterNow(further: Int = 0, _ body: @escaping @Sendable (isolated JobEngine) -> Void) {
+    private nonisolated func enterNow(further: Int = 0, _ body: @escaping @Sendable (isolated JobEngine) -> Void) {
         executor.runNow({ self.assumeIsolated { body($0) } }, further: further)
     }
 
@@ -173,71 +160,189 @@ package actor JobEngine {
         executor.submit(body)
     }
 
-    /// Takes a job into memory.
-    func hold(_ job: Job) -> ActiveJob {
-        let id = job.id
-        let cell = ProgressCell { [weak self, freshJobs] in
-            if freshJobs.add(id) { self?.enter { $0.progressed() } }
+    private func handle(_ input: CoreInput) {
+        let now = clock.now()
+        for effect in core.handle(input, at: now) { carryOut(effect) }
+        timers?.arm(core.nextWake, now: now)
+        if core.progressInterval != nil, !isLookingForProgress { lookForProgress() }
+        status.changed(core.statusVersion, on: executor.queue) { [weak self] in self?.enter { $0.reportStatus() } }
+    }
+
+    private func timeCame() {
+        timers?.reset()
+        handle(.time)
+    }
+
+    private func reportStatus() {
+        status.reported(core.statusVersion)
+        status.report?(core.overallStatistics)
+    }
+
+    // MARK: - Progress
+
+    /// Feeds the core the progress that was made since it was last looked at.
+    private func readProgress() {
+        guard let news = reports?.read(), !news.isEmpty else { return }
+        handle(.progress(news))
+    }
+
+    /// Looks at the progress now and, while somebody watches, after each of the shortest intervals in which some is made.
+    private func lookForProgress() {
+        guard let reports, let interval = core.progressInterval else {
+            // Nobody wants to hear of it: it waits until somebody asks.
+            isLookingForProgress = false
+            _ = self.reports?.await(true)
+            return
         }
-        let entry = ActiveJob(job, progress: cell)
-        if job.children > 0 { watches.familyCame() }
-        cell.setWatched(watches.needProgress(of: job, parents: parents(of: job)))
-        active[id] = entry
-        if let parent = job.parent { active[parent.job]?.children.insert(id) }
-        return entry
-    }
-
-    /// Lets a job go that is stored as it is now.
-    func release(_ id: JobID) {
-        if let parent = active.removeValue(forKey: id)?.job.parent { active[parent.job]?.children.remove(id) }
-        fence.jobLeft(id)
-    }
-
-    /// Whether a job that `read` gave is neither in memory nor was there since.
-    func isCurrent(_ id: JobID, in read: ReadFence.Read) -> Bool { active[id] == nil && !fence.isOld(id, in: read) }
-
-    /// Lets the job decide, and keeps the counts.
-    func handle(_ entry: ActiveJob, _ event: Job.Event) throws(Job.InvalidTransition) -> Job.Action {
-        let old = entry.job.state
-        let action = try entry.job.handle(event, at: clock.now())
-        counters.move(entry.job, from: old)
-        statusChanged()
-        return action
-    }
-
-    func statusChanged() {
-        if statusReport != nil { alarms?.setEarlier(.status, in: 1) }
-    }
-
-    /// The jobs above `job` that are in memory, from the nearest.
-    func parents(of job: Job) -> [Job] {
-        var parents: [Job] = []
-        var next = job.parent?.job
-        while let id = next, let entry = active[id] {
-            parents.append(entry.job)
-            next = entry.job.parent?.job
+        isLookingForProgress = true
+        let news = reports.read()
+        if news.isEmpty {
+            // The first one that comes is looked at when it does.
+            if reports.await(false) { enter { $0.lookForProgress() } }
+            return
         }
-        return parents
+        _ = reports.await(true)
+        let timer = progressTimer ?? DispatchSource.makeTimerSource(queue: executor.queue)
+        if progressTimer == nil {
+            timer.setEventHandler { [weak self] in self?.enter { $0.lookForProgress() } }
+            timer.activate()
+            progressTimer = timer
+        }
+        timer.schedule(deadline: .now() + .milliseconds(interval), leeway: .milliseconds(1))
+        handle(.progress(news))
+    }
+
+    // MARK: - Effects
+
+    private func carryOut(_ effect: CoreEffect) {
+        switch effect {
+        case .write(let id, let write):
+            store.write(write) { result in self.enterNow(further: 16) { $0.handle(.written(id, result)) } }
+        case .read(let id, let read):
+            store.read(read) { result in self.enterNow(further: 16) { $0.handle(.rows(id, result)) } }
+        case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
+        case .start(let run): start(run)
+        case .cancel(let run): runs.removeValue(forKey: run)?.work?.cancel()
+        case .discardPart(let id, let job, let link, let owner):
+            files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
+        case .cleanUp(let id, let removed):
+            files.cleanUp(removed) { self.enter { $0.handle(.cleanedUp(id)) } }
+        case .answer(let id, let answer): requests.removeValue(forKey: id)?(answer)
+        case .notify(let ids, let change):
+            let event = JobEvent(change.snapshot)
+            for id in ids { subscribers[id]?.receive(event) }
+        case .progress(let ids, let rows):
+            let batch = ProgressBatch(rows)
+            for id in ids { subscribers[id]?.receive(batch) }
+        case .started(let result):
+            onStart?.resume(returning: result)
+            onStart = nil
+        case .yield: enter { $0.handle(.resume) }
+        case .log(let entry): log(entry)
+        }
+    }
+
+    private func log(_ entry: CoreLog) {
+        let level: Logger.Level =
+            switch entry.level {
+            case .notice: .notice
+            case .warning: .warning
+            case .error: .error
+            case .defect: .critical
+            }
+        var metadata: Logger.Metadata = [:]
+        if let job = entry.job { metadata["job"] = "\(job)" }
+        if let queue = entry.queue { metadata["queue"] = "\(queue)" }
+        logger.log(level: level, "\(entry.message)", metadata: metadata)
+    }
+
+    // MARK: - Sources
+
+    private func start(_ run: SourceRun) {
+        guard let reports else { return }
+        runs[run.run] = Run(progress: RunProgress(run: run.run, reports: reports))
+        guard case .download = run.parameters, run.mayResume else { return start(run, note: nil) }
+        // Owned by the engine; it ends with the read.
+        Task {
+            let note = try? await store.note(of: run.job, link: run.link)
+            start(run, note: note)
+        }
+    }
+
+    private func start(_ run: SourceRun, note: JSON?) {
+        // It may have been cancelled while the note was read.
+        guard let progress = runs[run.run]?.progress else { return }
+        let work = library.source(run.parameters, context(of: run, note: note)).start()
+        runs[run.run]?.work = work
+        work.onProgress { progress.report($0) }
+        work.upon(on: executor) { outcome in
+            self.assumeIsolated { $0.ended(run.run, outcome) }
+        }
+    }
+
+    private func ended(_ id: RunID, _ outcome: Result<JSON, any Error>) {
+        guard let run = runs.removeValue(forKey: id) else { return }
+        // Random numbers cost a system call, and only a retry needs one.
+        let random = if case .failure = outcome { clock.random() } else { 0.0 }
+        handle(.ended(id, outcome.mapError(JobError.init(source:)), run.progress.read(), random: random))
+    }
+
+    private func context(of run: SourceRun, note: JSON?) -> SourceContext {
+        let store = store
+        return SourceContext(
+            job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
+            bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout, note: note,
+            saveNote: { note in
+                let promise = Promise<Void, any Error>()
+                store.save(note: note, of: run.job, link: run.link) {
+                    promise.resolve($0.mapError { $0 as any Error })
+                }
+                return promise.deferred
+            },
+            lastDownload: { path in Deferred { try await store.download(to: path) } },
+            rememberDownload: { path, download in
+                let promise = Promise<Void, any Error>()
+                store.save(download: download, to: path) { promise.resolve($0.mapError { $0 as any Error }) }
+                return promise.deferred
+            })
     }
 }
 
-/// What happened since the daemon started.
-package struct EngineTotals: Sendable {
-    package var submitted = 0
-    package var succeeded = 0
-    package var failed = 0
-    package var cancelled = 0
-    package var retried = 0
-    package var bytesReceived: Int64 = 0
+/// When the status is reported: at most once a second, after it changed.
+private struct StatusReports {
+    var report: (@Sendable (CoreStatistics) -> Void)?
+    private var reported = 0
+    private var isScheduled = false
 
-    static func + (left: EngineTotals, right: EngineTotals) -> EngineTotals {
-        var sum = left
-        sum.submitted += right.submitted
-        sum.succeeded += right.succeeded
-        sum.failed += right.failed
-        sum.cancelled += right.cancelled
-        sum.retried += right.retried
-        sum.bytesReceived = sum.bytesReceived.saturatingAdding(right.bytesReceived)
-        return sum
+    mutating func changed(_ version: Int, on queue: DispatchQueue, _ due: @escaping @Sendable () -> Void) {
+        guard report != nil, version != reported, !isScheduled else { return }
+        isScheduled = true
+        queue.asyncAfter(deadline: .now() + 1, execute: due)
+    }
+
+    mutating func reported(_ version: Int) {
+        reported = version
+        isScheduled = false
+    }
+}
+
+extension JobError {
+    /// What a source failed with, as clients see it.
+    fileprivate init(source error: any Error) {
+        switch error {
+        case let error as JobError: self = error
+        case is CancellationError: self = Job.Stop.cancelled.error
+        default: self.init(.internal, "The source failed in a way that was not foreseen: \(error).")
+        }
+    }
+}
+
+extension CoreRequest {
+    /// Whether its answer tells how far jobs are.
+    fileprivate var showsProgress: Bool {
+        switch self {
+        case .job, .list, .watch, .cancel: true
+        default: false
+        }
     }
 }

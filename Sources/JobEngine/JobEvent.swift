@@ -5,35 +5,42 @@ import Synchronization
 package final class JobEvent: Sendable {
     package let job: JobID
     package let state: JobState
-    /// The job object.
-    package let snapshot: JSON
-    private let text = Mutex<[UInt8]?>(nil)
+    private enum Form {
+        case view(JobView)
+        case text([UInt8])
+    }
 
-    init(job: JobID, _ state: JobState, snapshot: JSON) {
-        self.job = job
-        self.state = state
-        self.snapshot = snapshot
+    /// The job until it was written: then its result need not be kept beside the text.
+    private let form: Mutex<Form>
+
+    package init(_ snapshot: JobView) {
+        job = snapshot.job.id
+        state = snapshot.job.state
+        form = Mutex(.view(snapshot))
     }
 
     /// Whether nothing more comes about this job.
     package var isLast: Bool { state.isTerminal }
 
     /// The event as text, written by the first who asks and shared by all.
-    package func text(_ write: () -> [UInt8]) -> [UInt8] {
-        text.withLock { text in
-            if let text { return text }
-            let written = write()
-            text = written
-            return written
+    package func text(_ write: (JobView) -> [UInt8]) -> [UInt8] {
+        form.withLock { form in
+            switch form {
+            case .text(let text): return text
+            case .view(let snapshot):
+                let text = write(snapshot)
+                form = .text(text)
+                return text
+            }
         }
     }
 }
 
 /// One who watches jobs.
-package protocol JobWatcher: AnyObject, Sendable {
-    /// Takes an event, on the engine's queue, in the order of things; it must not take long.
+package protocol JobSubscriber: AnyObject, Sendable {
+    /// Receives an event, on the engine's thread, in the order of things; it must not take long.
     func receive(_ event: JobEvent)
 
-    /// Likewise takes how far the jobs have come that made progress in an interval.
+    /// Likewise how far the jobs have come that made progress in an interval.
     func receive(_ batch: ProgressBatch)
 }

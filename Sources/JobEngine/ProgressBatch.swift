@@ -1,25 +1,10 @@
+package import JobCore
 package import JobModel
 import Synchronization
 
 /// How far many jobs have come, as all who hear of the same jobs are told at once.
 package final class ProgressBatch: Sendable {
-    /// How far one job has come.
-    package struct Row: Sendable {
-        package let job: JobID
-        package let link: Int
-        package let links: Int
-        package let progress: Progress
-        /// Reports that were merged into this one.
-        package var coalesced: Int
-
-        init(job: JobID, link: Int, links: Int, _ progress: Progress, coalesced: Int) {
-            self.job = job
-            self.link = link
-            self.links = links
-            self.progress = progress
-            self.coalesced = coalesced
-        }
-    }
+    package typealias Row = ProgressRow
 
     /// The texts of all rows, one behind the other.
     package struct Text: Sendable {

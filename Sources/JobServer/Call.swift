@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -20,6 +21,28 @@ struct Call: Sendable {
         replies.succeed(request.id, result, afterwards: afterwards)
     }
 
+    /// Answers with a result that is JSON text.
+    func succeed(text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
+        replies.succeed(request.id, text: text, afterwards: afterwards)
+    }
+
+    /// Answers with one job, told whole. What was done to it must be told, so less is told of it in a batch without room.
+    func succeed(job: JobView, wasChanged: Bool = false) {
+        succeed(text: job.text(.whole, within: wasChanged ? room : replies.roomOutsideBatch(for: request.id)))
+    }
+
+    /// Answers with all of these jobs, told in brief.
+    func succeed(jobs: [JobView]) {
+        var writer = JSONWriter()
+        writer.raw("{\"jobs\":[")
+        writer.raw(JobPage(allOf: jobs, within: replies.roomOutsideBatch(for: request.id) - 16).text)
+        writer.raw("]}")
+        succeed(text: writer.bytes)
+    }
+
+    /// The most bytes that the result may take.
+    var room: Int { replies.room(for: request.id) }
+
     func fail(_ error: ProtocolError) {
         replies.fail(request.id, error)
     }
@@ -28,13 +51,6 @@ struct Call: Sendable {
     func read<Value>(_ body: (MemberReader) throws(SpecError) -> Value) throws(ProtocolError) -> Value {
         let reader = try params
         do { return try body(reader) } catch { throw ProtocolError(error) }
-    }
-
-    /// Asks the engine; its refusal becomes the answer's error.
-    static func asking<Value>(
-        _ body: () async throws(EngineError) -> Value
-    ) async throws(ProtocolError) -> Value {
-        do { return try await body() } catch { throw ProtocolError(error) }
     }
 }
 
@@ -45,18 +61,22 @@ extension MemberReader {
         return JobID(id)
     }
 
-    /// The member `job` or the member `jobs`; nil where both are left out.
-    func jobs() throws(SpecError) -> [JobID]? {
+    /// The member `job` or the member `jobs`; nil where both are left out. At most so many, all different, if `most` says so.
+    func jobs(atMost most: Int? = nil) throws(SpecError) -> [JobID]? {
         if value("job") != nil {
             guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }
             return [try job()]
         }
-        guard let elements = try array("jobs", atMost: 100_000) else { return nil }
+        guard let elements = try array("jobs", atMost: most ?? 100_000) else { return nil }
         var ids: [JobID] = []
+        var seen: Set<JobID> = []
         for (index, element) in elements.enumerated() {
             guard let id = element.int, id > 0, case .number = element else {
                 throw SpecError(
                     place(of: "jobs").appending(index), "A job is named by its number, not \(element.typeName).")
+            }
+            if most != nil, !seen.insert(JobID(id)).inserted {
+                throw SpecError(place(of: "jobs").appending(index), "Job \(id) is named twice; name each once.")
             }
             ids.append(JobID(id))
         }

@@ -1,21 +1,22 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
-import JobStore
 
 /// `job.submit`, `job.explain`, and what changes one job.
 extension Connection {
     /// Submits jobs with one fsync; each is answered by itself, in their order, and then `done` is called.
     func submitJobs(_ submits: [Submit], _ done: @escaping @Sendable () -> Void) {
         var read: [Result<ConnectionWatch?, ProtocolError>] = []
-        var requests: [JobEngine.SubmitRequest] = []
+        var requests: [NewJob] = []
         read.reserveCapacity(submits.count)
         requests.reserveCapacity(submits.count)
         for submit in submits {
             do {
                 let (admitted, watches) = try readSpec(submit)
                 let watch = watches ? try makeWatch() : nil
-                requests.append(JobEngine.SubmitRequest(admitted, caller: caller, watcher: watch))
+                requests.append(
+                    NewJob(spec: admitted.spec, host: admitted.host, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(error))
@@ -23,8 +24,8 @@ extension Connection {
         }
         let submitted = read
         // Also where none is left: what was refused is answered behind what was submitted before.
-        engine.submit(requests) { answers in
-            var answers = answers.makeIterator()
+        engine.ask(.submit(requests), for: caller) { answer in
+            var answers = (answer.submitted ?? []).makeIterator()
             var replies = SubmitReplies(connection: self, lines: submits.count)
             for (submit, read) in zip(submits, submitted) {
                 switch read {
@@ -32,10 +33,9 @@ extension Connection {
                 case .success(let watch):
                     switch answers.next() ?? .failure(.stopping) {
                     case .success(let answer):
-                        if let watch { self.setEngineWatch(watch.name, answer.watch) }
                         replies.succeed(submit, answer, watch)
                     case .failure(let error):
-                        if let watch { self.setEngineWatch(watch.name, nil) }
+                        if let watch { _ = self.removeWatch(watch.name) }
                         replies.fail(submit, ProtocolError(error))
                     }
                 }
@@ -64,18 +64,21 @@ extension Connection {
         do { spec = try engine.admission.spec(.object(call.request.params), from: caller).spec } catch {
             throw ProtocolError(error)
         }
-        let explained = try await Call.asking { () throws(EngineError) in try await engine.explain(spec) }
-        call.succeed(explained)
+        guard try await ask(.queues, \.queues).contains(where: { $0.settings.name == spec.queue }) else {
+            throw ProtocolError(
+                CoreError(.invalid(JSONPointer(["queue"])), "There is no queue \"\(spec.queue.echoed)\"."))
+        }
+        call.succeed(spec.explained)
     }
 
     func jobGet(_ call: Call) async throws(ProtocolError) {
         let id = try readJob(call)
-        call.succeed(try await Call.asking { () throws(EngineError) in try await engine.job(id, for: caller) })
+        call.succeed(job: try await ask(.job(id), \.job))
     }
 
     func jobCancel(_ call: Call) async throws(ProtocolError) {
         let id = try readJob(call)
-        call.succeed(try await Call.asking { () throws(EngineError) in try await engine.cancel(id, for: caller) })
+        call.succeed(job: try await ask(.cancel(id), \.job), wasChanged: true)
     }
 
     func jobRetry(_ call: Call) async throws(ProtocolError) {
@@ -83,13 +86,12 @@ extension Connection {
             try params.allow(["job", "from"])
             return (try params.job(), try params.choice("from", of: Job.RetryPoint.self) ?? .failed)
         }
-        call.succeed(
-            try await Call.asking { () throws(EngineError) in try await engine.retry(id, from: point, for: caller) })
+        call.succeed(job: try await ask(.retry(id, from: point), \.job), wasChanged: true)
     }
 
     func jobRemove(_ call: Call) async throws(ProtocolError) {
         let id = try readJob(call)
-        try await Call.asking { () throws(EngineError) in try await engine.remove(id, for: caller) }
+        _ = try await ask(.remove(id), \.isDone)
         call.succeed([:])
     }
 
@@ -102,9 +104,18 @@ extension Connection {
 
     func jobList(_ call: Call) async throws(ProtocolError) {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
-        let (jobs, next) = try await Call.asking { () throws(EngineError) in try await engine.list(filter, for: caller)
-        }
-        call.succeed(["jobs": .array(jobs), "next": next.map { JSON(Int($0)) } ?? .null])
+        let (jobs, next) = try await ask(.list(filter), \.page)
+        var writer = JSONWriter()
+        writer.raw("{\"jobs\":[")
+        let page = JobPage(asManyOf: jobs, within: call.room - 64)
+        guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
+        writer.raw(page.text)
+        writer.raw("],\"next\":")
+        // What did not fit is the next page's.
+        let last = page.count < jobs.count ? jobs[page.count - 1].job.id : next
+        writer.write(last.map { JSON(Int($0)) } ?? .null)
+        writer.raw("}")
+        call.succeed(text: writer.bytes)
     }
 }
 
@@ -116,7 +127,8 @@ extension JobFilter {
             guard let state = JobState(rawValue: name) else {
                 let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
                 throw SpecError(
-                    params.place(of: "state").appending(index), "There is no state \"\(name)\"; known are \(known).")
+                    params.place(of: "state").appending(index),
+                    "There is no state \"\(name.echoed)\"; known are \(known).")
             }
             states.insert(state)
         }

@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -6,20 +7,34 @@ import JobProtocol
 extension Connection {
     func queueList(_ call: Call) async throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        call.succeed(["queues": .array(await engine.queueList(for: caller))])
+        call.succeed(["queues": .array(try await ask(.queues, \.queues).map(\.json))])
     }
 
     func queueSet(_ call: Call) async throws(ProtocolError) {
-        let (name, concurrency, suspended) = try call.read { (params) throws(SpecError) in
-            try params.allow(["queue", "concurrency", "suspended"])
+        let (name, change) = try call.read { (params) throws(SpecError) in
+            try params.allow(["queue", "concurrency", "perUser", "suspended"])
             let name = try params.requiredString("queue") { name in
                 name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
             }
-            return (name, try params.integer("concurrency", in: 1...100_000), try params.flag("suspended"))
+            return (
+                name,
+                QueueChange(
+                    concurrency: try params.integer("concurrency", in: 1...100_000),
+                    perUser: try params.integer("perUser", in: 1...100_000), isSuspended: try params.flag("suspended"))
+            )
         }
-        call.succeed(
-            try await Call.asking { () throws(EngineError) in
-                try await engine.set(queue: name, concurrency: concurrency, suspended: suspended, for: caller)
-            })
+        call.succeed(try await ask(.setQueue(name, change), \.queue).json)
+    }
+}
+
+extension QueueStatus {
+    /// The queue object of the wire contract.
+    fileprivate var json: JSON {
+        func count(_ state: JobState) -> JSON { JSON(jobs[state, default: 0]) }
+        return [
+            "queue": .string(settings.name), "concurrency": JSON(settings.concurrency), "perUser": JSON(perUser),
+            "suspended": .bool(settings.isSuspended), "scheduled": count(.scheduled), "queued": count(.queued),
+            "running": count(.running),
+        ]
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -17,13 +18,19 @@ extension Connection {
                 try params.integer("length", in: 0...Int.max) ?? Self.piece
             )
         }
-        let body = try await Call.asking { () throws(EngineError) in try await engine.body(of: id, for: caller) }
-        let wanted = min(length, Self.piece)
-        switch body {
-        case .bytes(let bytes):
+        let result = try await ask(.result(id), \.result)
+        // In Base64 three bytes take four.
+        let wanted = min(length, Self.piece, max(0, call.room - 128) / 4 * 3)
+        guard wanted > 0 || length == 0 else { throw Replies.full }
+        func answerPart(of bytes: [UInt8]) {
             let start = min(offset, bytes.count)
             answer(call, bytes[start..<min(bytes.count, start + wanted)], offset: offset, size: bytes.count)
-        case .file(let path):
+        }
+        switch result {
+        case .value(let value): answerPart(of: value.utf8)
+        case .body(let bytes): answerPart(of: bytes)
+        case .file(let link):
+            let path = engine.bodyPath(of: id, link: link)
             do {
                 let (bytes, size) = try await NIOThreadPool.singleton.runIfActive {
                     try Self.read(path, offset: offset, length: wanted)

@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -19,7 +20,7 @@ extension Connection {
 
     func serverStats(_ call: Call) async throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        let statistics = await engine.statistics(for: caller)
+        let statistics = try await ask(.statistics, \.statistics)
         var jobs = JSONObject()
         for state in JobState.allCases { jobs.append(state.rawValue, JSON(statistics.jobs[state, default: 0])) }
         let totals = statistics.totals

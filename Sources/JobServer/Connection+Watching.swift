@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -7,25 +8,24 @@ extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
         let watch = try makeWatch()
-        let begun: (watch: Int, jobs: [JSON], truncated: Bool)
-        do {
-            begun = try await engine.watch(scope, for: caller, watch)
+        let begun: (jobs: [JobView], isTruncated: Bool)
+        do throws(ProtocolError) {
+            begun = try await ask(.watch(scope, watch.subscription), \.watching)
         } catch {
-            setEngineWatch(watch.name, nil)
-            throw ProtocolError(error)
+            _ = removeWatch(watch.name)
+            throw error
         }
-        setEngineWatch(watch.name, begun.watch)
-        var result = JSONObject()
-        result.append("watch", .string(watch.name))
-        result.append("jobs", .array(begun.jobs))
-        if begun.truncated { result.append("truncated", true) }
-        let unfinished = begun.jobs.compactMap { job -> JobID? in
-            guard let state = job["state"]?.string.flatMap(JobState.init(rawValue:)), !state.isTerminal else {
-                return nil
-            }
-            return job["job"]?.int.map(JobID.init)
-        }
-        call.succeed(.object(result)) { watch.open(unfinished: unfinished, isAll: !begun.truncated) }
+        var writer = JSONWriter()
+        writer.raw("{\"watch\":")
+        writer.write(watch.name)
+        writer.raw(",\"jobs\":[")
+        let page = JobPage(asManyOf: begun.jobs, within: call.room - 128)
+        writer.raw(page.text)
+        writer.raw("]")
+        if begun.isTruncated || page.count < begun.jobs.count { writer.raw(",\"truncated\":true") }
+        writer.raw("}")
+        let unfinished = begun.jobs.filter { !$0.job.state.isTerminal }.map(\.job.id)
+        call.succeed(text: writer.bytes) { watch.open(unfinished: unfinished, isAll: !begun.isTruncated) }
     }
 
     func jobUnwatch(_ call: Call) async throws(ProtocolError) {
@@ -33,36 +33,34 @@ extension Connection {
             try params.allow(["watch"])
             return try params.requiredString("watch")
         }
-        guard let (watch, number) = removeWatch(name) else {
-            throw ProtocolError(.notFound, "This connection has no watch \"\(name)\".")
+        guard let watch = removeWatch(name) else {
+            throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
-        if let number { await engine.unwatch(number) }
         outbox.end(watch: watch.number)
         call.succeed([:])
     }
+
+    /// Jobs that one call waits for.
+    private static let mostAwaited = 1000
 
     func jobWait(_ call: Call) async throws(ProtocolError) {
         let (ids, timeout, isList) = try call.read { (params) throws(SpecError) in
             try params.allow(["job", "jobs", "timeout"])
             let timeout = try params.number("timeout", in: 0...315_360_000)
-            guard let ids = try params.jobs() else { throw params.missing("job") }
+            guard let ids = try params.jobs(atMost: Self.mostAwaited) else { throw params.missing("job") }
             return (ids, timeout, params.value("jobs") != nil)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
-        let number = try beginWait(call)
-        do {
-            let wait = try await engine.wait(for: ids, timeout: timeout, caller: caller) { [weak self] result in
-                guard let call = self?.endWait(number) else { return }
-                switch result {
-                case .success(let jobs):
-                    call.succeed(isList ? ["jobs": .array(jobs)] : jobs.first ?? .null)
-                case .failure(let error): call.fail(ProtocolError(error))
-                }
+        let id = try beginWait(call)
+        engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
+            guard let call = self?.endWait(id) else { return }
+            switch answer {
+            case .jobs(let jobs):
+                if isList { return call.succeed(jobs: jobs) }
+                if let job = jobs.first { call.succeed(job: job) }
+            case .failed(let error): call.fail(ProtocolError(error))
+            default: call.fail(ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
             }
-            await setEngineWait(number, wait)
-        } catch {
-            _ = endWait(number)
-            throw ProtocolError(error)
         }
     }
 }

@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -16,9 +17,8 @@ final class Connection: Sendable {
     private let limits: JobLimits
 
     private struct State {
-        var waits: [Int: (call: Call, engine: Int?)] = [:]
-        var watches: [String: (watch: ConnectionWatch, engine: Int?)] = [:]
-        var lastWait = 0
+        var waits: [RequestID: Call] = [:]
+        var watches: [String: ConnectionWatch] = [:]
         var lastWatch = 0
         /// Lines whose answers are not complete.
         var open = 0
@@ -62,7 +62,18 @@ final class Connection: Sendable {
                 switch IncomingLine(line) {
                 case .single(let call): await take(call, nil, &submits)
                 case .batch(let calls):
-                    let replies = replies(calls: calls.count, isBatch: true)
+                    let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
+                    let limit = lineLimit
+                    guard Replies.least(calls: calls.count, ids: ids) + 2 <= limit else {
+                        await submit(&submits)
+                        replies(calls: 1).fail(
+                            .null,
+                            ProtocolError(
+                                .busy, "The batch has more calls than \(limit) bytes can answer; split it up.",
+                                [JSONObject.Member(name: "retryAfter", value: 0)]))
+                        continue
+                    }
+                    let replies = replies(calls: calls.count, isBatch: true, ids: ids)
                     for call in calls { await take(call, replies, &submits) }
                 }
             }
@@ -71,9 +82,12 @@ final class Connection: Sendable {
         await submit(&submits, atMost: Self.groups)
     }
 
-    private func replies(calls: Int, isBatch: Bool = false) -> Replies {
+    /// The longest line that is sent, without its end: a longer one would close the connection.
+    private var lineLimit: Int { limits.outbound - 1 }
+
+    private func replies(calls: Int, isBatch: Bool = false, ids: Int = 0) -> Replies {
         state.withLock { $0.open += 1 }
-        return Replies(calls: calls, isBatch: isBatch, outbox: outbox) { [weak self] in
+        return Replies(calls: calls, isBatch: isBatch, ids: ids, limit: lineLimit, outbox: outbox) { [weak self] in
             self?.state.withLock { $0.open -= 1 }
             self?.checkDrained()
         }
@@ -86,16 +100,19 @@ final class Connection: Sendable {
             await submit(&submits)
             (batch ?? replies(calls: 1)).fail(id, error)
         case .request(let request):
-            let (method, refusal) = (MethodName(rawValue: request.method), refusalAboveLimit())
+            let method = MethodName(rawValue: request.method)
+            let refusal = batch?.isFull == true ? Replies.full : refusalAboveLimit()
             if method == .jobSubmit, refusal == nil { return await take(request, batch, &submits) }
             await submit(&submits)
             let call = Call(request: request, replies: batch ?? replies(calls: 1))
             if let refusal { return call.fail(refusal) }
+            // What was done must be told, so nothing is done where that may not fit.
+            if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
             guard let method else {
                 let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
                 return call.fail(
                     ProtocolError(
-                        .methodNotFound, "There is no method \"\(request.method)\"; known are \(known)."))
+                        .methodNotFound, "There is no method \"\(request.method.echoed)\"; known are \(known)."))
             }
             do {
                 try await carryOut(method, call)
@@ -114,6 +131,9 @@ final class Connection: Sendable {
             await submit(&submits, atMost: Self.groups)
         }
     }
+
+    /// More than the least that is answered to any call but a submission takes.
+    private static let smallAnswer = 2 * JobDetail.least
 
     /// Submissions that go to the store ahead of others of their read, and groups that can be on their way there.
     private static let firstGroup = 32
@@ -174,14 +194,12 @@ final class Connection: Sendable {
 
     // MARK: - Waits
 
-    /// Notes a wait that begins; gives its number, or the reason why there cannot be one more.
-    func beginWait(_ call: Call) throws(ProtocolError) -> Int {
+    /// Registers a wait that begins; gives its request, or the reason why there cannot be one more.
+    func beginWait(_ call: Call) throws(ProtocolError) -> RequestID {
         if let refusal = refusalAboveLimit() { throw refusal }
-        return state.withLock { state in
-            state.lastWait += 1
-            state.waits[state.lastWait] = (call, nil)
-            return state.lastWait
-        }
+        let id = engine.nextID()
+        state.withLock { $0.waits[id] = call }
+        return id
     }
 
     /// Why one more call is not taken, where so many have no answer yet. All but waits are answered before the next.
@@ -192,19 +210,19 @@ final class Connection: Sendable {
             [JSONObject.Member(name: "retryAfter", value: 1)])
     }
 
-    /// The engine's number of a wait, to give it up by.
-    func setEngineWait(_ number: Int, _ engineWait: Int?) async {
-        let isOpen = state.withLock { state in
-            guard state.waits[number] != nil else { return false }
-            state.waits[number]?.engine = engineWait
-            return true
-        }
-        if !isOpen, let engineWait { await engine.giveUp(wait: engineWait) }
+    /// Forgets a wait that has its answer; nil where it was answered already.
+    func endWait(_ id: RequestID) -> Call? {
+        state.withLock { $0.waits.removeValue(forKey: id) }
     }
 
-    /// Takes a wait out; nil where it was answered already.
-    func endWait(_ number: Int) -> Call? {
-        state.withLock { $0.waits.removeValue(forKey: number)?.call }
+    /// Asks the core; its refusal becomes the answer's error.
+    func ask<Value: Sendable>(
+        _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
+    ) async throws(ProtocolError) -> Value {
+        let answer = await engine.ask(request, for: caller)
+        if let value = value(answer) { return value }
+        if case .failed(let error) = answer { throw ProtocolError(error) }
+        throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
     }
 
     // MARK: - Watches
@@ -221,24 +239,19 @@ final class Connection: Sendable {
                 .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
                 [JSONObject.Member(name: "retryAfter", value: 1)])
         }
-        let watch = ConnectionWatch(number: number, outbox: outbox) { [weak self] in self?.checkDrained() }
-        state.withLock { $0.watches[watch.name] = (watch, nil) }
+        let watch = ConnectionWatch(number: number, subscription: engine.nextID(), outbox: outbox) { [weak self] in
+            self?.checkDrained()
+        }
+        engine.register(watch, as: watch.subscription)
+        state.withLock { $0.watches[watch.name] = watch }
         return watch
     }
 
-    /// The engine's number of a watch, to end it by; nil where it did not begin. A watch whose client left meanwhile ends.
-    func setEngineWatch(_ name: String, _ number: Int?) {
-        let isWanted = state.withLock { state in
-            guard state.watches[name] != nil else { return false }
-            if let number { state.watches[name]?.engine = number } else { state.watches[name] = nil }
-            return true
-        }
-        if !isWanted, let number { engine.endWatch(number) }
-    }
-
-    /// Takes a watch out; nil where there is none of that name.
-    func removeWatch(_ name: String) -> (watch: ConnectionWatch, engine: Int?)? {
-        state.withLock { $0.watches.removeValue(forKey: name) }
+    /// Ends a watch; nil where there is none of that name.
+    func removeWatch(_ name: String) -> ConnectionWatch? {
+        guard let watch = state.withLock({ $0.watches.removeValue(forKey: name) }) else { return nil }
+        engine.unsubscribe(watch.subscription)
+        return watch
     }
 
     var watchCount: Int { state.withLock(\.watches.count) }
@@ -256,7 +269,7 @@ final class Connection: Sendable {
     private func checkDrained() {
         let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard state.open == 0 || state.isGone,
-                state.isShuttingDown || state.watches.values.allSatisfy({ $0.watch.isSettled })
+                state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled)
             else { return nil }
             defer { state.drained = nil }
             return state.drained
@@ -269,7 +282,7 @@ final class Connection: Sendable {
         let waits = state.withLock { state in
             state.isShuttingDown = true
             defer { state.waits = [:] }
-            return state.waits.values.map(\.call)
+            return Array(state.waits.values)
         }
         for call in waits {
             call.fail(ProtocolError(.shuttingDown, "The daemon is shutting down; ask again when it is back."))
@@ -288,17 +301,17 @@ final class Connection: Sendable {
     }
 
     /// Gives up what the client no longer waits for.
-    func abandon() async {
+    func abandon() {
         let (waits, watches) = state.withLock { state in
             defer {
                 state.waits = [:]
                 state.watches = [:]
             }
-            return (state.waits.values.compactMap(\.engine), state.watches.values.compactMap(\.engine))
+            return (Array(state.waits.keys), Array(state.watches.values))
         }
         outbox.close()
-        for wait in waits { await engine.giveUp(wait: wait) }
-        for watch in watches { await engine.unwatch(watch) }
+        for wait in waits { engine.abandon(wait) }
+        for watch in watches { engine.unsubscribe(watch.subscription) }
         shutDown()
     }
 }

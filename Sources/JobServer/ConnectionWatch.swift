@@ -1,9 +1,10 @@
+import JobCore
 import JobEngine
 import JobModel
 import Synchronization
 
 /// One watch of one connection: it passes events on, once the answer that names it is on its way.
-final class ConnectionWatch: JobWatcher {
+final class ConnectionWatch: JobSubscriber {
     fileprivate enum Held {
         case event(JobEvent)
         case batch(ProgressBatch)
@@ -28,6 +29,7 @@ final class ConnectionWatch: JobWatcher {
     }
 
     let number: Int
+    let subscription: SubscriptionID
     var name: String { "w\(number)" }
     private let outbox: Outbox
     /// The most notifications that are held.
@@ -37,8 +39,12 @@ final class ConnectionWatch: JobWatcher {
 
     /// `settled` is called whenever nothing it watches is unfinished any more. A change of state beyond `bound` that comes
     /// before the answer ends the connection, as none may be left out; progress beyond it is left out.
-    init(number: Int, outbox: Outbox, bound: Int = 100_000, settled: @escaping @Sendable () -> Void) {
+    init(
+        number: Int, subscription: SubscriptionID = 0, outbox: Outbox, bound: Int = 100_000,
+        settled: @escaping @Sendable () -> Void
+    ) {
         self.number = number
+        self.subscription = subscription
         self.outbox = outbox
         self.bound = bound
         self.settled = settled

@@ -1,4 +1,5 @@
 import Glibc
+import JobCore
 package import JobEngine
 import JobModel
 import JobProtocol
@@ -117,10 +118,10 @@ package struct JobServer: Service {
                 }
                 connection.outbox.finish()
                 do { try await tasks.waitForAll() } catch {
-                    await connection.abandon()
+                    connection.abandon()
                     throw error
                 }
-                await connection.abandon()
+                connection.abandon()
             }
         }
     }
@@ -132,7 +133,7 @@ package struct JobServer: Service {
             await connection.drained()
         } catch {
             // The connection broke: nobody is left to answer.
-            await connection.abandon()
+            connection.abandon()
         }
     }
 }

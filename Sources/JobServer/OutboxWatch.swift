@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -104,7 +105,12 @@ struct OutboxWatch {
 
 extension JobEvent {
     /// What all watchers share.
-    var body: [UInt8] { text { JobNotification.state(state, snapshot: snapshot) } }
+    var body: [UInt8] {
+        text { snapshot in
+            JobNotification.state(
+                state, snapshot: snapshot.text(.brief, within: Answer.mostBytes - NotificationHead.most))
+        }
+    }
 }
 
 extension ProgressBatch {

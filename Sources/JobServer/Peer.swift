@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import JobCore
 import JobEngine
 
 /// Who is at the other end of a connection, as the kernel says.

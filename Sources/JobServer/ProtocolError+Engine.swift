@@ -1,17 +1,18 @@
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
 
 extension ProtocolError {
     /// The engine's refusal, as clients see it.
-    init(_ error: EngineError) {
+    init(_ error: CoreError) {
         func detail(_ name: String, _ value: JSON) -> [JSONObject.Member] {
             [JSONObject.Member(name: name, value: value)]
         }
         switch error.code {
         case .notFound: self.init(.notFound, error.message)
         case .forbidden(let place):
-            self.init(.forbidden, error.message, place.map { detail("pointer", .string($0.description)) } ?? [])
+            self.init(.forbidden, error.message, place.map { detail("pointer", .string($0.description.echoed)) } ?? [])
         case .busy(let seconds): self.init(.busy, error.message, detail("retryAfter", JSON(seconds)))
         case .wrongState(let state): self.init(.wrongState, error.message, detail("state", .string(state.rawValue)))
         case .shuttingDown: self.init(.shuttingDown, error.message)

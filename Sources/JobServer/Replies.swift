@@ -3,44 +3,105 @@ import JobProtocol
 import Synchronization
 
 /// Gathers the answers to the calls of one line and sends them together: one answer, or the array of a batch's.
+///
+/// Both are bounded. Of a batch the answers that find no room become refusals, for which room is kept; once there was
+/// one, the calls behind it are not to be carried out.
 final class Replies: Sendable {
     private struct State {
         var missing: Int
         var answers: [[UInt8]] = []
+        /// What the answers take with what stands around and between them.
+        var size = 2
+        /// What those that are missing take where all of them are refusals.
+        var reserved: Int
+        var isFull = false
         var afterwards: [@Sendable () -> Void] = []
     }
 
     private let state: Mutex<State>
     private let isBatch: Bool
+    private let limit: Int
     private let outbox: Outbox
     private let sent: @Sendable () -> Void
 
-    /// `sent` is called once every call is answered.
-    init(calls: Int, isBatch: Bool, outbox: Outbox, sent: @escaping @Sendable () -> Void) {
-        state = Mutex(State(missing: calls))
+    /// More than a refusal for lack of room takes, besides its id.
+    private static let refusal = 256
+
+    /// What is answered where there is no room for more.
+    static let full = ProtocolError(
+        .busy, "The answers of this batch leave no room for this one; ask again in a call of its own.",
+        [JSONObject.Member(name: "retryAfter", value: 0)])
+
+    /// What a batch of so many calls is answered with at least, in bytes, with ids that take `ids` bytes.
+    static func least(calls: Int, ids: Int) -> Int { calls * refusal + ids }
+
+    /// `sent` is called once every call is answered. The line takes at most `limit` bytes without its end, an answer alone
+    /// at most ``Answer/mostBytes``; the ids of a batch's calls take `ids` bytes.
+    init(
+        calls: Int, isBatch: Bool, ids: Int = 0, limit: Int = .max, outbox: Outbox,
+        sent: @escaping @Sendable () -> Void
+    ) {
+        state = Mutex(State(missing: calls, reserved: Self.least(calls: calls, ids: ids)))
         self.isBatch = isBatch
+        self.limit = limit
         self.outbox = outbox
         self.sent = sent
     }
 
+    /// Whether an answer found no room, so that nothing more is to be carried out.
+    var isFull: Bool { state.withLock(\.isFull) }
+
+    /// The most bytes that the result of a call may take.
+    func room(for id: JSON?) -> Int {
+        let alone = roomOutsideBatch(for: id)
+        guard isBatch else { return alone }
+        let left = state.withLock { limit - $0.size - $0.reserved + Self.refusal - 1 }
+        return min(alone, left - Answer.envelope)
+    }
+
+    /// The most bytes that it may take in an answer with a line of its own.
+    func roomOutsideBatch(for id: JSON?) -> Int { min(Answer.mostBytes, limit) - Answer.envelope - (id?.size ?? 0) }
+
     func succeed(_ id: JSON?, _ result: JSON, afterwards: (@Sendable () -> Void)? = nil) {
-        add(id.map { Answer.success(id: $0, result: result) }, afterwards)
+        add(id, afterwards) { Answer.success(id: $0, result: result) }
+    }
+
+    /// Takes a result that is JSON text.
+    func succeed(_ id: JSON?, text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
+        add(id, afterwards) { Answer.success(id: $0, result: text) }
     }
 
     /// Takes an answer that is written already, or none for a notification.
-    func succeed(answer: [UInt8]?, afterwards: @escaping @Sendable () -> Void) {
-        add(answer, afterwards)
+    func succeed(_ id: JSON?, answer: [UInt8]?, afterwards: @escaping @Sendable () -> Void) {
+        add(id, afterwards) { _ in answer ?? [] }
     }
 
     func fail(_ id: JSON?, _ error: ProtocolError) {
-        add(id.map { Answer.failure(id: $0, error: error) }, nil)
+        add(id, nil) { Answer.failure(id: $0, error: error) }
     }
 
-    /// Takes one answer, or none for a notification; `afterwards` runs behind the answer.
-    private func add(_ answer: [UInt8]?, _ afterwards: (@Sendable () -> Void)?) {
+    /// Takes the answer to the call `id`, none for a notification; `afterwards` runs behind it.
+    private func add(_ id: JSON?, _ afterwards: (@Sendable () -> Void)?, _ write: (JSON) -> [UInt8]) {
+        var answer = id.map(write)
+        let ownID = id?.size ?? 0
+        if let id, let written = answer, written.count > Answer.mostBytes + ownID {
+            answer = Answer.failure(
+                id: id,
+                error: ProtocolError(
+                    .busy, "The answer is longer than \(Answer.mostBytes) bytes; ask for less.",
+                    [JSONObject.Member(name: "retryAfter", value: 0)]))
+        }
         let whole = state.withLock { state -> State? in
             state.missing -= 1
-            if let answer { state.answers.append(answer) }
+            state.reserved -= Self.refusal + ownID
+            if isBatch, let id, let written = answer, written.count + 1 > limit - state.size - state.reserved {
+                state.isFull = true
+                answer = Answer.failure(id: id, error: Self.full)
+            }
+            if let answer {
+                state.answers.append(answer)
+                state.size += answer.count + 1
+            }
             if let afterwards { state.afterwards.append(afterwards) }
             return state.missing == 0 ? state : nil
         }

@@ -1,3 +1,4 @@
+import JobCore
 import JobEngine
 import JobModel
 

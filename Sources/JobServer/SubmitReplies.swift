@@ -1,4 +1,4 @@
-import JobEngine
+import JobCore
 import JobModel
 import JobProtocol
 
@@ -16,11 +16,12 @@ struct SubmitReplies {
         lines = JSONWriter(reservingCapacity: min(count, 1024) * 96)
     }
 
-    mutating func succeed(_ submit: Submit, _ answer: JobEngine.SubmitAnswer, _ watch: ConnectionWatch?) {
+    mutating func succeed(_ submit: Submit, _ answer: SubmittedJob, _ watch: ConnectionWatch?) {
         let unfinished = answer.state.isTerminal ? [] : [answer.job]
         func write(_ id: JSON, to writer: inout JSONWriter) {
             Answer.writeSubmission(
-                id: id, job: answer.job, state: answer.state, created: answer.created, watch: watch?.name, to: &writer)
+                id: id, job: answer.job, state: answer.state, created: answer.isCreated, watch: watch?.name, to: &writer
+            )
         }
         if let batch = submit.batch {
             flush()
@@ -29,7 +30,7 @@ struct SubmitReplies {
                 write(id, to: &writer)
                 return writer.bytes
             }
-            return batch.succeed(answer: written) { watch?.open(unfinished: unfinished) }
+            return batch.succeed(submit.request.id, answer: written) { watch?.open(unfinished: unfinished) }
         }
         answered += 1
         if let watch { watches.append((watch, unfinished)) }

@@ -1,4 +1,5 @@
 import DataSources
+import JobCore
 import JobModel
 import Logging
 
@@ -9,22 +10,42 @@ struct Configuration: Sendable {
     var socketGroup: String?
     var stateDirectory: String
     var downloads: DownloadSettings
-    var queues = ["default": 16]
+    /// Whether it serves several users, or only the one who started it.
+    let isSystemInstance: Bool
+    /// By name; a queue's `perUser` is nil where the instance's share of slots holds.
+    var queues = ["default": QueueSettings(name: "default", concurrency: 16)]
     var limits = JobLimits()
     var http = HTTPSettings()
     var policy = PolicySettings()
     var retentionAge = 604_800.0
     var retentionCount = 100_000
+    var retentionBytes = 1 << 30
+    var storedPerUser = 1 << 30
     var adminGroup: String?
     var logLevel = Logger.Level.info
 
     /// The configuration without any file, variable or flag.
     init(of instance: Instance) {
+        isSystemInstance = instance.isSystem
         socketPath = instance.socketPath
         stateDirectory = instance.stateDirectory
         downloads = DownloadSettings()
         downloads.directory = instance.downloadsDirectory
         downloads.isSystemInstance = instance.isSystem
+    }
+
+    var core: CoreSettings {
+        var settings = CoreSettings()
+        settings.limits = limits
+        settings.queues = queues.values.sorted { $0.name < $1.name }
+        settings.ownersShare = isSystemInstance ? 0.75 : 1
+        settings.perHost = http.perHost
+        settings.longestBackOff = http.retryAfter
+        settings.retentionAge = retentionAge
+        settings.retentionCount = retentionCount
+        settings.retentionBytes = Int64(retentionBytes)
+        settings.storedPerUser = Int64(storedPerUser)
+        return settings
     }
 
     var sources: SourceSettings { SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads) }

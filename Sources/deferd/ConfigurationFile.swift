@@ -85,7 +85,7 @@ struct ConfigurationFile {
     }
 
     private static func hint(_ prefix: String) -> String {
-        let depth = prefix.isEmpty ? 0 : 1
+        let depth = prefix.split(separator: ".").count
         let names = ConfigurationKey.all.map(\.name)
             .filter { prefix.isEmpty || $0.hasPrefix("\(prefix).") }
             .map { String($0.split(separator: ".")[depth]) }
@@ -109,13 +109,32 @@ struct ConfigurationFile {
             var members: [ConfigurationValue.Member] = []
             for (name, value) in mapping {
                 let line = name.mark?.line
-                guard let name = name.scalar?.string, let text = value.scalar?.string else {
-                    throw fault(name, key, "must be names with single values")
+                guard let text = name.scalar?.string else {
+                    throw fault(name, key, "must be names with values")
                 }
-                members.append(ConfigurationValue.Member(name: name, value: text, line: line))
+                members.append(
+                    ConfigurationValue.Member(
+                        name: text, value: value.scalar?.string ?? "", inner: try pairs(value, key), line: line))
             }
             return .map(members)
         case .alias: throw fault(node, key, "aliases are not supported")
+        }
+    }
+
+    /// The pairs of a map inside a map; empty for a single value.
+    private func pairs(_ node: Node, _ key: String) throws(ConfigurationError) -> [ConfigurationValue.Member] {
+        switch node {
+        case .scalar: return []
+        case .mapping(let mapping):
+            var members: [ConfigurationValue.Member] = []
+            for (name, value) in mapping {
+                guard let text = name.scalar?.string, let number = value.scalar?.string else {
+                    throw fault(name, key, "must be names with single values")
+                }
+                members.append(ConfigurationValue.Member(name: text, value: number, line: name.mark?.line))
+            }
+            return members
+        default: throw fault(node, key, "must be names with single values")
         }
     }
 

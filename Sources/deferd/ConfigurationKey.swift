@@ -69,7 +69,7 @@ struct ConfigurationKey: Sendable {
             configuration.downloads.roots = try value.paths()
         },
         ConfigurationKey("queues") { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration.queues.merge(try value.numbers(1...100_000)) { $1 }
+            configuration.queues.merge(try value.queues()) { $1 }
         },
         count("limits.line", \.limits.line, 64...1 << 30),
         count("limits.outbound", \.limits.outbound, 1024...1 << 32),
@@ -78,6 +78,7 @@ struct ConfigurationKey: Sendable {
         count("limits.inFlight", \.limits.inFlight, 1...1_000_000),
         count("limits.queuedJobs", \.limits.queuedJobs, 1...most),
         count("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser, 1...most),
+        count("limits.storedPerUser", \.storedPerUser, 1...most),
         count("limits.inlineResult", \.limits.inlineResult, 0...1 << 24),
         count("limits.body", \.limits.body, 1...1 << 32),
         count("limits.header", \.limits.header, 1024...1 << 20),
@@ -87,6 +88,9 @@ struct ConfigurationKey: Sendable {
         count("http.perHost", \.http.perHost, 1...10_000),
         seconds("http.connectTimeout", \.http.connectTimeout, 0.01...3600),
         seconds("http.idleTimeout", \.http.idleTimeout, 0.01...86_400),
+        count("http.lowSpeed.bytes", \.http.lowSpeed.bytes, 1...1 << 40),
+        seconds("http.lowSpeed.seconds", \.http.lowSpeed.seconds, 0...86_400),
+        seconds("http.retryAfter", \.http.retryAfter, 0...31_622_400),
         count("http.redirects", \.http.redirects, 0...100),
         text("http.proxy", \.http.proxy),
         ConfigurationKey("http.userAgent") { (configuration, value) throws(ConfigurationValue.Misfit) in
@@ -99,6 +103,7 @@ struct ConfigurationKey: Sendable {
         strings("policy.allowAddresses", \.policy.allowAddresses),
         seconds("retention.age", \.retentionAge, 0...3_153_600_000),
         count("retention.count", \.retentionCount, 0...most),
+        count("retention.bytes", \.retentionBytes, 0...most),
         text("access.adminGroup", \.adminGroup),
         ConfigurationKey("log.level") { (configuration, value) throws(ConfigurationValue.Misfit) in
             let text = try value.text()

@@ -1,3 +1,5 @@
+import JobModel
+
 /// A value of the configuration as it was written, in a file, a variable or a flag.
 enum ConfigurationValue {
     case scalar(String)
@@ -8,6 +10,8 @@ enum ConfigurationValue {
     struct Member {
         let name: String
         let value: String
+        /// The pairs inside it, where its value is a map itself.
+        var inner: [Member] = []
         var line: Int?
     }
 
@@ -75,8 +79,9 @@ enum ConfigurationValue {
         return paths
     }
 
-    /// Names with whole numbers; in a variable `name=number` separated by commas.
-    func numbers(_ range: ClosedRange<Int>) throws(Misfit) -> [String: Int] {
+    /// Queues by name, each with its concurrency or with a map of `concurrency` and `perUser`; in a variable
+    /// `name=concurrency` separated by commas.
+    func queues() throws(Misfit) -> [String: QueueSettings] {
         var pairs: [Member] = []
         switch self {
         case .map(let members): pairs = members
@@ -88,20 +93,41 @@ enum ConfigurationValue {
             }
         case .list: throw Misfit(reason: "must be names with numbers, such as \"default: 16\"")
         }
-        var numbers: [String: Int] = [:]
+        var queues: [String: QueueSettings] = [:]
         for pair in pairs {
-            let (name, value) = (pair.name, pair.value)
-            guard !name.isEmpty, name.utf8.count <= 64 else {
+            guard !pair.name.isEmpty, pair.name.utf8.count <= 64 else {
                 throw Misfit(reason: "holds a name that is not 1 to 64 bytes long", line: pair.line)
             }
-            guard let number = Int(value), range.contains(number) else {
+            queues[pair.name] = try queue(pair)
+        }
+        return queues
+    }
+
+    private func queue(_ pair: Member) throws(Misfit) -> QueueSettings {
+        let range = 1...100_000
+        func number(_ text: String, _ name: String, _ line: Int?) throws(Misfit) -> Int {
+            guard let number = Int(text), range.contains(number) else {
                 throw Misfit(
                     reason: "holds \"\(name)\", whose value must be a whole number from \(range.lowerBound) to "
-                        + "\(range.upperBound)", line: pair.line)
+                        + "\(range.upperBound)", line: line)
             }
-            numbers[name] = number
+            return number
         }
-        return numbers
+        guard !pair.inner.isEmpty else {
+            return QueueSettings(name: pair.name, concurrency: try number(pair.value, pair.name, pair.line))
+        }
+        var queue = QueueSettings(name: pair.name, concurrency: 16)
+        for member in pair.inner {
+            switch member.name {
+            case "concurrency": queue.concurrency = try number(member.value, member.name, member.line)
+            case "perUser": queue.perUser = try number(member.value, member.name, member.line)
+            default:
+                throw Misfit(
+                    reason: "holds \"\(pair.name)\" with \"\(member.name)\"; known are concurrency and perUser",
+                    line: member.line)
+            }
+        }
+        return queue
     }
 }
 

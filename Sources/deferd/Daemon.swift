@@ -1,5 +1,6 @@
 import DataSources
 import Glibc
+import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
@@ -27,7 +28,7 @@ struct Daemon {
 
     /// Runs until it is told to stop.
     func run() async throws {
-        let startedAt = EngineClock.system.now()
+        let startedAt = EngineClock.system.now().wall
         let store = try openStore()
         let group = MultiThreadedEventLoopGroup.singleton
         let bodies = configuration.stateDirectory + "/bodies"
@@ -37,11 +38,7 @@ struct Daemon {
             chmod(configuration.downloads.directory, 0o711)
         }
         var settings = EngineSettings(bodies: bodies)
-        settings.limits = configuration.limits
-        settings.queues = configuration.queues
-        settings.perHost = configuration.http.perHost
-        settings.retentionAge = configuration.retentionAge
-        settings.retentionCount = configuration.retentionCount
+        settings.core = configuration.core
         let adminGroup: UInt32?
         let listener: Listener
         do {
@@ -100,6 +97,14 @@ struct Daemon {
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
                 logger.error("A stored job cannot be read.", metadata: ["error": "\(error.message)"])
+            } reportLog: { error in
+                if let error {
+                    logger.warning(
+                        "The log cannot be written into the database, and grows.",
+                        metadata: ["error": "\(error.message)"])
+                } else {
+                    logger.notice("The log can be written into the database again.")
+                }
             }
         } catch {
             throw StartError(error)
@@ -118,8 +123,9 @@ struct Daemon {
 
     private func makeFolder(_ path: String, mode: mode_t = 0o700) throws(StartError) {
         guard mkdir(path, mode) == 0 || errno == EEXIST else {
+            let mayPass = [ENOSPC, EDQUOT, EIO].contains(errno)
             throw StartError(
-                code: .configuration,
+                code: mayPass ? .tryAgain : .configuration,
                 message:
                     "The folder \(path) cannot be made: \(String(cString: strerror(errno))); check the one above it.")
         }
@@ -131,7 +137,8 @@ extension Daemon.StartError {
         switch error.code {
         case .damaged, .newer: self.init(code: .badData, message: error.message)
         case .locked: self.init(code: .unavailable, message: error.message)
-        case .write, .read, .closed: self.init(code: .configuration, message: error.message)
+        case .write, .read, .closed:
+            self.init(code: error.isLasting ? .configuration : .tryAgain, message: error.message)
         }
     }
 }

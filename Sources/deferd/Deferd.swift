@@ -15,7 +15,8 @@ struct Deferd: AsyncParsableCommand {
             the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
             DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 78 configuration.
+            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 75 no room or a failing disk,
+            78 configuration.
             """,
         version: ProductVersion.current)
 

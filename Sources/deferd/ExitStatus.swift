@@ -7,5 +7,7 @@ enum ExitStatus: Int32 {
     /// Another daemon has the state folder or the socket.
     case unavailable = 69
     case software = 70
+    /// What keeps it from starting may pass: a full disk, or one that fails.
+    case tryAgain = 75
     case configuration = 78
 }

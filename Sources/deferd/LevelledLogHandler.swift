@@ -1,3 +1,4 @@
+import JobModel
 import Logging
 import Synchronization
 
@@ -41,7 +42,17 @@ struct LevelledLogHandler: LogHandler {
         set { inner[metadataKey: key] = newValue }
     }
 
+    /// Whatever a message names, its URLs go into no log with their queries: tokens stand there.
     func log(event: LogEvent) {
+        var event = event
+        event.message = "\(Masking.masked(log: event.message.description))"
+        event.metadata = event.metadata?.mapValues { "\(Masking.masked(log: $0.description))" }
+        if let error = event.error {
+            event.metadata = (event.metadata ?? [:]).merging(["error": "\(Masking.masked(log: "\(error)"))"]) {
+                own, _ in own
+            }
+            event.error = nil
+        }
         inner.log(event: event)
     }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Foundation
+import JobCore
 import JobEngine
 import JobModel
 import Logging
@@ -53,7 +54,7 @@ struct Supervision: Service {
         }
     }
 
-    private static func text(_ statistics: JobEngine.Statistics) -> String {
+    private static func text(_ statistics: CoreStatistics) -> String {
         if let failure = statistics.storageFailure { return "Nothing can be stored: \(failure)" }
         func count(_ state: JobState) -> Int { statistics.jobs[state, default: 0] }
         return "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
@@ -69,23 +70,19 @@ struct Supervision: Service {
     }
 
     private func reload(on hangUps: UnixSignalsSequence, _ notifier: ServiceNotifier) async {
-        var queues = configuration.queues
         for await _ in hangUps {
             Self.note(logger) { () throws(SystemdError) in try notifier.reloading() }
-            await reload(&queues)
+            await reload()
             Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
         }
     }
 
     /// Takes over what can change while jobs run: the log level and the queues.
-    private func reload(_ queues: inout [String: Int]) async {
+    private func reload() async {
         do {
             let changed = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
             level.current = changed.logLevel
-            for (queue, concurrency) in changed.queues where queues[queue] != concurrency {
-                await engine.configure(queue: queue, concurrency: concurrency)
-            }
-            queues = changed.queues
+            _ = await engine.ask(.configure(changed.core), for: Caller(uid: 0, isAdmin: true))
             logger.notice("The configuration was read again; what is not log.level or queues waits for a restart.")
         } catch {
             logger.error("The configuration was not taken over.", metadata: ["error": "\(error)"])

@@ -133,7 +133,9 @@ final class CrashRun: Sendable {
             let part = expected[start..<min(start + 500, expected.count)]
             do {
                 let jobs = try await client.wait(part.map(\.id), timeout: 120)
-                for (expectation, job) in zip(part, jobs) { check(expectation, job.json, &report) }
+                for (expectation, job) in zip(part, jobs) {
+                    check(expectation, job.json, &report)
+                }
             } catch {
                 for expectation in part {
                     do {
@@ -152,6 +154,12 @@ final class CrashRun: Sendable {
     }
 
     private func check(_ expectation: Expectation, _ job: JSON, _ report: inout CrashReport) {
+        // One that was at work in three kills in a row is given up; that is its end.
+        if job["error"]?["kind"] == "interrupted" {
+            report.recovered += 1
+            report.interrupted += 1
+            return
+        }
         guard job["state"] == "succeeded" else {
             report.problems.append("job \(expectation.id) ended so: \(job)")
             return
@@ -186,6 +194,9 @@ final class CrashRun: Sendable {
     private func checkFolder(_ report: inout CrashReport) {
         let downloads = folder.appending(path: "downloads")
         let paths = FileManager.default.enumerator(atPath: downloads.path)?.compactMap { $0 as? String } ?? []
-        for path in paths where path.hasSuffix(".part") { report.problems.append("\(path) is left over") }
+        // What a job that was given up has kept is there for its retry.
+        for path in paths where path.hasSuffix(".part") && report.interrupted == 0 {
+            report.problems.append("\(path) is left over")
+        }
     }
 }

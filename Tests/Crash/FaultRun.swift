@@ -1,5 +1,6 @@
 import DataSources
 import Foundation
+import JobCore
 import JobEngine
 import JobModel
 import JobStore
@@ -49,8 +50,8 @@ struct FaultRun {
             report.jobs = ids.count
             self.files.fail(oneIn: 0)
             try await self.withEngine { engine in
-                for id in ids where try await engine.job(id, for: Self.caller)["state"] == "failed" {
-                    _ = try await engine.retry(id, from: .failed, for: Self.caller)
+                for id in ids where await engine.ask(.job(id), for: Self.caller).job?.job.state == .failed {
+                    _ = await engine.ask(.retry(id, from: .failed), for: Self.caller)
                 }
                 try await self.check(ids, nil, isLast: true, engine, &report)
             }
@@ -107,30 +108,22 @@ struct FaultRun {
     }
 
     private func submit(_ specs: [JSON], to engine: JobEngine, _ ends: Ends) async throws -> [JobID] {
-        let requests = try specs.map { spec in
-            JobEngine.SubmitRequest(
-                try engine.admission.spec(spec, from: Self.caller), caller: Self.caller, watcher: ends)
+        let jobs = try specs.map { spec in
+            let admitted = try engine.admission.spec(spec, from: Self.caller)
+            let subscription = engine.nextID()
+            engine.register(ends, as: subscription)
+            return NewJob(spec: admitted.spec, host: admitted.host, subscription: subscription)
         }
-        return try await engine.submit(requests).map { try $0.get().job }
+        return try await engine.ask(.submit(jobs), for: Self.caller).submitted?.map { try $0.get().job } ?? []
     }
 
     /// Waits for jobs, and looks at what became of them.
     private func check(
         _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: JobEngine, _ report: inout FaultReport
     ) async throws {
-        let jobs = try await withCheckedThrowingContinuation { continuation in
-            // It ends with the wait.
-            Task {
-                do {
-                    _ = try await engine.wait(for: ids, timeout: 120, caller: Self.caller) {
-                        continuation.resume(with: $0)
-                    }
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
-        for (id, job) in zip(ids, jobs) {
+        let answer = await engine.ask(.wait(ids, timeout: 120), for: Self.caller)
+        if answer.jobs == nil { report.problems.append("the wait for \(ids.count) jobs ended so: \(answer)") }
+        for (id, job) in zip(ids, (answer.jobs ?? []).map { $0.json() }) {
             if let ends, ends.count(id) != 1 { report.problems.append("job \(id) ended \(ends.count(id)) times") }
             if job["state"] == "succeeded" {
                 check(job["result"] ?? .null, of: id, &report)
@@ -155,7 +148,7 @@ struct FaultRun {
 }
 
 /// Counts how often each job ended.
-private final class Ends: JobWatcher {
+private final class Ends: JobSubscriber {
     private let counts = Mutex<[JobID: Int]>([:])
 
     func receive(_ batch: ProgressBatch) {}

@@ -1,5 +1,5 @@
 import Foundation
-import TestOrigin
+import NIOCore
 
 /// The main job in front of the reader's eyes: a real daemon, a real origin, the real client.
 @main
@@ -14,21 +14,22 @@ struct Demo {
         defer { try? FileManager.default.removeItem(at: folder) }
         let programs = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         let demo = Demo(programs: programs, folder: folder)
-        let size = 96 << 20
-        let file = folder.appending(path: "tool.tar.gz")
-        try Self.noise(size).write(to: file)
-        try await TestOrigin.run { origin in
-            origin["/tool.tar.gz"] = OriginResource(file: file.path, etag: "\"1\"")
-            origin["/releases/latest"] = .json(
-                """
-                {"tag": "1.2", "assets": [{"name": "tool.tar.gz", "url": "\(origin.url("/tool.tar.gz"))"}]}
-                """)
-            try demo.run(origin)
+        let file = Self.noise(96 << 20)
+        let origin = try await DemoOrigin { path, port in
+            switch path {
+            case "/tool.tar.gz": return file
+            case "/releases/latest":
+                let url = "http://127.0.0.1:\(port)/tool.tar.gz"
+                return ByteBuffer(string: #"{"tag": "1.2", "assets": [{"name": "tool.tar.gz", "url": "\#(url)"}]}"#)
+            default: return nil
+            }
         }
+        try demo.run(origin)
+        try await origin.close()
         print("\nDone: the daemon is stopped, and nothing is left in \(folder.deletingLastPathComponent().path).")
     }
 
-    private func run(_ origin: TestOrigin) throws {
+    private func run(_ origin: DemoOrigin) throws {
         var daemon = try start()
         say(
             "A download, with progress",
@@ -112,7 +113,7 @@ struct Demo {
         return client
     }
 
-    private static func noise(_ count: Int) -> Data {
+    private static func noise(_ count: Int) -> ByteBuffer {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         var words = [UInt64](repeating: 0, count: count / 8)
         for index in words.indices {
@@ -121,6 +122,6 @@ struct Demo {
             state ^= state << 17
             words[index] = state
         }
-        return words.withUnsafeBytes { Data($0) }
+        return words.withUnsafeBytes { ByteBuffer(bytes: $0) }
     }
 }

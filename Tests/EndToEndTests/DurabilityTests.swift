@@ -406,13 +406,12 @@ import Testing
         try await Household.with { household in
             var daemon = try await household.start()
             let job = try await daemon.connect().submit(.timer(1000, ["deadline": 0.5]))
-            let start = ContinuousClock.now
             try await daemon.crash()
             daemon = try await household.start()
+            // Its timer alone would have it wait for longer than any test does.
             let ended = try await daemon.connect().wait(job)
             #expect(ended["state"] == "failed")
             #expect(ended["error"]?["kind"] == "deadline")
-            #expect(ContinuousClock.now - start < .seconds(10))
             try await daemon.stop()
         }
     }
@@ -429,7 +428,8 @@ import Testing
             let queues = try await after.call("queue.list")["queues"]?.array ?? []
             #expect(
                 queues.contains([
-                    "queue": "held", "concurrency": 2, "suspended": true, "scheduled": 0, "queued": 1, "running": 0,
+                    "queue": "held", "concurrency": 2, "perUser": 1, "suspended": true, "scheduled": 0, "queued": 1,
+                    "running": 0,
                 ]), "\(queues)")
             _ = try await after.call("queue.set", ["queue": "held", "suspended": false])
             #expect(try await after.wait(job)["result"] == 1)

@@ -65,7 +65,8 @@ import Testing
 
     @Test func concurrency_boundsWhatRuns_andCanChange() async throws {
         try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: "queues:\n  default: 16\n  q: 2\n") { daemon in
+            try await Daemon.run(configuration: "queues:\n  default: 16\n  q: {concurrency: 2, perUser: 2}\n") {
+                daemon in
                 let wire = try daemon.connect()
                 for number in 0..<6 { _ = try await wire.submit(.fetch(origin.url("/\(number)"), ["queue": "q"])) }
                 func running() async throws -> JSON? {
@@ -73,7 +74,7 @@ import Testing
                 }
                 var exchanges = [try await origin.exchange("/0"), try await origin.exchange("/1")]
                 #expect(try await running() == 2)
-                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 4])
+                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 4, "perUser": 4])
                 exchanges += [try await origin.exchange("/2"), try await origin.exchange("/3")]
                 #expect(try await running() == 4)
                 _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1])
@@ -110,7 +111,9 @@ import Testing
     @Test func host_isAskedByFewAtOnce_andOthersAreNotHeldUp() async throws {
         try await GuidedOrigin.run { slow in
             try await GuidedOrigin.run({ _, _ in .text("fast") }) { fast in
-                try await Daemon.run(configuration: "http:\n  perHost: 3\nqueues:\n  default: 5\n") { daemon in
+                try await Daemon.run(
+                    configuration: "http:\n  perHost: 3\nqueues:\n  default: {concurrency: 5, perUser: 5}\n"
+                ) { daemon in
                     let wire = try daemon.connect()
                     var jobs: [JSON] = []
                     for number in 0..<20 { jobs.append(JSON(try await wire.submit(.fetch(slow.url("/\(number)"))))) }

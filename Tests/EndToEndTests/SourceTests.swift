@@ -287,7 +287,7 @@ import TestOrigin
             try await Daemon.run { daemon in
                 let wire = try daemon.connect()
                 let error = try await wire.fail([
-                    "source": ["type": "url", "url": origin.url("/silent")], "timeout": 0.2, "retry": ["max": 0],
+                    "source": ["type": "url", "url": origin.url("/silent")], "timeout": 2, "retry": ["max": 0],
                 ])
                 #expect(error["kind"] == "timeout")
                 try await origin.departure(from: "/silent")

@@ -138,12 +138,16 @@ import Testing
             let database = try #require(Files.names(in: daemon.state).first { $0.hasSuffix(".db") })
             let path = daemon.state + "/" + database
             let good = try Files.bytes(path)
+            // The file is longer than its pages, as room is had ahead; how many there are stands in the header.
+            let pages = good[28..<32].reduce(0) { $0 << 8 | Int($1) }
+            try #require((2...good.count / 4096).contains(pages))
             var header = good
             for index in 0..<100 { header[index] = 0x5a }
             var middle = good
-            for index in 5000..<(good.count - 100) where index % 4096 > 8 { middle[index] = 0xa5 }
+            for index in 5000..<(pages * 4096 - 100) where index % 4096 > 8 { middle[index] = 0xa5 }
             let damages = [
-                header, middle, Array("This is no database at all, but text.\n".utf8), Array(good[..<(good.count / 2)]),
+                header, middle, Array("This is no database at all, but text.\n".utf8),
+                Array(good[..<(pages * 4096 / 2)]),
             ]
             for bytes in damages {
                 try Data(bytes).write(to: URL(fileURLWithPath: path))

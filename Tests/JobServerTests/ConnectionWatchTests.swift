@@ -2,6 +2,7 @@ import JobModel
 import Synchronization
 import Testing
 
+@testable import JobCore
 @testable import JobEngine
 @testable import JobServer
 

@@ -2,6 +2,7 @@ import JobModel
 import JobProtocol
 import NIOCore
 
+@testable import JobCore
 @testable import JobEngine
 @testable import JobServer
 
@@ -28,7 +29,13 @@ extension Outbox {
 extension JobEvent {
     /// A change to `state` of a job whose label says which change it is.
     static func state(_ job: JobID, _ state: JobState = .running, label: String = "") -> JobEvent {
-        JobEvent(job: job, state, snapshot: ["job": JSON(Int(job)), "label": .string(label)])
+        var spec: JSON = ["source": ["type": "timer", "seconds": 1]]
+        if !label.isEmpty { spec = ["source": ["type": "timer", "seconds": 1], "label": .string(label)] }
+        guard let spec = try? JobSpecReader.spec(spec, limits: JobLimits()) else {
+            preconditionFailure("A test's spec is a good one.")
+        }
+        return JobEvent(
+            JobView(Job(id: job, spec: spec, owner: 0, state: state, createdAt: Timestamp(milliseconds: 0))))
     }
 }
 

@@ -4,6 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 
+@testable import JobCore
 @testable import JobEngine
 @testable import JobServer
 

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import JobCore
 @testable import JobEngine
 @testable import JobServer
 

@@ -3,6 +3,7 @@ import MallocCounter
 import NIOCore
 import Testing
 
+@testable import JobCore
 @testable import JobEngine
 @testable import JobServer
 

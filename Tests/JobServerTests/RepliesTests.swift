@@ -67,4 +67,22 @@ import Testing
         Replies(calls: 1, isBatch: true, outbox: outbox) {}.succeed(1, nil)
         #expect(await lines(outbox) == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])
     }
+
+    @Test func batch_refusesWhatFindsNoRoom_andKeepsWithinIt() async throws {
+        let outbox = Outbox(limit: 1 << 20) {}
+        let limit = 10 * 256 + 3000
+        let replies = Replies(calls: 10, isBatch: true, ids: 10, limit: limit, outbox: outbox) {}
+        let long = JSON.string(String(repeating: "x", count: 1000))
+        for id in 0..<10 {
+            replies.succeed(JSON(id), long)
+        }
+        let line = try #require(await lines(outbox).first)
+        #expect(line.utf8.count <= limit)
+        let answers = try #require(try JSON(parsing: Array(line.utf8)).array)
+        #expect(answers.count == 10)
+        let refused = answers.filter { $0["error"]?["code"] == -32003 }
+        let done = answers.filter { $0["result"] == long }
+        #expect(done.count >= 2 && refused.count + done.count == 10)
+        #expect(replies.isFull && !refused.isEmpty)
+    }
 }

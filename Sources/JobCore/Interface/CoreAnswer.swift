@@ -6,12 +6,12 @@ package enum CoreAnswer: Sendable {
     case done
     /// In the order of the submission.
     case submitted([Result<SubmittedJob, CoreError>])
-    case job(JobSnapshot)
-    case jobs([JobSnapshot])
+    case job(JobView)
+    case jobs([JobView])
     /// `next` is the id to go on after; nil at the end.
-    case page([JobSnapshot], next: JobID?)
+    case page([JobView], next: JobID?)
     /// Snapshots of what is watched; `isTruncated` where there were more than these.
-    case watching([JobSnapshot], isTruncated: Bool)
+    case watching([JobView], isTruncated: Bool)
     case result(JobResult)
     case queues([QueueStatus])
     case queue(QueueStatus)
@@ -26,20 +26,9 @@ package struct SubmittedJob: Sendable, Hashable {
     package let isCreated: Bool
 }
 
-/// A job with the progress that it makes now.
-package struct JobSnapshot: Sendable {
-    package let job: Job
-    package let progress: Progress?
-
-    package init(job: Job, progress: Progress?) {
-        self.job = job
-        self.progress = progress
-    }
-}
-
 /// A change of a job's state or link.
 package struct JobChange: Sendable {
-    package let snapshot: JobSnapshot
+    package let snapshot: JobView
     package var job: JobID { snapshot.job.id }
     package var state: JobState { snapshot.job.state }
     /// Whether nothing more comes about this job.
@@ -54,6 +43,14 @@ package struct ProgressRow: Sendable {
     package let progress: Progress
     /// Reports that were merged into this one.
     package var coalesced: Int
+
+    package init(job: JobID, link: Int, links: Int, _ progress: Progress, coalesced: Int) {
+        self.job = job
+        self.link = link
+        self.links = links
+        self.progress = progress
+        self.coalesced = coalesced
+    }
 }
 
 /// Where the result of a succeeded job is.
@@ -102,4 +99,24 @@ package struct CoreTotals: Sendable, Hashable {
         sum.bytesReceived = sum.bytesReceived.saturatingAdding(right.bytesReceived)
         return sum
     }
+}
+
+/// The answer of each kind; nil for one of another.
+extension CoreAnswer {
+    package var submitted: [Result<SubmittedJob, CoreError>]? {
+        if case .submitted(let jobs) = self { jobs } else { nil }
+    }
+    package var job: JobView? { if case .job(let job) = self { job } else { nil } }
+    package var jobs: [JobView]? { if case .jobs(let jobs) = self { jobs } else { nil } }
+    package var page: (jobs: [JobView], next: JobID?)? {
+        if case .page(let jobs, let next) = self { (jobs, next) } else { nil }
+    }
+    package var watching: (jobs: [JobView], isTruncated: Bool)? {
+        if case .watching(let jobs, let isTruncated) = self { (jobs, isTruncated) } else { nil }
+    }
+    package var result: JobResult? { if case .result(let result) = self { result } else { nil } }
+    package var queues: [QueueStatus]? { if case .queues(let queues) = self { queues } else { nil } }
+    package var queue: QueueStatus? { if case .queue(let queue) = self { queue } else { nil } }
+    package var statistics: CoreStatistics? { if case .statistics(let statistics) = self { statistics } else { nil } }
+    package var isDone: Bool? { if case .done = self { true } else { nil } }
 }

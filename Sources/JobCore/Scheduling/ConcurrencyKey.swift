@@ -5,20 +5,35 @@ enum ConcurrencyKey: Hashable {
     case none
     /// A job without a parent that makes child jobs: so many lists are open at once.
     case lists
+    /// A job that waits for a time: so many are in memory.
+    case timers
     /// A job that asks this host (name and port).
     case host(String)
+    /// A job that asks this host again after an answer of it: it waited as long as its own policy says, so it does not
+    /// wait for the host to be asked by others again.
+    case hostAgain(String)
+
+    /// The key under which it is counted.
+    var counted: ConcurrencyKey { if case .hostAgain(let host) = self { .host(host) } else { self } }
 
     /// The key of what `job` runs next, as far as that is known before it runs.
     init(_ job: Job) {
         if job.step?.type?.hasChildren == true {
             self = job.parent == nil ? .lists : .none
+        } else if job.step?.type == .timer {
+            self = .timers
         } else {
-            self.init(host: job.host)
+            self.init(host: job.host, isAgain: job.lastFailure?.http != nil)
         }
     }
 
-    init(host: String?) {
-        // Jobs that an earlier version stored keep a name of its own in the place of a list's host.
-        if let host, !host.isEmpty { self = host == " lists" ? .lists : .host(host) } else { self = .none }
+    init(host: String?, isAgain: Bool = false) {
+        switch host {
+        case nil, "": self = .none
+        // Jobs that an earlier version stored have a name of its own instead of a host.
+        case " lists": self = .lists
+        case " timers": self = .timers
+        case let host?: self = isAgain ? .hostAgain(host) : .host(host)
+        }
     }
 }

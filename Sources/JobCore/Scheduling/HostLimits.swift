@@ -18,6 +18,8 @@ struct HostLimits {
 
     /// Bytes of specs from which on an owner opens no further list.
     private static let openListBytes = 8 << 20
+    /// Timers that are in memory at a time.
+    private static let openTimers = 100_000
     /// Hosts that can be left alone at a time; a further one is asked all the same.
     private static let mostBackedOff = 10_000
 
@@ -39,15 +41,22 @@ struct HostLimits {
             guard let usage = usage[key] else { return openLists > 0 }
             return usage.total < openLists && usage.byOwner[owner, default: 0] < max(1, openLists * 3 / 4)
                 && usage.bytes[owner, default: 0] < Self.openListBytes
+        case .timers:
+            guard let usage = usage[key] else { return true }
+            return usage.total < Self.openTimers
+                && usage.byOwner[owner, default: 0] < Self.openTimers * 3 / 4
         case .host:
             return usage[key]?.total ?? 0 < perHost && !backedOff.contains(key)
+        case .hostAgain:
+            return usage[key.counted]?.total ?? 0 < perHost
         }
     }
 
-    func count(_ key: ConcurrencyKey, of owner: UInt32) -> Int { usage[key]?.byOwner[owner] ?? 0 }
+    func count(_ key: ConcurrencyKey, of owner: UInt32) -> Int { usage[key.counted]?.byOwner[owner] ?? 0 }
 
     mutating func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> Permit? {
         guard key != .none else { return nil }
+        let key = key.counted
         usage[key, default: Usage()].total += 1
         usage[key]?.byOwner[owner, default: 0] += 1
         if bytes > 0 { usage[key]?.bytes[owner, default: 0] += bytes }

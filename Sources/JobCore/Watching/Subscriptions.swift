@@ -136,6 +136,9 @@ struct Subscriptions {
         }
     }
 
+    /// Those who watch a job by its id and have not heard of its end.
+    func subscribers(byID id: JobID) -> [SubscriptionID] { (byJob[id] ?? []).flatMap { subscribers(of: $0) } }
+
     func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
 
     /// Those who hear of `job`.

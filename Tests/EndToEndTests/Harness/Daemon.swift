@@ -22,20 +22,20 @@ final class Daemon: Sendable {
         folder.path + "/downloads" + (geteuid() == 0 ? "/\(user)" : "")
     }
 
-    /// Starts the program in `folder` and returns once it is ready.
+    /// Starts the program in `folder`, through the program `wrapper` if there is one, and returns once it is ready.
     init(
         in folder: TemporaryFolder, configuration: String = "", environment: [String: String] = [:],
-        flags: [String] = []
+        flags: [String] = [], wrapper: [String] = []
     ) async throws {
         self.folder = folder
         readiness = try Readiness(in: folder)
         process = try ChildProcess(
-            try Self.command(in: folder, configuration: configuration, flags: flags),
+            wrapper + (try Self.command(in: folder, configuration: configuration, flags: flags)),
             environment: environment.merging(["NOTIFY_SOCKET": readiness.path]) { $1 })
         // A program that ends instead lets the readiness fail at once.
         let (process, readiness) = (process, readiness)
         let watcher = Task {
-            _ = try? await process.end(within: 60)
+            _ = try? await process.end()
             readiness.close()
         }
         defer { watcher.cancel() }
@@ -112,10 +112,11 @@ final class Household {
 
     /// Starts a daemon; it is ended with the household at the latest.
     func start(
-        configuration: String = "", environment: [String: String] = [:], flags: [String] = []
+        configuration: String = "", environment: [String: String] = [:], flags: [String] = [],
+        wrapper: [String] = []
     ) async throws -> Daemon {
         let daemon = try await Daemon(
-            in: folder, configuration: configuration, environment: environment, flags: flags)
+            in: folder, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
         daemons.append(daemon)
         return daemon
     }

@@ -240,6 +240,12 @@ final class CoreDriver {
         for (id, result) in released { feed(.rows(id, result)) }
     }
 
+    /// Answers one of the reads that were held back, whichever was asked first.
+    func releaseRead(at index: Int, isLate: Bool) {
+        let (id, read, result) = heldReads.remove(at: index)
+        feed(.rows(id, isLate ? .success(store.read(read)) : result))
+    }
+
     func releaseCleanUps() {
         let held = heldCleanUps
         heldCleanUps = []

@@ -152,6 +152,74 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test(arguments: [false, true])
+    func gatedChildrenOfAListThatIsOver_areCancelled_afterACrash(_ failsToRead: Bool) throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 500 }
+        let jobs = (0..<600).map { _ in url("a") }.joined(separator: ",")
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(jobs)],"concurrency":1}}"#)
+        driver.failsRead = { if case .jobs = $0 { true } else { false } }
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.failsRead = { if case .orphans = $0 { failsToRead } else { false } }
+        driver.crash()
+        #expect(driver.store.all.allSatisfy { $0.state == .cancelled } != failsToRead)
+        driver.failsRead = { _ in false }
+        driver.advance(1)
+        #expect(driver.store.all.allSatisfy { $0.state == .cancelled } && driver.open.isEmpty)
+        driver.expectQuiet()
+    }
+
+    @Test func list_goesOn_onceItsChildrenCanBeReadAgain() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b")),\#(url("c"))],"concurrency":1}}"#)
+        driver.failsRead = { if case .childStates = $0 { true } else { false } }
+        driver.crash()
+        driver.advance(5)
+        #expect(driver.stored(id)?.state == .running)
+        driver.failsRead = { _ in false }
+        driver.advance(1)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func list_isCancelled_withItsChildren_beforeTheyAreReadAfterACrash() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b")),\#(url("c"))],"concurrency":1}}"#)
+        driver.failsRead = { if case .childStates = $0 { true } else { false } }
+        driver.crash()
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.failsRead = { _ in false }
+        driver.advance(2)
+        #expect(driver.store.all.allSatisfy { $0.state == .cancelled } && driver.open.isEmpty)
+        driver.expectQuiet()
+    }
+
+    @Test func turn_isTakenUp_whereItCouldNotBeReadAfterACrash_whileAnotherReadIsOpen() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let large = String(repeating: "r", count: 3000)
+        let id = try driver.submit(url("a", #""then":[{"then":{"return":"\#(large)"}}]"#))
+        driver.holdsReads = true
+        driver.crash()
+        driver.releaseReads { if case .recovery = $0 { true } else { false } }
+        // A read that stays open since before the job left the memory.
+        driver.failsRead = { if case .jobs = $0 { true } else { false } }
+        driver.releaseReads { if case .ready = $0 { true } else { false } }
+        driver.releaseReads { if case .jobs = $0 { true } else { false } }
+        #expect(driver.started.count == 1 && driver.core.inspection.pendingReads > 0)
+        driver.failsRead = { _ in false }
+        driver.advance(2)
+        driver.releaseReads { if case .jobs = $0 { true } else { false } }
+        #expect(driver.atWork == [id])
+        driver.holdsReads = false
+        driver.releaseReads()
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
     // MARK: - Everywhere
 
     private static let specs = [

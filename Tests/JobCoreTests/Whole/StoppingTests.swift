@@ -288,7 +288,16 @@ import Testing
         let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)
         driver.endAll { _ in .lasting }
         driver.failsWrite = { if case .removeChildren = $0 { true } else { false } }
-        #expect(driver.code(driver.ask(.retry(id, from: .failed))) == .storage)
+        driver.ask(.watch(WatchScope(.all), 7))
+        driver.holdsWrites = true
+        let retry = driver.ask(.retry(id, from: .failed))
+        // Who asks meanwhile is told what became of it.
+        let wait = driver.ask(.wait([id], timeout: nil))
+        driver.ask(.watch(WatchScope(.jobs([id])), 8))
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.code(retry) == .storage && driver.answer(to: wait) != nil)
+        #expect(driver.states(of: id, to: 8) == [.failed] && driver.states(of: id, to: 7).isEmpty)
         #expect(driver.state(id) == .failed)
         driver.expectCounted()
         driver.failsWrite = { _ in false }

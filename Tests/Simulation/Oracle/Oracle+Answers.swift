@@ -189,7 +189,7 @@ extension Oracle {
 
     // MARK: - What is shown
 
-    private func checkSnapshot(_ snapshot: JobSnapshot, _ open: OpenRequest, _ world: World) {
+    private func checkSnapshot(_ snapshot: JobView, _ open: OpenRequest, _ world: World) {
         let shown = snapshot.job
         guard let job = jobs[shown.id] else {
             // It may have been removed while it was read.
@@ -204,7 +204,7 @@ extension Oracle {
         }
     }
 
-    private func checkWaited(_ ids: [JobID], _ snapshots: [JobSnapshot], _ open: OpenRequest, _ world: World) {
+    private func checkWaited(_ ids: [JobID], _ snapshots: [JobView], _ open: OpenRequest, _ world: World) {
         if snapshots.map(\.job.id) != ids { world.violate(7, "a wait for \(ids) is answered with other jobs") }
         for snapshot in snapshots {
             // One that was retried while the others were awaited is shown as it is.
@@ -219,7 +219,7 @@ extension Oracle {
     }
 
     private func opens(
-        _ id: SubscriptionID, _ scope: WatchScope, _ snapshots: [JobSnapshot], _ open: OpenRequest, _ world: World
+        _ id: SubscriptionID, _ scope: WatchScope, _ snapshots: [JobView], _ open: OpenRequest, _ world: World
     ) {
         // It may have been given up meanwhile.
         guard let subscription = subscriptions[id] else { return }
@@ -241,7 +241,7 @@ extension Oracle {
     }
 
     private func checkPage(
-        _ filter: JobFilter, _ snapshots: [JobSnapshot], _ next: JobID?, _ open: OpenRequest, _ world: World
+        _ filter: JobFilter, _ snapshots: [JobView], _ next: JobID?, _ open: OpenRequest, _ world: World
     ) {
         let ids = snapshots.map(\.job.id)
         let isNewest = filter.order == .newest

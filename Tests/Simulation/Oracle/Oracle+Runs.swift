@@ -52,7 +52,7 @@ extension Oracle {
         let isFinally = run.link > 0 && row.spec.links[run.link - 1].isFinally
         if !isFinally {
             if row.stop != nil || job.isOverruled {
-                world.violate(9, "link \(run.link) of job \(job.id) starts after it was stopped")
+                world.violate(9, "link \(run.link) of job \(job.id) starts after it was stopped: \(job)")
             }
             if let deadline = row.deadlineAt, deadline <= now.wall {
                 world.violate(9, "link \(run.link) of job \(job.id) starts after its deadline")

@@ -90,7 +90,6 @@ extension CoreRequest {
         case .statistics: (12, 0)
         case .probe: (13, 0)
         case .configure: (14, 0)
-        default: (15, 0)
         }
     }
 }
@@ -165,6 +164,7 @@ extension StoreRead {
         case .due: 8
         case .overdue: 9
         case .times: 10
+        case .orphans: 11
         }
     }
 }

@@ -1,15 +1,12 @@
-package import JobModel
+import JobModel
 
 /// Showing a spec as it would run.
-extension JobEngine {
+extension JobSpec {
     /// The spec with defaults filled in and links numbered.
-    package func explain(_ spec: JobSpec) throws(EngineError) -> JSON {
-        guard queues[spec.queue] != nil else {
-            throw EngineError(.invalid(JSONPointer(["queue"])), "There is no queue \"\(spec.queue)\".")
-        }
+    var explained: JSON {
         var object = JSONObject()
-        if case .source(let source) = spec.source.action { object.append("source", Self.explained(source)) }
-        let links = (spec.json["then"]?.array ?? []).enumerated().map { index, link -> JSON in
+        if case .source(let source) = source.action { object.append("source", Self.explained(source)) }
+        let written = (json["then"]?.array ?? []).enumerated().map { index, link -> JSON in
             guard var members = link.object else { return link }
             members["link"] = JSON(index + 1)
             return .object(
@@ -19,18 +16,18 @@ extension JobEngine {
                     return .object(step)
                 })
         }
-        object.append("then", Masking.masked(.array(links)))
-        object.append("links", JSON(spec.links.count))
-        object.append("queue", .string(spec.queue))
-        object.append("priority", JSON(spec.priority))
-        object.append("delay", JSON(spec.delay ?? 0))
-        object.append("notBefore", ifPresent: spec.notBefore.map { .string($0.description) })
-        object.append("timeout", spec.timeout.map { JSON($0) } ?? .null)
-        object.append("deadline", spec.deadline.map { JSON($0) } ?? .null)
-        object.append("retry", spec.retryPolicy(of: spec.source).json)
-        object.append("key", ifPresent: spec.key.map(JSON.string))
-        object.append("tags", .array(spec.tags.map(JSON.string)))
-        object.append("label", ifPresent: spec.label.map(JSON.string))
+        object.append("then", Masking.masked(.array(written)))
+        object.append("links", JSON(links.count))
+        object.append("queue", .string(queue))
+        object.append("priority", JSON(priority))
+        object.append("delay", JSON(delay ?? 0))
+        object.append("notBefore", ifPresent: notBefore.map { .string($0.description) })
+        object.append("timeout", timeout.map { JSON($0) } ?? .null)
+        object.append("deadline", deadline.map { JSON($0) } ?? .null)
+        object.append("retry", retryPolicy(of: source).json)
+        object.append("key", ifPresent: key.map(JSON.string))
+        object.append("tags", .array(tags.map(JSON.string)))
+        object.append("label", ifPresent: label.map(JSON.string))
         return .object(object)
     }
 

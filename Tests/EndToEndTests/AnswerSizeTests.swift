@@ -1,0 +1,203 @@
+import JobModel
+import Testing
+
+/// No answer is without bounds, and no result is unreadable.
+@Suite struct AnswerSizeTests {
+    /// The most bytes of a line that is no batch's.
+    private let most = 3 << 19
+
+    /// The answer to a call, and the length of its line.
+    private func answer(_ wire: Wire, _ method: String, _ params: JSON) async throws -> (JSON, length: Int) {
+        let id = JSON(wire.send(method, params))
+        let line = try await wire.next("answer to \(method)") { $0.id == id }
+        return (line.json, line.text.utf8.count)
+    }
+
+    /// All of a result, as `job.result` gives it.
+    private func read(_ job: Int, _ wire: Wire) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while true {
+            let piece = try await wire.call("job.result", ["job": JSON(job), "offset": JSON(bytes.count)])
+            bytes += try #require(piece["data"]?.string.flatMap(Base64.decode))
+            if piece["eof"] == true { return bytes }
+        }
+    }
+
+    @Test func longResult_isLeftOut_andReadInPieces() async throws {
+        let text = "[\"" + String(repeating: "long ", count: 500_000) + "\"]"
+        try await GuidedOrigin.run({ _, _ in .json(text) }) { origin in
+            try await Daemon.run { daemon in
+                let (wire, watcher) = (try daemon.connect(), try daemon.connect())
+                _ = try await watcher.call("job.watch", ["all": true])
+                let spec: JSON = ["source": ["type": "json", "url": origin.url("/")]]
+                let id = try await wire.submit(spec)
+                let (waited, length) = try await answer(wire, "job.wait", .job(id))
+                #expect(length < 4096)
+                for job in [
+                    waited["result"], try await wire.call("job.get", .job(id)),
+                    try await wire.call("job.list")["jobs"]?[0],
+                    try await watcher.state("succeeded", of: id).json["params"]?["snapshot"],
+                ] {
+                    #expect(job?["state"] == "succeeded")
+                    #expect(job?["result"] == nil)
+                    #expect(job?["resultSize"] == JSON(text.utf8.count))
+                }
+                #expect(try await read(id, wire) == Array(text.utf8))
+                // Whoever asks for it by hand gets it whole.
+                let program = [BuiltProgram.deferctl, "--socket", daemon.socket]
+                let url = try #require(origin.url("/").string)
+                for arguments in [["json", url], ["result", "\(id)"]] {
+                    let (end, output, errors) = try await ChildProcess.run(program + arguments)
+                    #expect(end == .code(0), "\(errors)")
+                    #expect(output == text + "\n", "\(output.utf8.count) bytes")
+                }
+                // Inside the daemon it flows on.
+                let chain = spec.with(["then": [["then": ["return": ["{{input/0}}"]]], ["then": ["return": 1]]]])
+                #expect(try await wire.succeed(chain) == 1)
+            }
+        }
+    }
+
+    @Test func longSpec_isShownWhole_onlyByItself() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let value = JSON.string(String(repeating: "\u{7F}", count: 950_000))
+            let spec = JSON.value(value, ["delay": 1000])
+            let id = try await wire.submit(spec)
+            let (whole, length) = try await answer(wire, "job.get", .job(id))
+            #expect(length < most)
+            #expect(whole["result"]?["source"]?["value"] == value)
+            let listed = try await wire.call("job.list")["jobs"]?[0]
+            #expect(listed?["source"] == nil)
+            #expect(listed?["specSize"] == JSON(spec.utf8.count))
+            #expect(try await wire.call("job.explain", spec)["source"]?["value"] == value)
+        }
+    }
+
+    @Test func errors_echoLittle_ofWhatTheyRefuse() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let long = String(repeating: "x\u{1}", count: 100_000)
+            let calls: [(String, JSON)] = [
+                ("job.get", .object(JSONObject([.init(name: long, value: 1)]))), (long, [:]),
+                ("job.list", ["state": [.string(long)]]), ("job.unwatch", ["watch": .string(long)]),
+                ("job.submit", .value(1, ["then": [["then": ["return": .string("{{" + long + "}}")]]]])),
+                ("job.submit", .value(1, ["label": .string(long)])),
+                ("job.submit", .value(1, ["tags": [.string(String(repeating: "x", count: 257))]])),
+            ]
+            for (method, params) in calls {
+                let (refusal, length) = try await answer(wire, method, params)
+                #expect(refusal["error"] != nil)
+                #expect(length < 2048, "\(refusal)")
+            }
+            let failed = try await wire.run([
+                "source": ["type": "error", "kind": "mine", "message": .string(long)],
+                "then": [["fail": ["throw": ["kind": "mine", "message": "{{error/message}} {{error/message}}"]]]],
+            ])
+            #expect(failed["error"]?["kind"] == "mine")
+            #expect(failed["error"]?["message"]?.utf8.count ?? 0 <= 4096 + 2)
+            #expect(failed["error"]?["message"]?.string?.hasPrefix("x\u{1}x\u{1}") == true)
+        }
+    }
+
+    @Test func listedFailures_areTheFirstHundred() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let items = JSON.array((0..<150).map { JSON($0) })
+            let error = try await wire.fail([
+                "source": ["type": "each", "in": items, "mode": "first", "job": .failure("mine")]
+            ])
+            #expect(error["failures"]?.array?.map { $0["index"]?.int } == Array(0..<100))
+            #expect(error["failuresOmitted"] == 50)
+        }
+    }
+
+    @Test func page_leavesResultsOut_thenEndsEarly() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let text = JSON.string(String(repeating: "r", count: 60_000))
+            var ids: [JSON] = []
+            for _ in 0..<30 { ids.append(JSON(try await wire.submit(.value(text)))) }
+            let (waited, waitedLength) = try await answer(wire, "job.wait", ["jobs": .array(ids)])
+            #expect(waitedLength <= most)
+            let jobs = try #require(waited["result"]?["jobs"]?.array)
+            #expect(jobs.map { $0["job"] } == ids)
+            let withResult = jobs.prefix { $0["result"] == text }.count
+            #expect((17...18).contains(withResult), "until there is 1 MiB")
+            #expect(jobs[withResult...].allSatisfy { $0["result"] == nil && $0["resultSize"] == 60_002 })
+            #expect(jobs.allSatisfy { $0["source"] == nil && $0["specSize"] != nil })
+            // Specs that are not left out: a page of them ends early, and the next goes on.
+            let label = JSON.string(String(repeating: "l", count: 3900))
+            for _ in 0..<500 { wire.send("job.submit", .value(label, ["delay": 1000])) }
+            try await wire.eventually { $0["jobs"]?["scheduled"] == 500 }
+            var (after, seen, pages) = (JSON.null, [Int](), 0)
+            repeat {
+                var params: JSON = ["limit": 1000, "state": ["scheduled"]]
+                if let id = after.unlessNull { params = params.with(["after": id]) }
+                let (page, length) = try await answer(wire, "job.list", params)
+                #expect(length <= most)
+                seen += page["result"]?["jobs"]?.array?.compactMap { $0["job"]?.int } ?? []
+                after = page["result"]?["next"] ?? .null
+                pages += 1
+            } while after != .null && pages < 10
+            #expect(pages == 2)
+            #expect(seen.count == 500 && seen == seen.sorted(by: >))
+            let (watch, watchLength) = try await answer(wire, "job.watch", ["all": true])
+            #expect(watchLength <= most)
+            #expect(watch["result"]?["truncated"] == true)
+        }
+    }
+
+    @Test func list_tellsLastTenOutcomes() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let links = JSON.array((1...14).map { ["then": ["return": JSON($0)]] })
+            let id = try await wire.submit(.value(0, ["then": links]))
+            #expect(try await wire.wait(id)["outcomes"]?.array?.map { $0["link"]?.int } == Array(0...14))
+            let listed = try await wire.call("job.list")["jobs"]?[0]
+            #expect(listed?["outcomes"]?.array?.map { $0["link"]?.int } == Array(5...14))
+        }
+    }
+
+    @Test func listsResult_failsAsTooLarge_beyondTheLimitOfBodies() async throws {
+        try await Daemon.run(configuration: "limits:\n  body: 100000\n") { daemon in
+            let wire = try daemon.connect()
+            func list(_ length: Int) -> JSON {
+                let text = JSON.string(String(repeating: "\n", count: length))
+                let value: JSON = .value(text, [:])
+                return ["source": ["type": "list", "mode": "all", "jobs": [value, value]]]
+            }
+            // Two of them as JSON with their brackets and a comma.
+            #expect(try await wire.run(list(24_996))["resultSize"] == 99_991)
+            #expect(try await wire.fail(list(24_999))["kind"] == "too-large")
+        }
+    }
+
+    @Test func batch_isRefusedInParts_whenItsAnswersAreTooLong() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let id = try await wire.submit(.value(.string(String(repeating: "v", count: 900_000)), ["delay": 1000]))
+            var calls = (1...20).map { Wire.request($0, "job.get", .job(id)) }
+            calls.append(Wire.request(21, "job.submit", .value(1, ["key": "never"])))
+            wire.sendLine("[" + calls.joined(separator: ",") + "]")
+            let line = try #require(try await wire.next("answers of the batch"))
+            #expect(line.text.utf8.count < 8 << 20)
+            let answers = try #require(line.json.array)
+            #expect(answers.map { $0["id"]?.int }.sorted { $0 ?? 0 < $1 ?? 0 } == Array(1...21))
+            #expect(answers.count { $0["result"] != nil } == 9)
+            #expect(answers.filter { $0["result"] == nil }.allSatisfy { $0["error"]?["code"] == -32003 })
+            #expect(try await wire.call("server.stats")["totals"]?["submitted"] == 1, "what was refused is not done")
+        }
+    }
+
+    @Test func wait_isRefused_forTooManyJobs_orOneTwice() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let id = JSON(try await wire.submit(.value(1)))
+            let twice = try await wire.refusal("job.wait", ["jobs": [id, id]])
+            #expect(twice.code == -32602 && twice.pointer == "/jobs/1")
+            let many = try await wire.refusal("job.wait", ["jobs": .array((1...1001).map { JSON($0) })])
+            #expect(many.code == -32602 && many.pointer == "/jobs")
+        }
+    }
+}

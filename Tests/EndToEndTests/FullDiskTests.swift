@@ -1,0 +1,58 @@
+import Foundation
+import Glibc
+import JobModel
+import Testing
+
+/// A small disk of the daemon's own that is full.
+@Suite(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"))) struct FullDiskTests {
+    /// Runs what follows with a disk of `size` at the folder of state, after `first` was done there.
+    private func wrapper(_ folder: TemporaryFolder, size: String, first: String = ":") throws -> [String] {
+        let state = folder.path + "/state"
+        try #require(mkdir(state, 0o700) == 0 || errno == EEXIST)
+        let script = "mount -t tmpfs -o size=\(size) tmpfs \"$0\" && cd \"$0\" && { \(first); } && cd / && exec \"$@\""
+        return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state]
+    }
+
+    @Test func removal_works_andMakesRoom_whenTheDiskIsFull() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(wrapper: try wrapper(household.folder, size: "12m"))
+            let wire = try daemon.connect()
+            let large = JSON.string(String(repeating: "x", count: 200_000))
+            var finished: [Int] = []
+            for _ in 0..<4 { finished.append(try await wire.submit(.value(large))) }
+            for id in finished { _ = try await wire.wait(id) }
+            let list = try await wire.submit([
+                "source": ["type": "each", "in": .array((0..<300).map { JSON($0) }), "job": .value("{{item}}")]
+            ])
+            _ = try await wire.wait(list)
+            var refusal: Wire.Refusal?
+            for _ in 0..<100 where refusal == nil {
+                do { _ = try await wire.submit(.value(large, ["delay": 1000])) } catch let error as Wire.Refusal {
+                    refusal = error
+                }
+            }
+            #expect(refusal?.code == -32008, "the disk must become full")
+            // Others fill what is left of it.
+            let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
+            let (_, _, said) = try await ChildProcess.run(["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=4096"])
+            #expect(said.contains("No space left"), "\(said)")
+            try await daemon.process.line(containing: "Nothing can be stored")
+            for id in [list] + finished { _ = try await wire.call("job.remove", .job(id)) }
+            try await daemon.process.line(containing: "Storing works again")
+            #expect(try await wire.run(.value(large))["state"] == "succeeded")
+            #expect(try await wire.refusal("job.get", .job(finished[0])).code == -32001)
+            try await daemon.stop()
+        }
+    }
+
+    @Test func start_isToBeTriedAgain_whenThereIsNoRoom() async throws {
+        try await TemporaryFolder.with { folder in
+            for first in ["dd if=/dev/zero of=filler bs=4096 2>/dev/null || :", "head -c 60000 /dev/zero > filler"] {
+                let command = try wrapper(folder, size: "64k", first: first) + Daemon.command(in: folder)
+                let (end, _, errors) = try await ChildProcess.run(command)
+                #expect(end == .code(75), "\(errors)")
+                #expect(errors.contains(folder.path + "/state"), "\(errors)")
+            }
+        }
+    }
+}
