@@ -7,8 +7,8 @@ DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
-test: prepare # Runs every test, in three parts, so that those that race threads do not slow those that keep time.
-	@$(SWIFT) build --build-tests && for part in DeferredKit 'Job|DataSources|Deferctl|Systemd' EndToEnd; do $(SWIFT) test --skip-build --filter "^($$part)" || exit 1; done && $(MAKE) --no-print-directory test-outside FILTER='^(OutsideTests|.*(HLDeferred|OAPromise|BNRDeferred|PINFuture|Twisted)Tests)'
+test: prepare # Runs every test, in parts, so that those that race threads or try thousands of seeds do not slow those that keep time.
+	@$(SWIFT) build --build-tests && for part in DeferredKit 'Job|Deferctl|Systemd|Simulation' DataSources EndToEnd; do $(SWIFT) test --skip-build --filter "^($$part)" || exit 1; done && $(MAKE) --no-print-directory test-outside FILTER='^(OutsideTests|.*(HLDeferred|OAPromise|BNRDeferred|PINFuture|Twisted)Tests)'
 build: prepare # Builds the release, which needs no Swift toolchain to run.
 	@$(SWIFT) build -c release --static-swift-stdlib --product deferd && $(SWIFT) build -c release --static-swift-stdlib --product deferctl
 lint: prepare # Checks the form of the code, and that it builds without a warning of ours.
