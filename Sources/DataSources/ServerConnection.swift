@@ -132,11 +132,13 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             // It may have been read meanwhile.
             if stream.hasRoom { goOn(stream) }
         case .end:
-            let isReusable = state.withLock { state in
-                defer { state.stream = nil }
-                return state.isKept && state.isSent
+            let (isReusable, mustRead) = state.withLock { state in
+                // Nobody's lack of room holds up what comes next: the next response, or the server's closing.
+                defer { (state.stream, state.isFull, state.mustRead) = (nil, false, false) }
+                return (state.isKept && state.isSent, state.mustRead)
             }
             if isReusable { pool.add(self) } else { context.close(promise: nil) }
+            if isReusable, mustRead { context.read() }
             stream.finish()
         }
     }

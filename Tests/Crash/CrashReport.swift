@@ -8,7 +8,7 @@ struct CrashReport: CustomStringConvertible {
     /// Jobs that are there though their submitter was never answered; that is allowed.
     var unanswered = 0
     var downloads = 0
-    /// Jobs that were given up, as they were at work in three kills in a row; they count as recovered.
+    /// Jobs that were given up, as they were at work in three kills in a row, and were retried.
     var interrupted = 0
     var problems: [String] = []
 

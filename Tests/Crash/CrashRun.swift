@@ -134,12 +134,13 @@ final class CrashRun: Sendable {
             do {
                 let jobs = try await client.wait(part.map(\.id), timeout: 120)
                 for (expectation, job) in zip(part, jobs) {
-                    check(expectation, job.json, &report)
+                    try await check(expectation, job, client, &report)
                 }
             } catch {
                 for expectation in part {
                     do {
-                        check(expectation, try await client.wait(expectation.id, timeout: 30).json, &report)
+                        let job = try await client.wait(expectation.id, timeout: 30)
+                        try await check(expectation, job, client, &report)
                     } catch {
                         report.problems.append("job \(expectation.id): \(error)")
                     }
@@ -153,13 +154,17 @@ final class CrashRun: Sendable {
         return report
     }
 
+    /// Checks a job that is over. One that was at work in three kills in a row was given up: it ends well once it is retried.
+    private func check(
+        _ expectation: Expectation, _ job: JobSnapshot, _ client: JobClient, _ report: inout CrashReport
+    ) async throws {
+        guard job.json["error"]?["kind"] == "interrupted" else { return check(expectation, job.json, &report) }
+        report.interrupted += 1
+        _ = try await client.retry(expectation.id)
+        check(expectation, try await client.wait(expectation.id, timeout: 60).json, &report)
+    }
+
     private func check(_ expectation: Expectation, _ job: JSON, _ report: inout CrashReport) {
-        // One that was at work in three kills in a row is given up; that is its end.
-        if job["error"]?["kind"] == "interrupted" {
-            report.recovered += 1
-            report.interrupted += 1
-            return
-        }
         guard job["state"] == "succeeded" else {
             report.problems.append("job \(expectation.id) ended so: \(job)")
             return
@@ -180,12 +185,18 @@ final class CrashRun: Sendable {
         report.recovered += 1
     }
 
+    /// Counts all jobs. Those that were given up and whose submitter was never answered are retried too, as what they have
+    /// of their files is kept for that.
     private func countAll(_ client: JobClient) async throws -> Int {
         var count = 0
         var after: Int64?
         repeat {
             let page = try await client.list(after: after, limit: 1000)
             count += page.jobs.count
+            for job in page.jobs where job.json["error"]?["kind"] == "interrupted" {
+                _ = try await client.retry(job.id)
+                _ = try await client.wait(job.id, timeout: 60)
+            }
             after = page.next
         } while after != nil
         return count
@@ -194,8 +205,7 @@ final class CrashRun: Sendable {
     private func checkFolder(_ report: inout CrashReport) {
         let downloads = folder.appending(path: "downloads")
         let paths = FileManager.default.enumerator(atPath: downloads.path)?.compactMap { $0 as? String } ?? []
-        // What a job that was given up has kept is there for its retry.
-        for path in paths where path.hasSuffix(".part") && report.interrupted == 0 {
+        for path in paths where path.hasSuffix(".part") {
             report.problems.append("\(path) is left over")
         }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import NIOCore
 import Testing
 
 /// A port on loopback that is taken, but where nobody listens: connections are refused.
@@ -9,17 +10,18 @@ final class SilentPort: Sendable {
     init() throws {
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         descriptor = number
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, length) == 0 && getsockname(number, $0, &length) == 0
-            }
+        let isBound = try SocketAddress(ipAddress: "127.0.0.1", port: 0).withSockAddr { address, length in
+            bind(number, address, socklen_t(length)) == 0
         }
         try #require(isBound)
-        port = Int(UInt16(bigEndian: address.sin_port))
+        // Family, then the port, most significant byte first.
+        var bytes = [UInt8](repeating: 0, count: 128)
+        var length = socklen_t(bytes.count)
+        let isNamed = bytes.withUnsafeMutableBytes { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) { getsockname(number, $0.baseAddress, &length) == 0 }
+        }
+        try #require(isNamed)
+        port = Int(bytes[2]) << 8 | Int(bytes[3])
     }
 
     deinit { close(descriptor) }

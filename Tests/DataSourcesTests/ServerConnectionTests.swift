@@ -1,0 +1,74 @@
+import JobModel
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Synchronization
+import Testing
+
+@testable import DataSources
+
+@Suite struct ServerConnectionTests {
+    /// A connection whose reads are seen, with a stream of its own for each exchange.
+    private struct Bench {
+        let channel = NIOAsyncTestingChannel()
+        let reads = ReadCounter()
+        let pool = ConnectionPool()
+        let connection: ServerConnection
+        let request: OutgoingRequest
+
+        init() async throws {
+            let url = try #require(RequestURL("http://127.0.0.1:1/"))
+            request = OutgoingRequest(url, headers: [], coding: .asSent, userAgent: "test")
+            let loop = ObjectIdentifier(channel.testingEventLoop)
+            connection = ServerConnection(
+                on: channel, ConnectionPool.Key(loop: loop, origin: url.origin, coding: .asSent), pool)
+            try await channel.pipeline.addHandlers([reads, connection]).get()
+            try await channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
+        }
+
+        func begin() async throws -> ResponseStream {
+            let loop = channel.testingEventLoop
+            let patience = ResponseStream.Patience(idle: .hours(1), lowSpeed: HTTPSettings.LowSpeed())
+            let stream = ResponseStream(loop: loop, clock: loop, patience)
+            try await loop.submit { connection.begin(request, stream) }.get()
+            return stream
+        }
+    }
+
+    /// Counts the reads that reach the socket.
+    private final class ReadCounter: ChannelOutboundHandler, Sendable {
+        typealias OutboundIn = Never
+        let count = Mutex(0)
+
+        func read(context: ChannelHandlerContext) {
+            count.withLock { $0 += 1 }
+            context.read()
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func idleConnection_isReadFrom_whenTheLastBodyFilledItsStream(isReadBeforeTheEnd: Bool) async throws {
+        let bench = try await Bench()
+        let stream = try await bench.begin()
+        let before = bench.reads.count.withLock(\.self)
+        // A socket asks for its next read while the reader has not come yet.
+        let head = HTTPResponseHead(
+            version: .http1_1, status: .ok, headers: ["Content-Length": String(ResponseStream.limit)])
+        try await bench.channel.testingEventLoop.submit {
+            let pipeline = bench.channel.pipeline
+            pipeline.fireChannelRead(HTTPClientResponsePart.head(head))
+            pipeline.fireChannelRead(
+                HTTPClientResponsePart.body(ByteBuffer(repeating: 0, count: ResponseStream.limit)))
+            if isReadBeforeTheEnd { pipeline.read() }
+        }.get()
+        #expect(bench.reads.count.withLock(\.self) == before, "A full stream holds the connection back.")
+        try await bench.channel.testingEventLoop.submit {
+            bench.channel.pipeline.fireChannelRead(HTTPClientResponsePart.end(nil))
+            if !isReadBeforeTheEnd { bench.channel.pipeline.read() }
+        }.get()
+        #expect(bench.reads.count.withLock(\.self) == before + 1)
+        #expect(bench.pool.connection(bench.connection.key) === bench.connection)
+        stream.close()
+        try await bench.channel.close().get()
+    }
+}
