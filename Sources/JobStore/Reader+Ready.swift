@@ -68,7 +68,8 @@ extension Reader {
     func orphans(limit: Int) throws -> [Job] {
         let statement = try statement(
             """
-            SELECT id FROM jobs AS child INDEXED BY jobs_gated WHERE state = 1 AND gated = 1 AND NOT EXISTS \
+            SELECT id FROM jobs AS child INDEXED BY jobs_gated WHERE state = 1 AND gated = 1 \
+            AND parent IS NOT NULL AND NOT EXISTS \
             (SELECT 1 FROM jobs WHERE id = child.parent AND state < 3 AND link = child.parent_link) \
             ORDER BY parent, parent_link, parent_index
             """)

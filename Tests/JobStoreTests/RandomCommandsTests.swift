@@ -195,7 +195,7 @@ private struct CommandRun {
         let job = someJob()
         switch number(0..<17) {
         case 0: return .recovery
-        case 16: return .times
+        case 16: return .orphans(limit: number(0..<6))
         case 1: return .jobs((0..<5).map { _ in someJob() })
         case 2..<6: return .list(filter())
         case 6: return .children(of: job, link: number(0..<3), from: number(0..<5), limit: number(0..<6))
