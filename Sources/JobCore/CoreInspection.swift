@@ -34,10 +34,9 @@ extension JobCore {
         inspection.residentJobs = table.count
         inspection.departures = table.departureCount
         inspection.windowEntries = scheduler.windowEntries
-        for name in scheduler.names { inspection.slots += scheduler.running(in: name).values.reduce(0, +) }
-        for (key, count) in scheduler.keys {
-            if key == .lists { inspection.openLists += count } else { inspection.hostConnections += count }
-        }
+        inspection.slots = scheduler.running
+        inspection.openLists = scheduler.openLists
+        inspection.hostConnections = scheduler.permits - inspection.openLists
         inspection.joins = lists.count
         inspection.subscriptions = subscriptions.count(of: nil)
         inspection.waits = waits.count

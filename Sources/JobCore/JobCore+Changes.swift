@@ -84,7 +84,7 @@ extension JobCore {
             return
         }
         switch action {
-        case .interrupt, .finish, .run:
+        case .interrupt, .finish, .enqueue:
             if entry.isParked {
                 entry.isParked = false
                 scheduler.remove(entry.job.id, queue: entry.job.spec.queue, owner: entry.job.owner)
@@ -99,7 +99,9 @@ extension JobCore {
             }
             cancelRun(entry)
             closeList(entry)
-            releaseAll(entry)
+            // What ran goes on in its slot.
+            if action == .interrupt(thenRun: true) { releasePermit(entry) } else { releaseAll(entry) }
+            if action == .enqueue { entry.job.host = nextHost(of: entry.job) }
             stopLater(children)
             let save: () -> Void = { [unowned self] in
                 self.save(entry, then: action) { result in done?(result.map { entry.job }) }
@@ -118,7 +120,7 @@ extension JobCore {
         case .none where before.stop == nil:
             // A `finally` link goes on, and nothing after it but such; that must not be forgotten.
             save(entry, then: entry.unsaved ?? .none) { result in done?(result.map { entry.job }) }
-        case .enqueue, .wait, .none:
+        case .run, .wait, .none:
             // It is stopping already; whoever asks again hears of it as it is.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
         }
@@ -169,13 +171,13 @@ extension JobCore {
             throw CoreError(.wrongState(error.state), "Job \(job.id) is \(error.state.rawValue) and cannot be retried.")
         }
         entry.job.host = nextHost(of: entry.job)
-        guard entry.job.children > 0 else { return saveRetry(entry, step: entry.step, gone: [], id) }
+        guard entry.job.children > 0 else { return saveRetry(entry, before: job, step: entry.step, gone: [], id) }
         let step = entry.step
         write(.removeChildren(of: job.id, fromLink: entry.job.link)) { [unowned self] result in
             switch result {
             case .success(.removed(let removed)):
                 entry.job.children = max(0, entry.job.children - removed.count { $0.id != job.id })
-                saveRetry(entry, step: step, gone: removed, id)
+                saveRetry(entry, before: job, step: step, gone: removed, id)
             case .success: break
             case .failure(let error):
                 // It may have been cancelled or removed meanwhile.
@@ -198,11 +200,16 @@ extension JobCore {
         for wait in waits.finished(job.id) { answer(wait, having: job) }
     }
 
-    private func saveRetry(_ entry: ActiveJob, step: Int, gone: [RemovedJob], _ id: RequestID) {
+    private func saveRetry(_ entry: ActiveJob, before job: Job, step: Int, gone: [RemovedJob], _ id: RequestID) {
         // It may have been cancelled or removed meanwhile.
         guard table[entry.job.id] === entry, entry.step == step else { return retried(entry, gone, id) }
         save(entry, then: .enqueue) { [unowned self] result in
-            if case .failure(let error) = result { return fail(id, CoreError(error)) }
+            if case .failure(let error) = result {
+                // What was refused does not happen later, unless it began with what cannot be undone.
+                if gone.isEmpty, table[job.id] === entry, entry.step == step { undoRetry(entry, before: job) }
+                if !gone.isEmpty { forget(gone) {} }
+                return fail(id, CoreError(error))
+            }
             retried(entry, gone, id)
         }
     }

@@ -4,11 +4,11 @@ import JobModel
 extension JobCore {
     func startList(_ entry: ActiveJob, _ source: ChildMaker.Source) {
         let job = entry.job
-        // A list without a parent counts among the open ones; what a stopped job still has to run does not wait.
+        // A list without a parent counts among the open ones.
         if job.parent == nil, entry.permit?.key != .lists {
             releasePermit(entry)
             let size = job.spec.size
-            if job.stop == nil, job.children == 0 {
+            if job.children == 0 {
                 guard let permit = scheduler.acquire(.lists, for: job.owner, bytes: size) else {
                     return park(entry, for: .lists)
                 }

@@ -106,7 +106,7 @@ extension JobCore {
     private func isOrphan(_ job: Job) -> Bool {
         guard let parent = job.parent, job.stop == nil else { return false }
         guard let list = table[parent.job]?.job else { return true }
-        return list.state.isTerminal || list.stop != nil || list.link != parent.link
+        return list.state.isTerminal || list.stop != nil && !list.isAtFinally || list.link != parent.link
     }
 
     private func goesOnWithChildren(_ job: Job) -> Bool { job.step?.type?.hasChildren == true && job.children > 0 }
@@ -125,10 +125,11 @@ extension JobCore {
     func stop() {
         guard phase != .stopping else { return }
         phase = .stopping
-        for request in waits.all {
+        for request in (waits.all + beginningWaits).sorted() {
             waits.remove(request)
             fail(request, .stopping)
         }
+        beginningWaits = []
         var reset: [Job] = []
         for entry in table.all where entry.job.crashes > 0 {
             entry.job.crashes = 0

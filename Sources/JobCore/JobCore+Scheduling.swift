@@ -36,10 +36,8 @@ extension JobCore {
         guard phase == .serving else { return }
         if storageFailure == nil { scheduler.startAll { start($0) } }
         for list in lists.gated { readGated(list) }
-        guard storageFailure == nil else { return }
-        for name in scheduler.names where !timers.isSet(.readAgain) {
-            for request in scheduler.requests(in: name) { readReady(request) }
-        }
+        guard storageFailure == nil, !timers.isSet(.readAgain) else { return }
+        for request in scheduler.requests() { readReady(request) }
     }
 
     private func readReady(_ request: Scheduler.Request) {
@@ -161,9 +159,7 @@ extension JobCore {
     /// Whether the list that a child belongs to lets it start now.
     private func mayStart(_ job: Job) -> Bool {
         guard let parent = job.parent, job.stop == nil else { return true }
-        guard let list = table[parent.job], list.job.state == .running, list.job.stop == nil,
-            list.job.link == parent.link
-        else {
+        guard let list = table[parent.job]?.job, list.isRunningList(parent.link) else {
             // The list is over: what it made is cancelled, whoever missed it.
             stopLater([job.id])
             return false
@@ -203,5 +199,12 @@ extension JobCore {
     func releaseAll(_ entry: ActiveJob) {
         releaseSlot(entry)
         if entry.permit?.key != .lists, entry.permit?.key != .timers { releasePermit(entry) }
+    }
+}
+
+extension Job {
+    /// Whether the children that link `link` made still count: a stop ends every list but one of a `finally` link.
+    func isRunningList(_ link: Int) -> Bool {
+        state == .running && self.link == link && (stop == nil || isAtFinally)
     }
 }

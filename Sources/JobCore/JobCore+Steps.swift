@@ -46,7 +46,11 @@ extension JobCore {
     /// Runs the present step, or lets the job wait where that needs a slot or a host which is not free.
     func runStep(_ entry: ActiveJob) {
         guard phase == .serving else { return }
-        if entry.job.isOverdue(at: now.wall) { return stop(entry, .deadline, nil) }
+        if entry.job.isOverdue(at: now.wall) {
+            // A `finally` link runs all the same, once that is stored.
+            entry.unsaved = .run
+            return stop(entry, .deadline, nil)
+        }
         entry.step += 1
         entry.resetProgress()
         switch prepare(entry.job) {
@@ -63,21 +67,18 @@ extension JobCore {
     private func run(_ parameters: SourceParameters, _ entry: ActiveJob) {
         let job = entry.job
         let key = ConcurrencyKey(host: admission.host(of: parameters), isAgain: job.lastFailure?.http != nil)
-        // What a stopped job still has to run does not wait.
-        if job.stop == nil {
-            guard let slot = entry.slot, scheduler.mayKeep(slot) else { return park(entry, for: key) }
-            if key.counted != entry.permit?.key ?? .none {
-                releasePermit(entry)
-                if key != .none {
-                    guard let permit = scheduler.acquire(key, for: job.owner) else { return park(entry, for: key) }
-                    entry.permit = permit
-                }
+        guard let slot = entry.slot, scheduler.mayKeep(slot) else { return park(entry, for: key) }
+        if key.counted != entry.permit?.key ?? .none {
+            releasePermit(entry)
+            if key != .none {
+                guard let permit = scheduler.acquire(key, for: job.owner) else { return park(entry, for: key) }
+                entry.permit = permit
             }
         }
         let run = nextRun()
         entry.run = run
         runs[run] = job.id
-        if entry.slot != nil { emit(.mark(job.id, isWorking: true)) }
+        emit(.mark(job.id, isWorking: true))
         emit(
             .start(
                 SourceRun(
@@ -91,8 +92,8 @@ extension JobCore {
         let owner = entry.job.owner
         if entry.permit?.key != .timers {
             releasePermit(entry)
-            // Each takes room in memory. One that waited before a restart goes on, and what a stopped job still has to run.
-            if entry.job.stop == nil, entry.job.linkStartedAt ?? now.wall >= startedAt.wall {
+            // Each takes room in memory. One that waited before a restart goes on.
+            if entry.job.linkStartedAt ?? now.wall >= startedAt.wall {
                 guard let permit = scheduler.acquire(.timers, for: owner) else { return park(entry, for: .timers) }
                 entry.permit = permit
             } else {
@@ -130,7 +131,7 @@ extension JobCore {
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
         guard phase == .serving else { return }
         entry.run = nil
-        if entry.slot != nil { emit(.mark(id, isWorking: false)) }
+        emit(.mark(id, isWorking: false))
         if let report {
             entry.report(report.progress, updates: report.updates, at: now.monotonic)
             if report.progress.unit == .bytes {
@@ -149,7 +150,7 @@ extension JobCore {
         entry.run = nil
         runs[run] = nil
         emit(.cancel(run))
-        if entry.slot != nil { emit(.mark(entry.job.id, isWorking: false)) }
+        emit(.mark(entry.job.id, isWorking: false))
     }
 
     /// Goes on from the outcome of the present step.

@@ -20,7 +20,8 @@ extension JobCore {
         case .host(let host): scheduler.reopen(host: host)
         case .progress(let interval): tellProgress(interval)
         case .wait(let request):
-            if waits.remove(request) { fail(request, CoreError(.timeout, "The wait ran out of time.")) }
+            guard waits.remove(request) || beginningWaits.remove(request) != nil else { break }
+            fail(request, CoreError(.timeout, "The wait ran out of time."))
         case .list(let job): listTimedOut(job)
         case .timer(let job): timerFired(job)
         case .retention: purge()
@@ -53,12 +54,7 @@ extension JobCore {
                     deactivate(entry)
                     continue
                 }
-                // What a stopped job still has to run does not wait, nor is it its list that starts it.
-                if entry.job.stop != nil, (try? transition(entry, .start)) != nil {
-                    save(entry, then: .run)
-                } else {
-                    save(entry, then: .enqueue)
-                }
+                save(entry, then: .enqueue)
             }
             readTimes()
         }

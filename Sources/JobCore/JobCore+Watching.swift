@@ -181,17 +181,23 @@ extension JobCore {
             switch found {
             case .failure(let error): fail(id, error)
             case .success(let jobs):
-                guard phase == .serving else { return fail(id, .stopping) }
-                // One whose end is still being stored is no end yet.
-                let open = jobs.filter { !$0.state.isTerminal || table[$0.id] != nil }
-                if open.isEmpty { return answer(id, .jobs(jobs.map(snapshot))) }
-                waits.add(id, ids, caller)
-                for job in jobs where !open.contains(where: { $0.id == job.id }) {
-                    _ = waits.finished(job.id, of: id)
-                }
-                if let timeout { setTimer(.wait(id), in: timeout) }
+                if !answer(id, ids, jobs, caller), let timeout { setTimer(.wait(id), in: timeout) }
             }
         }
+    }
+
+    /// Answers a wait where all of its jobs are over, and lets it wait for the others where not; gives whether it did.
+    private func answer(_ id: RequestID, _ ids: [JobID], _ jobs: [Job], _ caller: Caller) -> Bool {
+        // One whose end is still being stored is no end yet.
+        let over = jobs.filter { $0.state.isTerminal && table[$0.id] == nil }
+        if over.count == jobs.count {
+            timers.clear(.wait(id))
+            answer(id, .jobs(jobs.map(snapshot)))
+            return true
+        }
+        waits.add(id, ids, caller)
+        for job in over { _ = waits.finished(job.id, of: id) }
+        return false
     }
 
     /// Nobody waits for the answer any more.
@@ -203,12 +209,21 @@ extension JobCore {
 
     /// Gives a wait what it waited for; `job` is the one that ended last, nil where it was removed.
     func answer(_ wait: Waits.Wait, having job: Job?) {
-        timers.clear(.wait(wait.request))
-        if let job, wait.ids == [job.id] { return answer(wait.request, .jobs([snapshot(job)])) }
+        let id = wait.request
+        if let job, wait.ids == [job.id] {
+            timers.clear(.wait(id))
+            return answer(id, .jobs([snapshot(job)]))
+        }
+        beginningWaits.insert(id)
         find(wait.ids, for: wait.caller) { [unowned self] found in
+            guard beginningWaits.remove(id) != nil else { return }
             switch found {
-            case .success(let jobs): answer(wait.request, .jobs(jobs.map(snapshot)))
-            case .failure(let error): fail(wait.request, error)
+            case .success(let jobs):
+                // One that ended first may have been retried meanwhile: it is waited for once more.
+                _ = answer(id, wait.ids, jobs, wait.caller)
+            case .failure(let error):
+                timers.clear(.wait(id))
+                fail(id, error)
             }
         }
     }

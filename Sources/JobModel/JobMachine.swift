@@ -49,6 +49,7 @@ extension Job {
         case (.due, .scheduled):
             state = .queued
             notBefore = nil
+            if stop != nil { isGated = false }
             return .enqueue
         case (.start, .queued):
             begin(at: now)
@@ -60,8 +61,7 @@ extension Job {
         case (.deadline, .scheduled), (.deadline, .queued), (.deadline, .running):
             return stop(.deadline, at: now)
         case (.restart, .running):
-            // What a stopped job still has to run does not wait for a place.
-            if stop != nil { return .run }
+            if stop != nil { isGated = false }
             state = .queued
             attempt = max(0, attempt - 1)
             return .enqueue
@@ -158,6 +158,8 @@ extension Job {
         guard stop == nil else { return .none }
         // It is over with; the children of a `finally` link do not inherit it.
         deadlineAt = nil
+        // No list lets in what it gave up.
+        isGated = false
         let wasRunning = state == .running
         stop = reason
         // A failure from before a `finally` link stays the one to take up again.
@@ -179,14 +181,21 @@ extension Job {
                 linkStartedAt = nil
             }
             link = next
-            begin(at: now)
-            return wasRunning ? .interrupt(thenRun: true) : .run
+            if wasRunning {
+                begin(at: now)
+                return .interrupt(thenRun: true)
+            }
+            // It waits for its turn as any other does, however many are stopped at once.
+            state = .queued
+            notBefore = nil
+            return .enqueue
         }
         finish(at: now)
         return wasRunning ? .interrupt(thenRun: false) : .finish
     }
 
-    private var isAtFinally: Bool { link > 0 && spec.links[link - 1].isFinally }
+    /// Whether the present link runs either way, after a stop too.
+    package var isAtFinally: Bool { link > 0 && spec.links[link - 1].isFinally }
 
     private var stopError: JobError {
         var error = (stop ?? .cancelled).error

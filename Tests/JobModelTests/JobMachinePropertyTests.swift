@@ -138,6 +138,7 @@ import Testing
                 if job.state.isTerminal { continue }
                 _ = try job.handle(generator.pick([.cancel, .deadline]), at: .after(3))
                 expectConsistent(job)
+                if job.state == .queued { try job.start(at: 4) }
                 while !job.state.isTerminal {
                     #expect(job.state == .running)
                     try job.finish(at: 4)

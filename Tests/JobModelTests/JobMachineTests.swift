@@ -205,12 +205,14 @@ import Testing
         #expect(job.step == before.step)
     }
 
-    @Test func restart_ofAStoppedJob_runsOnAtOnce() throws {
+    @Test func restart_ofAStoppedJob_waitsForItsTurn_andRunsOn() throws {
         var job = try Job.chain(#"{"finally":{"return":1}}"#)
         try job.start()
         _ = try job.handle(.cancel, at: .after(2))
         let before = job
-        #expect(try job.handle(.restart, at: .after(3)) == .run)
+        #expect(try job.handle(.restart, at: .after(3)) == .enqueue)
+        #expect(job.state == .queued)
+        try job.start(at: 4)
         #expect(job == before)
     }
 }

@@ -36,7 +36,9 @@ import Testing
     func stop_runsTheFinallyLinks_ofWhatHasNotBegun(_ reason: Reason) throws {
         for delay in ["", #""delay":60"#] {
             var job = try Job.chain(Self.links, delay)
-            #expect(try job.handle(reason.event, at: .after(5)) == .run)
+            #expect(try job.handle(reason.event, at: .after(5)) == .enqueue)
+            #expect(job.state == .queued && job.notBefore == nil, "it waits for its turn")
+            try job.start()
             #expect(job.state == .running && job.link == 2 && job.step?.action == .return(2))
             #expect(job.attempt == 1 && job.notBefore == nil)
             #expect(try job.finish() == .run)
@@ -100,7 +102,8 @@ import Testing
         try job.start()
         try job.finish(.passing)
         #expect(job.state == .scheduled)
-        #expect(try job.handle(reason.event, at: .after(5)) == .run)
+        #expect(try job.handle(reason.event, at: .after(5)) == .enqueue)
+        try job.start()
         try job.runOn()
         expectStopped(job, reason, [2, 4])
         #expect(job.lastFailure == nil)
@@ -144,7 +147,8 @@ import Testing
         for _ in 0..<2 { try job.finish() }
         _ = try job.handle(.restart, at: .after(4))
         #expect(job.link == 2 && job.state == .queued)
-        #expect(try job.handle(reason.event, at: .after(5)) == .run)
+        #expect(try job.handle(reason.event, at: .after(5)) == .enqueue)
+        try job.start()
         #expect(job.link == 2 && job.attempt == 1)
         try job.runOn()
         expectStopped(job, reason, [0, 1, 2, 4])
@@ -165,6 +169,22 @@ import Testing
         _ = try job.handle(.cancel, at: .after(5))
         #expect(job.carried?.kind == .cancelled)
         #expect(job.step == job.spec.step(2, for: .lasting))
+    }
+
+    @Test(arguments: Reason.allCases)
+    func stop_letsNoListDecideAnyMore_whenTheFinallyLinksRun(_ reason: Reason) throws {
+        var job = try Job.chain(Self.links)
+        job.isGated = true
+        _ = try job.handle(reason.event, at: .after(5))
+        #expect(!job.isGated)
+        // As an earlier version stored it.
+        for (state, event) in [(JobState.scheduled, Job.Event.due), (.running, .restart)] {
+            var old = job
+            old.state = state
+            old.isGated = true
+            #expect(try old.handle(event, at: .after(6)) == .enqueue)
+            #expect(!old.isGated && old.state == .queued && old.link == 2)
+        }
     }
 
     // MARK: - Retrying what was stopped
@@ -223,6 +243,7 @@ import Testing
     @Test func retry_ofWhatWasCancelledBeforeItBegan_beginsAtTheSource() throws {
         var job = try Job.chain(Self.links)
         _ = try job.handle(.cancel, at: .after(5))
+        try job.start()
         try job.runOn()
         for point in Job.RetryPoint.allCases {
             var again = job

@@ -27,6 +27,8 @@ struct HostLimits {
     var openLists: Int
     private var usage: [ConcurrencyKey: Usage] = [:]
     private var backedOff: Set<ConcurrencyKey> = []
+    /// How many run under any key.
+    private(set) var permits = 0
 
     init(perHost: Int, openLists: Int) {
         self.perHost = perHost
@@ -57,6 +59,7 @@ struct HostLimits {
     mutating func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> Permit? {
         guard key != .none else { return nil }
         let key = key.counted
+        permits += 1
         usage[key, default: Usage()].total += 1
         usage[key]?.byOwner[owner, default: 0] += 1
         if bytes > 0 { usage[key]?.bytes[owner, default: 0] += bytes }
@@ -65,6 +68,7 @@ struct HostLimits {
 
     mutating func release(_ permit: Permit) {
         guard var usage = usage[permit.key] else { return }
+        permits -= 1
         usage.total -= 1
         usage.byOwner[permit.owner] =
             (usage.byOwner[permit.owner] ?? 0) > 1 ? usage.byOwner[permit.owner, default: 1] - 1 : nil
@@ -84,4 +88,5 @@ struct HostLimits {
 
     /// For tests and the simulator.
     var totals: [ConcurrencyKey: Int] { usage.mapValues(\.total) }
+    func total(_ key: ConcurrencyKey) -> Int { usage[key]?.total ?? 0 }
 }

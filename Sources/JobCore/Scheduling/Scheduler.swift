@@ -66,8 +66,10 @@ final class Scheduler {
     private(set) var names: [String] = []
     private var hosts: HostLimits
     private var turn: Int64 = 0
-    /// Whether a key was given back that jobs of any queue may wait for.
-    private var hasFreedKey = false
+    /// Whether something changed since the last pass that can let a job start: most inputs change nothing of that.
+    private var hasChanged = true
+    /// Whether something changed since jobs were last read that can want more of them to be.
+    private var mayNeedJobs = true
 
     init(perHost: Int, openLists: Int) {
         hosts = HostLimits(perHost: perHost, openLists: openLists)
@@ -79,6 +81,7 @@ final class Scheduler {
         if let queue = queues[settings.name] {
             queue.settings = settings
             queue.perUser = perUser
+            changed()
         } else {
             queues[settings.name] = Queue(settings, perUser: perUser)
             names = queues.keys.sorted()
@@ -88,6 +91,12 @@ final class Scheduler {
     func configure(perHost: Int, openLists: Int) {
         hosts.perHost = perHost
         hosts.openLists = openLists
+        changed()
+    }
+
+    private func changed() {
+        hasChanged = true
+        mayNeedJobs = true
     }
 
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
@@ -99,6 +108,7 @@ final class Scheduler {
     func insert(_ entry: ReadyWindow.Entry, queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
         share(of: owner, in: queue, horizon: .end).window.insert(entry)
+        changed()
     }
 
     /// The store holds ready jobs of `owner` that were never read. Said once, when the daemon starts: from then on, all that
@@ -106,6 +116,7 @@ final class Scheduler {
     func expectStored(queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
         _ = share(of: owner, in: queue, horizon: .start)
+        changed()
     }
 
     private func share(of owner: UInt32, in queue: Queue, horizon: ReadyWindow.Horizon) -> Share {
@@ -120,6 +131,8 @@ final class Scheduler {
         guard let queue = queues[name], let share = queue.shares[owner] else { return }
         share.window.remove(id)
         drop(share, of: owner, in: queue)
+        // Others may have waited for it.
+        changed()
     }
 
     private func drop(_ share: Share, of owner: UInt32, in queue: Queue) {
@@ -137,20 +150,17 @@ final class Scheduler {
 
     /// Starts what can start, in all queues, by `start`.
     ///
-    /// Once more after each pass in which something started or a key was given back: a job of one queue can have waited for
+    /// Once more after each pass in which something started or was given back: a job of one queue can have waited for
     /// the host that a job of another queue did not get. Bounded by the slots: each turn takes one up, or ends a job.
     func startAll(_ start: (Turn) -> Void) {
-        var isOver = false
-        while !isOver {
-            isOver = true
+        while hasChanged {
+            hasChanged = false
             for name in names {
                 while let turn = next(in: name) {
                     start(turn)
-                    if names.count > 1 { isOver = false }
+                    if names.count > 1 { hasChanged = true }
                 }
             }
-            if hasFreedKey { isOver = false }
-            hasFreedKey = false
         }
     }
 
@@ -162,6 +172,7 @@ final class Scheduler {
             if let entry = share.window.first(where: { isOpen($0, for: owner) }) {
                 share.window.pop(entry)
                 turn += 1
+                mayNeedJobs = true
                 share.served = turn
                 share.running += 1
                 queue.running += 1
@@ -213,33 +224,46 @@ final class Scheduler {
         queue.running -= 1
         share.running -= 1
         drop(share, of: slot.owner, in: queue)
+        changed()
     }
 
     /// Gives back what a job had under a concurrency key: jobs of every queue may wait for it.
     func release(_ permit: HostLimits.Permit) {
         hosts.release(permit)
-        hasFreedKey = true
+        changed()
     }
 
     /// A further key for a job that has a slot or needs none; nil where it has to wait for it.
     func acquire(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
         guard isOpen(key, for: owner) else { return nil }
-        return hosts.acquire(key, for: owner, bytes: bytes)
+        return acquireAnyway(key, for: owner, bytes: bytes)
     }
 
     /// The same where a job goes on that must not wait: it is counted, however many there are.
     func acquireAnyway(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
-        hosts.acquire(key, for: owner, bytes: bytes)
+        // Who held more of it than this owner waited for them.
+        changed()
+        return hosts.acquire(key, for: owner, bytes: bytes)
     }
 
-    func backOff(host: String) -> Bool { hosts.backOff(.host(host)) }
+    func backOff(host: String) -> Bool {
+        mayNeedJobs = true
+        return hosts.backOff(.host(host))
+    }
 
     func reopen(host: String) {
         hosts.reopen(.host(host))
-        hasFreedKey = true
+        changed()
     }
 
     // MARK: - Reading on
+
+    /// What to read of all queues' ready jobs now; each is under way from then on.
+    func requests() -> [Request] {
+        guard mayNeedJobs else { return [] }
+        mayNeedJobs = false
+        return names.flatMap(requests)
+    }
 
     /// What to read of the queue's ready jobs now; each is under way from then on.
     func requests(in name: String) -> [Request] {
@@ -258,12 +282,14 @@ final class Scheduler {
     /// Takes in what a read gave. `last` is the position of its last row, those left out among them.
     func received(_ request: Request, _ entries: [ReadyWindow.Entry], rows: Int, last: ReadyPosition?) {
         guard let queue = queues[request.queue], let share = queue.shares[request.owner] else { return }
+        changed()
         share.window.received(entries, isLast: rows < request.limit, last: last)
         drop(share, of: request.owner, in: queue)
     }
 
     func readFailed(_ request: Request) {
         queues[request.queue]?.shares[request.owner]?.window.readFailed()
+        mayNeedJobs = true
     }
 
     // MARK: - Looking
@@ -273,9 +299,13 @@ final class Scheduler {
         queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
     }
 
+    /// Slots that are taken, in all queues.
+    var running: Int { queues.values.reduce(0) { $0 + $1.running } }
     /// Entries in all windows.
     var windowEntries: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
     /// Owners that have something in a queue, over all queues.
     var owners: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
     var keys: [ConcurrencyKey: Int] { hosts.totals }
+    var openLists: Int { hosts.total(.lists) }
+    var permits: Int { hosts.permits }
 }

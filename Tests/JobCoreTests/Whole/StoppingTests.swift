@@ -36,16 +36,75 @@ import Testing
         driver.expectQuiet()
     }
 
-    @Test func finallyLink_runs_afterACancel_withoutWaiting() throws {
+    @Test func finallyLink_runsInTheSlot_ofWhatWasCancelled() throws {
         let driver = CoreDriver { $0.queues = [QueueSettings(name: "default", concurrency: 1)] }
         let id = try driver.submit(url("a", finally()))
         let next = try driver.submit(url("b"))
         driver.ask(.cancel(id))
-        #expect(driver.atWork.sorted() == [id, next])
+        #expect(driver.atWork == [id])
         #expect(driver.state(id) == .running)
         try driver.end(id)
         #expect(driver.stored(id)?.state == .cancelled && driver.stored(id)?.outcomes.map(\.link) == [0, 1])
+        #expect(driver.atWork == [next])
         driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func finallyLinks_keepToSlotsAndHosts_howeverManyJobsAreCancelled() throws {
+        let driver = CoreDriver {
+            $0.queues = [
+                QueueSettings(name: "default", concurrency: 3),
+                QueueSettings(name: "closed", concurrency: 9, isSuspended: true),
+            ]
+            $0.perHost = 2
+        }
+        let ids = try (0..<9).map { try driver.submit(url("a\($0)", finally())) }
+        let waiting = try driver.submit(url("a", #""queue":"closed",\#(finally())"#))
+        // Those that run come last, so that none of the others begins.
+        for id in ids.reversed() + [waiting] { driver.ask(.cancel(id)) }
+        #expect(driver.atWork.count == 2, "as many as the host takes")
+        #expect(ids.filter { driver.state($0) == .queued }.count == 6, "the others are in the store, not in memory")
+        // None is forgotten by a crash.
+        driver.crash()
+        driver.advance(1)
+        #expect(driver.atWork.count == 2)
+        for _ in 0..<20 { driver.endAll() }
+        for id in ids { #expect(driver.stored(id)?.state == .cancelled && driver.stored(id)?.outcomes.last?.link == 1) }
+        #expect(driver.state(waiting) == .queued, "its queue is suspended")
+        driver.ask(.setQueue("closed", QueueChange(isSuspended: false)), as: .root)
+        driver.endAll()
+        #expect(driver.stored(waiting)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    @Test func listOfAFinallyLink_runsItsChildren_afterACancelAndACrash() throws {
+        let driver = CoreDriver()
+        let list =
+            #"{"source":{"type":"list","jobs":[\#(url("b")),\#(url("c", #""then":[{"then":\#(step("d"))}]"#))]}}"#
+        let id = try driver.submit(url("a", #""then":[{"finally":\#(list)}]"#))
+        driver.ask(.cancel(id))
+        #expect(driver.atWork.count == 2)
+        driver.crash()
+        driver.advance(1)
+        #expect(driver.atWork.count == 2, "what the stop left to run is no orphan")
+        for _ in 0..<4 { driver.endAll() }
+        #expect(driver.stored(id)?.state == .cancelled)
+        for child in [id + 1, id + 2] { #expect(driver.stored(child)?.state == .succeeded) }
+        driver.expectQuiet()
+    }
+
+    @Test func finallyLink_runs_whereTheDeadlinePassesBeforeItBegins() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", #""deadline":60,\#(finally())"#))
+        driver.holdsWrites = true
+        try driver.end(id)
+        // The outcome is being stored while the time passes.
+        driver.advance(61)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.running.map(\.link) == [1])
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .failed && driver.stored(id)?.stop == .deadline)
         driver.expectQuiet()
     }
 
