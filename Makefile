@@ -27,10 +27,11 @@ test-defects: # Puts one defect after the other into DeferredKit; the tests have
 	@for defect in $(DEFECTS); do rm -f .build/yields/*.yaml; if DEFERRED_DEFECT=$$defect DEFERRED_YIELDS=1 DEFERRED_FEW_ROUNDS=1 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/yields --filter '$(RACES)' >.build/defect.log 2>&1; then echo "$$defect: not found"; exit 1; elif grep -q 'Test run started' .build/defect.log; then echo "$$defect: found"; else cat .build/defect.log; exit 1; fi; done
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
-simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users; TRACE=1 prints every event.
-	@$(SWIFT) build -c release --product simulate && "$$($(SWIFT) build -c release --show-bin-path)/simulate" $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),24) $(if $(TRACE),--trace)
+SIMULATE = SWIFT="$(SWIFT)" Tests/Simulation/package.sh .build/simulate && $(SWIFT) build -c release --package-path .build/simulate --product simulate && .build/simulate/.build/release/simulate
+simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users. JOBS=n ends a seed after so many jobs, TRACE=1 prints every event.
+	@$(SIMULATE) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),$(if $(JOBS),1000000,24)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TRACE),--trace)
 simulate-ci: # Runs the seeds that failed once, then as many of the commit's own as 60 s of CPU time allow.
-	@$(SWIFT) build -c release --product simulate && "$$($(SWIFT) build -c release --show-bin-path)/simulate" --from "$$((0x$$(git rev-parse HEAD | cut -c1-8)))" --seeds 100000 --seconds 60 --hours 8 Tests/Simulation/seeds.txt
+	@$(SIMULATE) --from "$$((0x$$(git rev-parse HEAD | cut -c1-8)))" --seeds 100000 --seconds 60 --hours 8 Tests/Simulation/seeds.txt
 simulate-mutants: # Puts each of the defects in Tests/Simulation/Mutants into a copy of the core, and fails where the simulator does not find one.
 	@SWIFT="$(SWIFT)" Tests/Simulation/mutants.sh $(MUTANT)
 bench: build # Measures deferd beside beanstalkd, redis, aria2, curl, wget and task-spooler, and prints one table; ROW=name measures one row.

@@ -33,7 +33,12 @@ struct Mutant {
         self.name = name
         self.file = file
         self.old = old.joined(separator: "\n")
-        self.new = new.joined(separator: "\n").replacing("isMutant", with: "isMutant(\"\(name)\")")
+        self.new = new.joined(separator: "\n").replacing("isMutant", with: "Mutant.\(Self.member(name))")
+    }
+
+    /// The name as a member of an enum.
+    private static func member(_ name: String) -> String {
+        name.split(separator: "-").reduce("") { $0 + ($0.isEmpty ? String($1) : $1.capitalized) }
     }
 
     /// Every mutant of a folder, by name.
@@ -57,17 +62,19 @@ struct Mutant {
             }
             try parts.joined(separator: mutant.new).write(toFile: path, atomically: true, encoding: .utf8)
         }
+        // Looked up once each: some stand where the core passes all the time.
+        let members = mutants.map { "    static let \(member($0.name)) = living == \"\($0.name)\"\n" }
+        let source = """
+            import Foundation
+
+            private let living = ProcessInfo.processInfo.environment["DEFERD_MUTANT"] ?? ""
+
+            enum Mutant {
+            \(members.joined())}
+
+            """
         for module in Set(mutants.map { $0.file.split(separator: "/")[0] }) {
             try source.write(toFile: "\(sources)/\(module)/Mutant.swift", atomically: true, encoding: .utf8)
         }
     }
-
-    private static let source = """
-        import Foundation
-
-        private let living = ProcessInfo.processInfo.environment["DEFERD_MUTANT"] ?? ""
-
-        func isMutant(_ name: String) -> Bool { name == living }
-
-        """
 }

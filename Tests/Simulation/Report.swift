@@ -4,6 +4,8 @@ import JobModel
 struct Figures {
     var seeds = 0
     var nanoseconds: Int64 = 0
+    /// Of these, those in which users were at work: what was left then came to its end.
+    var nanosecondsOfUsers: Int64 = 0
     var events = 0
     var effects = 0
     var runs = 0
@@ -19,6 +21,7 @@ struct Figures {
     var checked: [(String, Int)] = []
 
     var hours: Double { Double(nanoseconds) / 3.6e12 }
+    var hoursOfUsers: Double { Double(nanosecondsOfUsers) / 3.6e12 }
 
     mutating func add(_ other: Oracle.Checked) {
         let rows = [
@@ -33,6 +36,7 @@ struct Figures {
     mutating func add(_ other: Figures) {
         seeds += other.seeds
         nanoseconds += other.nanoseconds
+        nanosecondsOfUsers += other.nanosecondsOfUsers
         events += other.events
         effects += other.effects
         runs += other.runs
@@ -54,6 +58,7 @@ struct Figures {
     func table(seconds: Double) -> String {
         var rows: [(String, String)] = [
             ("seeds", "\(seeds)"), ("failed", "\(failedSeeds)"), ("simulated hours", Self.rounded(hours)),
+            ("of these, with users at work", Self.rounded(hoursOfUsers)),
             ("events", "\(events)"), ("jobs submitted", "\(submitted)"), ("sources run", "\(runs)"),
         ]
         for state in JobState.allCases where state.isTerminal {
@@ -67,6 +72,7 @@ struct Figures {
         rows += [
             ("seconds of CPU", Self.rounded(seconds)),
             ("simulated hours per second of CPU", Self.rounded(hours / max(0.001, seconds))),
+            ("of these, with users at work", Self.rounded(hoursOfUsers / max(0.001, seconds))),
         ]
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }.joined(separator: "\n")

@@ -1,14 +1,16 @@
 import Foundation
 
-/// `simulate [--seed N] [--seeds N] [--from N] [--hours H] [--seconds S] [--trace] [FILE]`: runs seeds and says what they
-/// came to. A file lists seeds, one a line, that are run first.
+/// `simulate [--seed N] [--seeds N] [--from N] [--hours H] [--jobs N] [--seconds S] [--trace] [--stop] [FILE]`: runs seeds
+/// and says what they came to. A file lists seeds, one a line, that are run first, with the hours that they want.
 @main
 enum Simulate {
     struct Options {
         var first: UInt64 = 1
         var count = 100
-        var listed: [UInt64] = []
+        var listed: [(seed: UInt64, hours: Double?)] = []
         var hours = 24.0
+        /// Ends a seed once so many jobs were submitted.
+        var jobs = Int.max
         var isTraced = false
         /// Stops taking further seeds after so many seconds of CPU time.
         var seconds = Double.infinity
@@ -21,18 +23,19 @@ enum Simulate {
         guard let options = options(CommandLine.arguments.dropFirst()) else {
             FileHandle.standardError.write(
                 Data(
-                    "usage: simulate [--seed N] [--seeds N] [--from N] [--hours H] [--seconds S] [--trace] [--stop] [FILE]\n"
+                    "usage: simulate [--seed N] [--seeds N] [--from N] [--hours H] [--jobs N] [--seconds S] [--trace] [--stop] [FILE]\n"
                         .utf8))
             exit(64)
         }
         var figures = Figures()
-        let seeds = options.listed + (0..<options.count).map { options.first &+ UInt64($0) }
-        for seed in seeds {
-            if seconds() > options.seconds { break }
-            let failed = run(seed, options, &figures)
+        Watchdog.start(hours: options.hours)
+        for (seed, hours) in options.listed + (0..<options.count).map({ (options.first &+ UInt64($0), nil) }) {
+            // Those that are listed run in any case.
+            if figures.seeds >= options.listed.count, Watchdog.seconds() > options.seconds { break }
+            let failed = run(seed, hours: hours ?? options.hours, options, &figures)
             if failed, options.stopsAtFailure { break }
         }
-        print(figures.table(seconds: seconds()))
+        print(figures.table(seconds: Watchdog.seconds()))
         exit(figures.failedSeeds == 0 ? 0 : 1)
     }
 
@@ -49,9 +52,10 @@ enum Simulate {
     }
 
     /// Runs one seed; gives whether it failed.
-    private static func run(_ seed: UInt64, _ options: Options, _ figures: inout Figures) -> Bool {
+    private static func run(_ seed: UInt64, hours: Double, _ options: Options, _ figures: inout Figures) -> Bool {
+        Watchdog.begins(seed)
         let world = World(seed: seed, printsTrace: options.isTraced)
-        let failure = world.run(hours: options.hours)
+        let failure = world.run(hours: hours, jobs: options.jobs)
         world.figures.seeds = 1
         world.figures.failedSeeds = failure == nil ? 0 : 1
         figures.add(world.figures)
@@ -62,12 +66,11 @@ enum Simulate {
         }
         print(
             "seed \(seed): FAILED, invariant \(failure.invariant) at \(Trace.text(ofTime: failure.time)): "
-                + "\(failure.message); trace \(hash); repeat with: make simulate SEED=\(seed) HOURS=\(options.hours)")
+                + "\(failure.message); trace \(hash); repeat with: make simulate SEED=\(seed) HOURS=\(hours)"
+                + (options.jobs < .max ? " JOBS=\(options.jobs)" : ""))
         for line in world.trace.lines { print(line) }
         return true
     }
-
-    private static func seconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
 
     private static func options(_ arguments: ArraySlice<String>) -> Options? {
         var options = Options()
@@ -90,6 +93,9 @@ enum Simulate {
             case "--hours":
                 guard let hours = number(Double.self), hours >= 0 else { return nil }
                 options.hours = hours
+            case "--jobs":
+                guard let jobs = number(Int.self), jobs > 0 else { return nil }
+                options.jobs = jobs
             case "--seconds":
                 guard let seconds = number(Double.self) else { return nil }
                 options.seconds = seconds
@@ -100,7 +106,10 @@ enum Simulate {
                     return nil
                 }
                 options.listed += text.split(separator: "\n").compactMap { line in
-                    line.split(separator: " ").first.flatMap { UInt64($0) }
+                    let words = line.split(separator: " ")
+                    return words.first.flatMap { UInt64($0) }.map {
+                        ($0, words.dropFirst().first.flatMap { Double($0) })
+                    }
                 }
             }
         }

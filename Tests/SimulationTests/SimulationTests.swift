@@ -76,11 +76,17 @@ import Testing
     @Test func anOwnerWhoIsPassedOverShows_whenTheyCouldStartAllTheWhile() {
         var shares = Shares()
         shares.add(Shares.Place(queue: "q", owner: 1, host: "h"))
-        for _ in 0...Shares.window { shares.serve(2, in: "q") }
-        let share = shares.share(of: 1, in: "q")
-        #expect(share?.turns == 0)
-        #expect(share?.owners == 2)
-        shares.disqualify(1, in: "q")
+        shares.serve(1, in: "q")
+        #expect(shares.share(of: 1, in: "q") == nil, "too few starts say nothing")
+        // Of those in which they held more, or could not start, nothing follows.
+        for _ in 0..<500 { shares.serve(2, in: "q") }
+        #expect(shares.share(of: 1, in: "q") == nil)
+        for _ in 1..<Shares.window { shares.serve(2, in: "q", passingOver: [1]) }
+        #expect(shares.share(of: 1, in: "q")?.turns == 1)
+        shares.serve(3, in: "q", passingOver: [1])
+        #expect(shares.share(of: 1, in: "q")?.turns == 0)
+        #expect(shares.share(of: 1, in: "q")?.owners == 3)
+        shares.forgetTurns(in: "q")
         #expect(shares.share(of: 1, in: "q") == nil)
     }
 

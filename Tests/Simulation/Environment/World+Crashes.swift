@@ -40,14 +40,14 @@ extension World {
         let life = life
         feed(.stop)
         while failure == nil, self.life == life,
-            !(store.group.isEmpty && store.waiting.isEmpty && store.unanswered == 0)
+            !(store.group.isEmpty && store.waiting.isEmpty && store.unanswered == 0 && store.reads == 0)
         {
             guard let time = queue.nextTime else { break }
             clock.advance(to: time)
             guard let (meant, event) = queue.popFirst() else { break }
             // Only what the store answers still counts; the rest comes after the end.
             switch event {
-            case .commit, .written: if meant == life { handleWhileStopping(event) }
+            case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
             case .userActs, .administratorActs, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect,
                 .startAgain:
                 scheduleAnyway(event, in: 1)
@@ -65,6 +65,8 @@ extension World {
         switch event {
         case .commit: commit()
         case .written(let answers): written(answers)
+        case .look(let id, let read): look(id, read)
+        case .rows(let id, let rows): deliver(id, rows)
         default: break
         }
     }

@@ -10,11 +10,11 @@ final class KnownJob: CustomStringConvertible {
     var children: [Int: [KnownJob]] = [:]
     /// A retry of it was asked for, from there, and is not stored yet.
     var retryAsked: Job.RetryPoint?
+    /// Its children were removed for that, so that it goes on whatever is answered.
+    var retryBegan = false
     var cancelAsked = false
     /// Counts its retries.
     var generation = 0
-    /// When it was last retried, by the monotonic clock.
-    var retriedAt: Int64 = -1
     /// A cancel was answered, so nothing but `finally` links may start.
     var isCancelled = false
     /// The source at work.
@@ -53,32 +53,52 @@ final class KnownJob: CustomStringConvertible {
 
     /// Whether something above it says that no link of it may start but `finally` ones.
     var isOverruled: Bool {
-        var next: KnownJob? = self
-        while let job = next {
-            if job.isCancelled { return true }
-            if let place = job.row.parent, let above = job.parent {
-                if above.isOver || above.row.link != place.link || above.row.stop != nil { return true }
-                if above.row.outcomes.contains(where: { $0.link == place.link }) { return true }
-            }
-            next = job.parent
+        if isCancelled { return true }
+        var job = self
+        while let link = job.row.parent?.link, let above = job.parent {
+            if above.isPast(link) { return true }
+            // Whatever stops what is above leaves this link to run, with all below it.
+            if above.isFinally(link) { return false }
+            if above.row.stop != nil || above.isCancelled { return true }
+            job = above
         }
         return false
     }
 
-    /// Whether a job above it is over, so that the core does not know any more what it is below of.
-    var isOrphan: Bool {
-        guard let parent else { return row.parent != nil }
-        return parent.isOver || parent.row.stop != nil || parent.row.link != row.parent?.link || parent.isOrphan
+    private func isPast(_ link: Int) -> Bool {
+        isOver || row.link != link || row.outcomes.contains { $0.link == link }
     }
 
-    /// Whether a cancel of it, or of what is above it, was asked for, or what is above may have ended otherwise.
-    var stopHasCause: Bool {
-        var next: KnownJob? = self
-        while let job = next {
-            if job.cancelAsked { return true }
-            if job !== self, job.isOver || job.row.stop != nil { return true }
-            next = job.parent
+    private func isFinally(_ link: Int) -> Bool {
+        link > 0 && row.spec.links.indices.contains(link - 1) && row.spec.links[link - 1].isFinally
+    }
+
+    /// Whether a job above it is over, so that the core does not know any more what it is below of.
+    var isOrphan: Bool {
+        guard let parent, let link = row.parent?.link else { return row.parent != nil }
+        return parent.isPast(link) || parent.row.stop != nil && !parent.isFinally(link) || parent.isOrphan
+    }
+
+    /// Whether a cancel of it, or of what is above it, was asked for, or the list that it belongs to is over or decided.
+    func stopHasCause(at time: Timestamp) -> Bool {
+        if cancelAsked { return true }
+        guard let place = row.parent, let parent else { return false }
+        if parent.isPast(place.link) { return true }
+        if parent.isFinally(place.link) { return parent.isDecided(place.link) || parent.removeAsked }
+        if parent.row.stop != nil || parent.row.deadlineAt.map({ $0 <= time }) ?? false { return true }
+        return parent.isDecided(place.link) || parent.stopHasCause(at: time)
+    }
+
+    /// Whether the list may end before all of its children are over: by what they came to, or as it takes too long.
+    private func isDecided(_ link: Int) -> Bool {
+        guard let step = row.spec.stepOfList(link), case .source(let source) = step.action,
+            step.timeout ?? row.spec.timeout == nil
+        else { return true }
+        let children = children[link] ?? []
+        switch source["mode"]?.string {
+        case "all": return children.contains { $0.row.state == .failed || $0.row.state == .cancelled }
+        case "first": return children.contains { $0.row.state == .succeeded }
+        default: return false
         }
-        return parent != nil
     }
 }

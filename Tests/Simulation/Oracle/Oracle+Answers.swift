@@ -23,7 +23,10 @@ extension Oracle {
         case .retry(let job, let point):
             if let job = visible(job) {
                 existed = true
-                if job.isOver || job.parent == nil { job.retryAsked = point }
+                // Of two on their way either may come first.
+                if job.isOver || job.parent == nil {
+                    job.retryAsked = job.retryAsked.map { $0 == point ? point : .failed } ?? point
+                }
             }
         case .remove(let job):
             if let job = visible(job) {
@@ -62,7 +65,7 @@ extension Oracle {
         case (.submit(let new), .submitted(let answers)): checkSubmitted(new, answers, open, at: now, world)
         case (.job, .job(let snapshot)), (.cancel, .job(let snapshot)): checkSnapshot(snapshot, open, world)
         case (.retry(let job, _), .job):
-            if let job = jobs[job], job.retryAsked != nil, !job.cancelAsked {
+            if let job = jobs[job], job.retryAsked != nil, !job.cancelAsked, openRetries(of: job.id) == 0 {
                 world.violate(1, "the retry of job \(job.id) is answered before it is stored")
             }
         case (.remove(let job), .done):
@@ -91,7 +94,7 @@ extension Oracle {
     private func changed(_ name: String) {
         let left = (changingQueues[name] ?? 1) - 1
         changingQueues[name] = left > 0 ? left : nil
-        shares.disqualifyAll(in: name)
+        shares.forgetTurns(in: name)
     }
 
     // MARK: - Refusals
@@ -120,10 +123,13 @@ extension Oracle {
         if case .shuttingDown = error.code, !world.isStopping, isStarted {
             world.violate(7, "a request is refused for a stop that nobody asked for")
         }
-        if case .retry(let id, _) = open.request, requests.values.allSatisfy({ !$0.request.isRetry(of: id) }) {
+        if case .retry(let id, _) = open.request, jobs[id]?.retryBegan == false, openRetries(of: id) == 0 {
             jobs[id]?.retryAsked = nil
         }
     }
+
+    /// Requests to retry a job that have no answer yet.
+    func openRetries(of id: JobID) -> Int { requests.values.count { $0.request.isRetry(of: id) } }
 
     private func checkStorageRefusal(_ world: World) {
         let since = world.clock.elapsed - world.store.lastUnwell
@@ -151,7 +157,8 @@ extension Oracle {
                 if job.row.owner != open.caller.uid || job.row.spec != new.spec {
                     world.violate(1, "job \(job.id) is another than was submitted")
                 }
-                if let subscription = new.subscription {
+                // It may have been given up meanwhile.
+                if let subscription = new.subscription, subscriptions[subscription] != nil {
                     let known = KnownSubscription(WatchScope(.jobs([job.id])), open.caller)
                     known.isOpen = true
                     subscriptions[subscription] = known
@@ -207,12 +214,10 @@ extension Oracle {
     private func checkWaited(_ ids: [JobID], _ snapshots: [JobView], _ open: OpenRequest, _ world: World) {
         if snapshots.map(\.job.id) != ids { world.violate(7, "a wait for \(ids) is answered with other jobs") }
         for snapshot in snapshots {
-            // One that was retried while the others were awaited is shown as it is.
-            if let job = jobs[snapshot.job.id], job.retriedAt >= open.askedAt || job.retryAsked != nil { continue }
             if !snapshot.job.state.isTerminal {
                 world.violate(7, "a wait is answered while job \(snapshot.job.id) is \(snapshot.job.state)")
             }
-            if let job = jobs[snapshot.job.id], !job.isOver, job.retryAsked == nil, job.started == nil {
+            if let job = jobs[snapshot.job.id], !job.isOver {
                 world.violate(7, "a wait is answered before the end of job \(job.id) is stored")
             }
         }
@@ -280,8 +285,8 @@ extension Oracle {
     // MARK: - Counts
 
     private func checkCounts(_ given: [JobState: Int], queue: String?, _ open: OpenRequest, _ world: World) {
-        // What is on its way is counted already, so both agree only where nothing is.
-        guard world.store.isQuiet else { return }
+        // What is on its way, or could not be stored yet, is counted already, so both agree only where nothing is.
+        guard world.store.isQuiet, !world.core.inspection.storageFails else { return }
         checked.counts += 1
         let counted = counts.totals(owner: open.caller.isAdmin ? nil : open.caller.uid, queue: queue)
         func told(_ state: JobState) -> Int { given[state, default: 0] }

@@ -20,6 +20,7 @@ extension Oracle {
             if let job = jobs[id], job.retryAsked == nil {
                 world.violate(1, "children of job \(id) from link \(link) on are removed without a retry")
             }
+            if !removed.isEmpty { jobs[id]?.retryBegan = true }
             remove(removed, world)
         case (.purge(let time, let kept, _), .removed(let removed)):
             let oldest = latestWall.adding(seconds: -settings.retentionAge)
@@ -146,8 +147,8 @@ extension Oracle {
             } else if job.retryAsked != nil, new.state == .cancelled, job.cancelAsked {
                 // It was cancelled before the retry was stored; both are stored at once.
                 job.retryAsked = nil
+                job.retryBegan = false
                 job.generation += 1
-                job.retriedAt = world.clock.now.monotonic
             } else {
                 checkUnchanged(old, new, world)
             }
@@ -162,7 +163,7 @@ extension Oracle {
             old.link == 0, new.stop == nil, old.spec.source.type?.isOutside != true
         {
             // It had a turn that no source shows.
-            shares.disqualifyAll(in: old.spec.queue)
+            shares.serve(old.owner, in: old.spec.queue)
         }
         if new.state.isTerminal, !old.state.isTerminal { over(job, world) }
         if !new.state.isTerminal, old.state.isTerminal { unfinished.insert(job.id) }
@@ -186,13 +187,14 @@ extension Oracle {
         if job.parent != nil { world.violate(2, "child \(job.id) is retried") }
         let kept = old.outcomes.filter { $0.link < new.link }
         if new.outcomes.count < kept.count { world.violate(2, "a retry of job \(job.id) lost outcomes") }
-        if point == .start, new.link != 0 || !new.outcomes.isEmpty {
+        // One that was cancelled before the retry was stored is at its first `finally` link.
+        if point == .start, new.link != 0 && new.stop == nil || !new.outcomes.isEmpty {
             world.violate(2, "job \(job.id) is retried from link \(new.link) instead of the start")
         }
         if new.crashes != 0 { world.violate(2, "a retry of job \(job.id) did not reset its crashes") }
-        job.retryAsked = nil
+        if openRetries(of: job.id) < 2 { job.retryAsked = nil }
+        job.retryBegan = false
         job.generation += 1
-        job.retriedAt = world.clock.now.monotonic
         // A cancel that was asked for later is for what the retry makes of it.
         job.cancelAsked = requests.values.contains { $0.request.isCancel(of: job.id) }
         job.isCancelled = false
@@ -236,7 +238,9 @@ extension Oracle {
     private func checkStop(_ job: KnownJob, _ stop: Job.Stop, _ old: Job, _ world: World) {
         switch stop {
         case .cancelled:
-            if !job.stopHasCause { world.violate(9, "job \(job.id) is cancelled, and nobody asked for that") }
+            if !job.stopHasCause(at: latestWall) {
+                world.violate(9, "job \(job.id) is cancelled, and nobody asked for that: \(job)")
+            }
         case .deadline:
             if old.deadlineAt.map({ $0 > latestWall }) ?? true {
                 world.violate(9, "job \(job.id) passed no deadline and is stopped for it")

@@ -75,25 +75,23 @@ extension Oracle {
         }
         let row = job.row
         let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
-        // A `finally` link of a stopped job does not wait for a slot.
-        let isExempt = row.stop != nil && !world.store.marked.contains(job.id)
         unready(job)
         job.run = run.run
         runs[run.run] = KnownRun(
-            job: job, link: run.link, attempt: run.attempt, place: place, isExempt: isExempt, isFree: row.stop != nil)
-        if isExempt { return }
+            job: job, link: run.link, attempt: run.attempt, place: place, isStopped: row.stop != nil)
         batch.starts.append((place, isTurn: row.state == .queued))
         if !world.store.marked.contains(job.id) {
             world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
         }
         var (inQueue, ofOwner, onHost, siblings) = (0, 0, 0, 0)
-        for other in runs.values where !other.isExempt {
+        for other in runs.values {
             if other.place.queue == place.queue {
                 inQueue += 1
                 if other.place.owner == place.owner { ofOwner += 1 }
             }
-            if other.place.host == place.host, !other.isFree { onHost += 1 }
-            if let parent = job.parent, other.job.parent === parent { siblings += 1 }
+            if other.place.host == place.host { onHost += 1 }
+            // What a list gave up it does not count: only `finally` links of that run.
+            if let parent = job.parent, other.job.parent === parent, !other.isStopped { siblings += 1 }
         }
         guard let queue = queues[place.queue] else {
             return world.violate(4, "a job starts in the queue \(place.queue), which there is not")
@@ -111,7 +109,7 @@ extension Oracle {
             }
         }
         if onHost > hostLimit { world.violate(4, "\(onHost) sources ask \(place.host) at once, of \(hostLimit)") }
-        checkConcurrency(job, siblings, world)
+        if row.stop == nil { checkConcurrency(job, siblings, world) }
     }
 
     private func checkConcurrency(_ job: KnownJob, _ siblings: Int, _ world: World) {
@@ -195,7 +193,8 @@ extension Oracle {
         let starts = batch.starts.filter { $0.place.queue == name }
         // A job in the middle of its chain may have kept its slot or had a turn; that does not show.
         guard let queue = queues[name], isCertain, starts.allSatisfy(\.isTurn) else {
-            return shares.disqualifyAll(in: name)
+            for start in starts { shares.serve(start.place.owner, in: name) }
+            return
         }
         // Slots as they were before each of these starts, worked out backwards from how they are now.
         var held = world.slots(in: name)
@@ -206,12 +205,10 @@ extension Oracle {
         for start in starts {
             let server = start.place.owner
             let own = held[server, default: 0]
+            var passedOver: [UInt32] = []
             for (owner, share) in shares.queues[name]?.owners ?? [:] where owner != server {
                 let others = held[owner, default: 0]
-                guard share.ready > 0, others < perUser, canStart(share, owner, onHosts) else {
-                    shares.disqualify(owner, in: name)
-                    continue
-                }
+                guard share.ready > 0, others < perUser, canStart(share, owner, onHosts) else { continue }
                 checked.fairStarts += 1
                 if others < own {
                     return world.violate(
@@ -219,17 +216,17 @@ extension Oracle {
                         "user \(server), who holds \(own) slots of \(name), is served before user \(owner), who holds \(others) and has work"
                     )
                 }
-                if others > own { shares.disqualify(owner, in: name) }
+                if others == own { passedOver.append(owner) }
             }
-            shares.serve(server, in: name)
+            shares.serve(server, in: name, passingOver: passedOver)
             held[server, default: 0] += 1
-        }
-        for owner in (shares.queues[name]?.owners.keys).map(Array.init) ?? [] {
-            guard let (turns, owners) = shares.share(of: owner, in: name) else { continue }
-            checked.fairWindows += 1
-            if turns * 2 * owners < Shares.window {
-                return world.violate(
-                    5, "user \(owner) got \(turns) of 100 starts in \(name), where \(owners) users had work")
+            for owner in passedOver {
+                guard let (turns, owners) = shares.share(of: owner, in: name) else { continue }
+                checked.fairWindows += 1
+                if turns * 2 * owners < Shares.window {
+                    return world.violate(
+                        5, "user \(owner) got \(turns) of 100 starts in \(name), where \(owners) users had work")
+                }
             }
         }
     }

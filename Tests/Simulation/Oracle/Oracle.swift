@@ -63,10 +63,8 @@ final class Oracle {
         let link: Int
         let attempt: Int
         let place: Shares.Place
-        /// A `finally` link of a stopped job, which waits for no slot.
-        let isExempt: Bool
-        /// Likewise for no host.
-        let isFree: Bool
+        /// A `finally` link of a stopped job.
+        let isStopped: Bool
     }
 
     /// Changes with every durable insertion and removal.
@@ -99,9 +97,7 @@ final class Oracle {
 
     func didHandle(at now: CoreTime, _ world: World) {
         checkShares(at: now, world)
-        inputs += 1
-        // It takes as long as all else that is done about an input, so not about each.
-        if inputs % 32 == 0 { checkMemory(world) }
+        checkMemory(world)
         if !removed.isEmpty, world.store.isQuiet { removed = [:] }
     }
 
@@ -158,6 +154,7 @@ final class Oracle {
         }
         for job in jobs.values {
             job.retryAsked = nil
+            job.retryBegan = false
             job.removeAsked = false
         }
         requests = [:]
@@ -221,7 +218,6 @@ final class Oracle {
     }
 
     var batch = Batch()
-    private var inputs = 0
     /// Jobs that ended so far, by how.
     var ends: [JobState: Int] = [:]
     /// Jobs that were removed, while the core may not know it yet.

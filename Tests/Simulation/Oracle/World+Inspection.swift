@@ -126,7 +126,7 @@ extension Oracle {
     /// Slots and hosts are taken by what runs and by nothing else.
     func checkSlots(_ world: World) {
         var slots: [String: [UInt32: Int]] = [:]
-        for run in runs.values where !run.isExempt {
+        for run in runs.values {
             slots[run.place.queue, default: [:]][run.place.owner, default: 0] += 1
         }
         for name in queues.keys.sorted() {
@@ -136,7 +136,7 @@ extension Oracle {
             }
         }
         var hosts: [String: Int] = [:]
-        for run in runs.values where !run.isFree { hosts[run.place.host, default: 0] += 1 }
+        for run in runs.values { hosts[run.place.host, default: 0] += 1 }
         let held = world.hostPermits
         if held != hosts { world.violate(4, "hosts are held \(held) where \(hosts) run") }
     }
@@ -163,7 +163,7 @@ extension Oracle {
             checked.idleSlots += 1
             for (owner, share) in known.owners where share.ready > 0 && held[owner, default: 0] < perUser(queue) {
                 let free = share.hosts.keys.first { host in
-                    runs.values.count { $0.place.host == host && !$0.isFree } < settings.perHost
+                    runs.values.count { $0.place.host == host } < settings.perHost
                         && (backedOff[host] ?? 0) + 10_000_000 < monotonic
                 }
                 if let free {

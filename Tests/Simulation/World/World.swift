@@ -86,8 +86,9 @@ final class World {
     /// Something that happens whatever becomes of the daemon.
     func scheduleAnyway(_ event: Event, in seconds: Double) { queue.add((nil, event), at: after(seconds)) }
 
-    /// Runs for so many hours of simulated time, then lets everything end. Gives what was violated.
-    func run(hours: Double) -> Violation? {
+    /// Runs for so many hours of simulated time, or until so many jobs were submitted, then lets everything end. Gives what
+    /// was violated.
+    func run(hours: Double, jobs: Int = .max) -> Violation? {
         start()
         for index in users.indices {
             scheduleAnyway(.userActs(index), in: random.pause(mean: users[index].profile.pause))
@@ -98,9 +99,10 @@ final class World {
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
-        while failure == nil, clock.elapsed < end, step(until: end) {}
+        while failure == nil, clock.elapsed < end, figures.submitted < jobs, step(until: end) {}
+        figures.nanosecondsOfUsers = clock.elapsed
         if failure == nil { settle() }
-        figures.nanoseconds += clock.elapsed
+        figures.nanoseconds = clock.elapsed
         oracle.count(into: &figures)
         return failure
     }
@@ -164,6 +166,7 @@ final class World {
     func feed(_ input: CoreInput) {
         guard isRunning, failure == nil else { return }
         traceInput(input)
+        Watchdog.inputBegins()
         let now = clock.now
         oracle.willHandle(input, at: now, self)
         let effects = core.handle(input, at: now)

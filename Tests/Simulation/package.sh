@@ -1,0 +1,43 @@
+#!/bin/sh
+# Makes a package in DIRECTORY that has nothing but the core, what it stands on and the simulator: built in a minute, where
+# the whole package takes many. With `copy` as a second argument the sources are copied, so that they can be changed.
+set -eu
+cd "$(dirname "$0")/../.."
+root=$PWD
+scratch=$1
+[ -d .build/checkouts/swift-collections ] || "${SWIFT:-swift}" package resolve
+rm -rf "$scratch/Sources" "$scratch/Tests"
+mkdir -p "$scratch/Sources/JobStore"
+if [ "${2:-}" = copy ]; then
+    cp -R Sources/JobCore Sources/JobModel "$scratch/Sources/"
+else
+    ln -s "$root/Sources/JobCore" "$root/Sources/JobModel" "$scratch/Sources/"
+fi
+ln -s "$root/Sources/JobStore/Memory" "$root/Sources/JobStore/JobState+Code.swift" "$scratch/Sources/JobStore/"
+ln -s "$root/Tests" "$scratch/Tests"
+cat > "$scratch/Package.swift.new" <<PACKAGE
+// swift-tools-version: 6.2
+import PackageDescription
+
+let ours: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+let package = Package(
+    name: "deferd",
+    dependencies: [.package(path: "$root/.build/checkouts/swift-collections")],
+    targets: [
+        .target(name: "JobModel", swiftSettings: ours),
+        .target(
+            name: "JobCore", dependencies: ["JobModel", .product(name: "HeapModule", package: "swift-collections")],
+            swiftSettings: ours),
+        .target(
+            name: "JobStore", dependencies: ["JobModel"], exclude: ["Memory/MemoryStore.swift"], swiftSettings: ours),
+        .executableTarget(
+            name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
+            exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+    ])
+PACKAGE
+# Only where it changed, or all would be planned anew.
+cmp -s "$scratch/Package.swift.new" "$scratch/Package.swift" || cp "$scratch/Package.swift.new" "$scratch/Package.swift"
+rm "$scratch/Package.swift.new"
