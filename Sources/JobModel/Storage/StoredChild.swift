@@ -65,7 +65,7 @@ extension NewChild {
         case .item: return nil
         case .spec(let json): return json.inheriting(queue: queue, priority: priority)
         case .invalid(let error):
-            return error.failingSpec.inheriting(queue: queue, priority: priority)
+            return JobSpec.failing(with: error).inheriting(queue: queue, priority: priority)
         }
     }
 
@@ -82,16 +82,9 @@ extension NewChild.Body {
         case .item(let item): Job.rowSize + Int64(item.size)
         case .spec(let json): Job.rowSize + Int64(json.inheriting(queue: queue, priority: priority).size)
         case .invalid(let error):
-            Job.rowSize + Int64(error.failingSpec.inheriting(queue: queue, priority: priority).size)
+            Job.rowSize + Int64(JobSpec.failing(with: error).inheriting(queue: queue, priority: priority).size)
                 + Int64(Outcome.failure(error).json.size)
         }
-    }
-}
-
-extension JobError {
-    /// The spec of a job that fails in this way.
-    fileprivate var failingSpec: JSON {
-        ["source": ["type": "error", "kind": .string(self.kind.rawValue), "message": .string(self.message)]]
     }
 }
 
