@@ -220,11 +220,13 @@ extension JobCore {
                 guard let job = table.present(row) else { continue }
                 if filter.states.isEmpty || filter.states.contains(job.state) { found.append(job) }
             }
-            let bytes = found.reduce(Int64(0)) { $0.saturatingAdding($1.storedSize) }
+            let bytes = found.reduce(Int64(0)) { $0.saturatingAdding($1.memorySize) }
             let isFull = found.count > filter.limit
-            guard !isFull, bytes < Self.mostPageBytes, rows.count >= asked.limit, let last = rows.last?.id else {
+            // The store ends a page early where its jobs are large.
+            let isLast = rows.count < asked.limit && !StoredJobPage.isFull(rows)
+            guard !isFull, bytes < Self.mostPageBytes, !isLast, let last = rows.last?.id else {
                 let jobs = Array(found.prefix(filter.limit))
-                let hasMore = isFull || rows.count >= asked.limit
+                let hasMore = isFull || !isLast
                 return body(.success((jobs, hasMore ? jobs.last?.id ?? rows.last?.id : nil)))
             }
             readPage(filter, found: found, after: last, atOnce: atOnce * 4, body)

@@ -5,18 +5,33 @@ import JobModel
 /// source together. Of the last one each combination that exists is asked for by itself, since only within one are
 /// the jobs in the order of their numbers.
 extension Reader {
+    /// All that the filter asks for, however large they are.
     func jobs(_ filter: JobFilter) throws -> [Job] {
+        var (filter, found) = (filter, [Job]())
+        while true {
+            let page = try page(filter)
+            found += page.jobs
+            guard page.isFull, let last = page.jobs.last?.id, found.count < filter.limit else { return found }
+            filter.limit -= page.jobs.count
+            filter.after = last
+        }
+    }
+
+    func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
-        var found: [Job] = []
+        var page = StoredJobPage(limit: filter.limit)
+        let select = try statement(JobRow.select)
         // Jobs left out because they make no sense are made up for, so that a short page is the last one.
-        while found.count < filter.limit {
-            let wanted = filter.limit - found.count
+        while page.mayGrow {
+            let wanted = filter.limit - page.jobs.count
             let ids = try numbers(filter, wanted)
-            found += try jobs(ids)
+            for id in ids where page.mayGrow {
+                if let job = try legibleJob(id, select) { page.append(job) }
+            }
             guard ids.count == wanted, let last = ids.last else { break }
             filter.after = last
         }
-        return found
+        return page
     }
 
     /// The numbers of the first `limit` jobs that `filter` asks for.

@@ -77,7 +77,7 @@ struct Reader {
 
     // MARK: Children
 
-    func children(of parent: JobID, link: Int, from start: Int, limit: Int) throws -> [Job] {
+    func children(of parent: JobID, link: Int, from start: Int, limit: Int) throws -> StoredJobPage {
         let statement = try statement(
             """
             SELECT id FROM jobs WHERE parent = ?1 AND parent_link = ?2 AND parent_index >= ?3 ORDER BY parent_index
@@ -85,7 +85,13 @@ struct Reader {
         statement.bind(parent, at: 1)
         statement.bind(link, at: 2)
         statement.bind(start, at: 3)
-        return try jobs(selectedBy: statement, atMost: limit)
+        defer { statement.reset() }
+        let select = try self.statement(JobRow.select)
+        var page = StoredJobPage(limit: limit)
+        while page.mayGrow, try statement.step() {
+            if let job = try legibleJob(statement.integer(0), select) { page.append(job) }
+        }
+        return page
     }
 
     func childStates(of parent: JobID, link: Int) throws -> [ChildState] {

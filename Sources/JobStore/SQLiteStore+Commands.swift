@@ -45,9 +45,9 @@ extension Reader {
         switch read {
         case .recovery: .recovery(try recovery(marks.jobs))
         case .jobs(let ids): .jobs(try jobs(ids))
-        case .list(let filter): .jobs(try jobs(filter))
+        case .list(let filter): .jobs(try page(filter).jobs)
         case .children(let parent, let link, let start, let limit):
-            .jobs(try children(of: parent, link: link, from: start, limit: limit))
+            .jobs(try children(of: parent, link: link, from: start, limit: limit).jobs)
         case .childStates(let parent, let link): .childStates(try childStates(of: parent, link: link))
         case .gated(let parent, let link, let start, let limit):
             .ready(try gated(of: parent, link: link, from: start, limit: limit))

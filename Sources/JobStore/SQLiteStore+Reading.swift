@@ -19,7 +19,7 @@ extension SQLiteStore {
     package func children(
         of parent: JobID, link: Int, from start: Int, limit: Int
     ) async throws(StoreError) -> [Job] {
-        try await read { try $0.children(of: parent, link: link, from: start, limit: limit) }
+        try await read { try $0.children(of: parent, link: link, from: start, limit: limit).jobs }
     }
 
     package func childStates(

@@ -431,6 +431,27 @@ import Testing
         #expect(try await store.list { $0.limit = 0 }.isEmpty)
     }
 
+    @Test(arguments: Conformer.allCases)
+    func page_endsEarly_whenItsJobsAreLarge(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let half = JSON.string(String(repeating: "x", count: Int(StoredJobPage.largest) / 2))
+        let jobs = try await store.create(.example(), .example(), .example(), .example())
+        for job in jobs.prefix(3) { try await store.save(job.finished(.success(half), at: .after(1))) }
+        #expect(try await store.list { $0.order = .oldest } == [1, 2])
+        #expect(
+            try await store.list {
+                $0.order = .oldest; $0.after = 2
+            } == [3, 4])
+        #expect(try await StoredJobPage.isFull(store.jobs([1, 2])))
+        #expect(try await !StoredJobPage.isFull(store.jobs([3, 4])))
+        // The children of a large template are as large in memory as if each had a spec of its own.
+        let large: JSON = ["source": ["type": "value", "value": [half, "{{item}}"]]]
+        let ids = try await store.children(
+            NewChildren(parent: jobs[3], template: large, children: (0..<3).map { .example($0, .item(JSON($0))) }))
+        #expect(try await store.jobs(.children(of: 4, link: 0, from: 0, limit: 9)).map(\.id) == [ids[0], ids[1]])
+        #expect(try await store.jobs(.children(of: 4, link: 0, from: 2, limit: 9)).map(\.id) == [ids[2]])
+    }
+
     // MARK: Starting
 
     @Test(arguments: Conformer.allCases)

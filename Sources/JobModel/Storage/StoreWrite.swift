@@ -37,9 +37,10 @@ package enum StoreRead: Sendable {
     case recovery
     /// The jobs of these numbers that there are, in their order. Answered with `jobs`.
     case jobs([JobID])
-    /// The jobs that a filter asks for, at most `filter.limit`. Answered with `jobs`.
+    /// The jobs that a filter asks for, at most `filter.limit`. Answered with `jobs`, a page of them.
     case list(JobFilter)
-    /// The children that a link of a job made, by index, `limit` of them from index `from` on. Answered with `jobs`.
+    /// The children that a link of a job made, by index, `limit` of them from index `from` on. Answered with `jobs`, a
+    /// page of them.
     case children(of: JobID, link: Int, from: Int, limit: Int)
     /// The numbers and states of those children, by index. Answered with `childStates`.
     case childStates(of: JobID, link: Int)

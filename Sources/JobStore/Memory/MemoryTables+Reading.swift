@@ -17,6 +17,18 @@ extension MemoryTables {
         return found
     }
 
+    /// A page of these jobs, without those that make no sense.
+    func page(_ ids: some Sequence<JobID>, limit: Int) -> StoredJobPage {
+        var page = StoredJobPage(limit: limit)
+        guard page.mayGrow else { return page }
+        for id in ids {
+            guard let job = job(id) else { continue }
+            page.append(job)
+            if !page.mayGrow { break }
+        }
+        return page
+    }
+
     private func job(_ id: JobID) -> Job? { rows[id].flatMap(job) }
 
     private func job(_ row: Row) -> Job? {
@@ -154,9 +166,9 @@ extension MemoryTables {
         }
         // The first of each kind in question; the rest of it comes later than all of these.
         var filter = filter
-        var found: [Job] = []
-        while found.count < filter.limit {
-            let wanted = filter.limit - found.count
+        var page = StoredJobPage(limit: filter.limit)
+        while page.mayGrow {
+            let wanted = filter.limit - page.jobs.count
             var ids: [JobID] = []
             for (kind, members) in kinds.rows() where filter.fits(kind) {
                 ids +=
@@ -165,16 +177,18 @@ extension MemoryTables {
                     : members.ids.rows(from: filter.after.map { $0 &+ 1 }).lazy.map(\.key).prefix(wanted)
             }
             ids.sort(by: isNewest ? { $0 > $1 } : { $0 < $1 })
-            found += jobs(ids.prefix(wanted), atMost: wanted)
+            for id in ids.prefix(wanted) where page.mayGrow {
+                if let job = job(id) { page.append(job) }
+            }
             // Jobs left out because they make no sense are made up for, so that a short page is the last one.
             guard ids.count >= wanted else { break }
             filter.after = ids[wanted - 1]
         }
-        return found
+        return page.jobs
     }
 
     private func list(_ ids: some Sequence<JobID>, _ filter: JobFilter) -> [Job] {
-        jobs(ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, atMost: filter.limit)
+        page(ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, limit: filter.limit).jobs
     }
 }
 

@@ -91,7 +91,7 @@ package struct MemoryTables: Sendable {
         case .jobs(let ids): .jobs(jobs(ids))
         case .list(let filter): .jobs(list(filter))
         case .children(let parent, let link, let start, let limit):
-            .jobs(jobs(childKeys(of: parent, link: link, from: start).lazy.map(\.id), atMost: limit))
+            .jobs(page(childKeys(of: parent, link: link, from: start).lazy.map(\.id), limit: limit).jobs)
         case .childStates(let parent, let link): .childStates(childStates(of: parent, link: link))
         case .gated(let parent, let link, let start, let limit):
             .ready(gated(of: parent, link: link, from: start, limit: limit))

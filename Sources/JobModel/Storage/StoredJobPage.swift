@@ -1,0 +1,37 @@
+/// Jobs that are in memory together, as far as there is room.
+///
+/// A page of `list` and `children` ends early with the job that fills it, whatever its limit. So one that is not full and
+/// has fewer than asked for is the last.
+package struct StoredJobPage: Sendable {
+    /// Bytes of specs and results from which on a page is full.
+    package static let largest: Int64 = 8 << 20
+
+    package private(set) var jobs: [Job] = []
+    private var bytes: Int64 = 0
+    private let limit: Int
+
+    package init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Whether the page is full by the size of its jobs.
+    package var isFull: Bool { bytes >= Self.largest }
+    package var mayGrow: Bool { jobs.count < limit && !isFull }
+
+    package mutating func append(_ job: Job) {
+        jobs.append(job)
+        bytes = bytes.saturatingAdding(job.memorySize)
+    }
+
+    /// Whether a page of these jobs ended early.
+    package static func isFull(_ jobs: [Job]) -> Bool {
+        var bytes: Int64 = 0
+        for job in jobs { bytes = bytes.saturatingAdding(job.memorySize) }
+        return bytes >= largest
+    }
+}
+
+extension Job {
+    /// About what its spec and result take up in memory; more than what is stored where it is made of a template.
+    package var memorySize: Int64 { storedSize + Int64(spec.size - spec.storedSize) }
+}
