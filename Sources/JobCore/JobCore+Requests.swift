@@ -178,7 +178,7 @@ extension JobCore {
     private func listVisible(_ filter: JobFilter, _ id: RequestID, _ caller: Caller) {
         page(filter, caller) { [unowned self] result in
             switch result {
-            case .success(let (jobs, next)): answer(id, .page(jobs.map(snapshot), next: next))
+            case .success(let (jobs, next)): answer(id, .page(snapshots(jobs), next: next))
             case .failure(let error): fail(id, error)
             }
         }

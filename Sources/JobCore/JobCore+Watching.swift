@@ -11,14 +11,14 @@ extension JobCore {
         let watch = Watch(scope: scope, subscription: subscription, request: id, caller: caller)
         if case .jobs(let ids) = scope.subject {
             beginning.insert(subscription)
-            return find(ids, for: caller) { [unowned self] found in
+            return findAll(ids, for: caller) { [unowned self] found in
                 let isWanted = beginning.remove(subscription) != nil
                 switch found {
                 case .failure(let error): fail(id, error)
                 case .success(let jobs):
                     if isWanted { subscriptions.add(subscription, scope, caller) }
                     // One whose end is still being stored is told of that.
-                    for job in jobs where job.state.isTerminal && table[job.id] == nil {
+                    for job in jobs.map(\.job) where job.state.isTerminal && table[job.id] == nil {
                         subscriptions.finished(job.id)
                     }
                     addDescendants(of: jobs, watch, limit: Self.snapshots, isTruncated: false)
@@ -35,7 +35,8 @@ extension JobCore {
             switch result {
             case .failure(let error): fail(watch, error)
             case .success(let (jobs, next)):
-                addDescendants(of: jobs, watch, limit: Self.snapshots - jobs.count, isTruncated: next != nil)
+                addDescendants(
+                    of: snapshots(jobs), watch, limit: Self.snapshots - jobs.count, isTruncated: next != nil)
             }
         }
     }
@@ -54,31 +55,31 @@ extension JobCore {
     }
 
     /// Answers with `jobs` and, where the watch covers them, the unfinished ones below, each behind the one it is below of.
-    private func addDescendants(of jobs: [Job], _ watch: Watch, limit: Int, isTruncated: Bool) {
+    private func addDescendants(of jobs: [JobView], _ watch: Watch, limit: Int, isTruncated: Bool) {
         guard watch.scope.includesChildren else {
-            return answer(watch.request, .watching(jobs.map(snapshot), isTruncated: isTruncated))
+            return answer(watch.request, .watching(jobs, isTruncated: isTruncated))
         }
         descend(into: jobs, next: 0, watch, left: limit, isTruncated: isTruncated)
     }
 
-    private func descend(into jobs: [Job], next: Int, _ watch: Watch, left: Int, isTruncated: Bool) {
+    private func descend(into jobs: [JobView], next: Int, _ watch: Watch, left: Int, isTruncated: Bool) {
         var next = next
-        while next < jobs.count, jobs[next].children == 0 || jobs[next].state.isTerminal { next += 1 }
+        while next < jobs.count, jobs[next].job.children == 0 || jobs[next].job.state.isTerminal { next += 1 }
         guard next < jobs.count, left > 0 else {
             return answer(
-                watch.request, .watching(jobs.map(snapshot), isTruncated: isTruncated || next < jobs.count))
+                watch.request, .watching(jobs, isTruncated: isTruncated || next < jobs.count))
         }
         var filter = JobFilter()
         filter.states = [.scheduled, .queued, .running]
         filter.order = .oldest
-        filter.parent = jobs[next].id
+        filter.parent = jobs[next].job.id
         filter.limit = left
         page(filter, watch.caller) { [unowned self] result in
             switch result {
             case .failure(let error): fail(watch, error)
             case .success(let (children, rest)):
                 descend(
-                    into: jobs + children, next: next + 1, watch, left: left - children.count,
+                    into: jobs + snapshots(children), next: next + 1, watch, left: left - children.count,
                     isTruncated: isTruncated || rest != nil)
             }
         }
@@ -87,7 +88,7 @@ extension JobCore {
     /// Tells those who watch a job of its state.
     func notify(_ job: Job) {
         let subscribers = subscriptions.subscribers(of: job, parents: table.parents(of: job))
-        if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshot(job)))) }
+        if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshots([job])[0]))) }
         if job.state.isTerminal { subscriptions.finished(job.id) }
     }
 
@@ -176,28 +177,36 @@ extension JobCore {
     func wait(_ ids: [JobID], timeout: Double?, _ id: RequestID, _ caller: Caller) {
         guard phase == .serving else { return fail(id, .stopping) }
         beginningWaits.insert(id)
-        find(ids, for: caller) { [unowned self] found in
+        findAwaited(ids, caller) { [unowned self] found in
             guard beginningWaits.remove(id) != nil else { return }
             switch found {
             case .failure(let error): fail(id, error)
-            case .success(let jobs):
-                if !answer(id, ids, jobs, caller), let timeout { setTimer(.wait(id), in: timeout) }
+            case .success(let views):
+                if !answer(id, ids, views, caller), let timeout { setTimer(.wait(id), in: timeout) }
             }
         }
     }
 
     /// Answers a wait where all of its jobs are over, and lets it wait for the others where not; gives whether it did.
-    private func answer(_ id: RequestID, _ ids: [JobID], _ jobs: [Job], _ caller: Caller) -> Bool {
+    private func answer(_ id: RequestID, _ ids: [JobID], _ views: [JobView], _ caller: Caller) -> Bool {
         // One whose end is still being stored is no end yet.
-        let over = jobs.filter { $0.state.isTerminal && table[$0.id] == nil }
-        if over.count == jobs.count {
+        let over = views.map(\.job).filter { $0.state.isTerminal && table[$0.id] == nil }
+        if over.count == views.count {
             timers.clear(.wait(id))
-            answer(id, .jobs(jobs.map(snapshot)))
+            answer(id, .jobs(views))
             return true
         }
         waits.add(id, ids, caller)
         for job in over { _ = waits.finished(job.id, of: id) }
         return false
+    }
+
+    /// The jobs that are waited for: one by itself whole, several as each is told among others.
+    private func findAwaited(
+        _ ids: [JobID], _ caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void
+    ) {
+        guard ids.count == 1 else { return findAll(ids, for: caller, body) }
+        find(ids[0], for: caller) { [unowned self] found in body(found.map { [snapshot($0)] }) }
     }
 
     /// Nobody waits for the answer any more.
@@ -215,12 +224,12 @@ extension JobCore {
             return answer(id, .jobs([snapshot(job)]))
         }
         beginningWaits.insert(id)
-        find(wait.ids, for: wait.caller) { [unowned self] found in
+        findAwaited(wait.ids, wait.caller) { [unowned self] found in
             guard beginningWaits.remove(id) != nil else { return }
             switch found {
-            case .success(let jobs):
+            case .success(let views):
                 // One that ended first may have been retried meanwhile: it is waited for once more.
-                _ = answer(id, wait.ids, jobs, wait.caller)
+                _ = answer(id, wait.ids, views, wait.caller)
             case .failure(let error):
                 timers.clear(.wait(id))
                 fail(id, error)

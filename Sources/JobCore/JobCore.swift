@@ -226,49 +226,20 @@ package final class JobCore {
 
     /// A job that `caller` may see, as it is now.
     func find(_ id: JobID, for caller: Caller, _ body: @escaping (Result<Job, CoreError>) -> Void) {
-        find([id], for: caller) { found in body(found.map { $0[0] }) }
-    }
-
-    /// Jobs that `caller` may see, as they are now, in the order asked for; an error names the first that is none.
-    func find(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[Job], CoreError>) -> Void) {
-        var found: [JobID: Job] = [:]
-        var missing: [JobID] = []
-        for id in ids {
-            switch table.known(id) {
-            case .active(let entry): found[id] = entry.job
-            case .left(let job): found[id] = job
-            case .removed: break
-            case nil: missing.append(id)
-            }
+        func give(_ job: Job?) {
+            guard let job, caller.sees(job) else { return body(.failure(.noJob(id))) }
+            body(.success(job))
         }
-        guard !missing.isEmpty else { return body(collect(ids, found, caller)) }
-        read(.jobs(missing)) { [unowned self] result in
-            switch result {
-            case .failure(let error): body(.failure(CoreError(error)))
-            case .success(.jobs(let rows)):
-                for id in ids {
-                    switch table.known(id) {
-                    case .active(let entry): found[id] = entry.job
-                    case .left(let job): found[id] = job
-                    case .removed: found[id] = nil
-                    case nil: break
-                    }
-                }
-                for row in rows where found[row.id] == nil { found[row.id] = table.present(row) }
-                body(collect(ids, found, caller))
-            case .success: body(.failure(CoreError(.storage, "The store answered another question.")))
-            }
+        switch table.known(id) {
+        case .active(let entry): return give(entry.job)
+        case .left(let job): return give(job)
+        case .removed: return give(nil)
+        case nil: break
         }
-    }
-
-    private func collect(_ ids: [JobID], _ found: [JobID: Job], _ caller: Caller) -> Result<[Job], CoreError> {
-        var jobs: [Job] = []
-        jobs.reserveCapacity(ids.count)
-        for id in ids {
-            guard let job = found[id], caller.sees(job) else { return .failure(.noJob(id)) }
-            jobs.append(job)
+        read(.jobs([id])) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else { return body(.failure(Self.error(of: result))) }
+            give(rows.first.flatMap { table.present($0) })
         }
-        return .success(jobs)
     }
 
     /// A job with the progress that it makes now.

@@ -44,6 +44,9 @@ struct JobTable {
         return departure.job.map(Known.left) ?? .removed
     }
 
+    /// The jobs that left or were removed while a question was open that is not answered yet.
+    var departedIDs: some Sequence<JobID> { departures.keys }
+
     /// A job as it is now, given its row; nil where it was removed since.
     func present(_ row: Job) -> Job? {
         switch known(row.id) {

@@ -14,10 +14,13 @@ package struct JobDetail: Sendable, Hashable {
     /// Whether tags, key and label are told, and more of an error than its first sentence.
     var hasTexts = true
 
+    static let longestBriefSpec = 4 << 10
+    static let briefOutcomes = 10
+
     /// As `job.get` tells it.
     package static let whole = JobDetail()
     /// As lists, snapshots and notifications tell it.
-    package static let brief = JobDetail(spec: 4 << 10, outcomes: 10)
+    package static let brief = JobDetail(spec: longestBriefSpec, outcomes: briefOutcomes)
 
     /// The most bytes that a job takes of which the least is told.
     package static let least = 704
@@ -37,9 +40,9 @@ package struct JobDetail: Sendable, Hashable {
             change(&detail)
             if lesser.last != detail { lesser.append(detail) }
         }
-        add { $0.outcomes = 10 }
+        add { $0.outcomes = Self.briefOutcomes }
         add { $0.hasCauses = false }
-        add { $0.spec = 4 << 10 }
+        add { $0.spec = Self.longestBriefSpec }
         add { $0.hasResult = false }
         add {
             $0.spec = 0

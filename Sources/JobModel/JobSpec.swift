@@ -59,6 +59,28 @@ package final class JobSpec: Sendable, Hashable {
         label = try Self.word(reader, "label", atMost: 256)
     }
 
+    private init(withoutStepsOf spec: JobSpec) {
+        json = .object(JSONObject())
+        text = nil
+        size = spec.size
+        storedSize = spec.storedSize
+        source = Step(.return(.null))
+        links = []
+        queue = spec.queue
+        priority = spec.priority
+        delay = spec.delay
+        notBefore = spec.notBefore
+        timeout = spec.timeout
+        deadline = spec.deadline
+        retry = spec.retry
+        key = spec.key
+        tags = spec.tags
+        label = spec.label
+    }
+
+    /// What is told of a spec that is too long to be told; it cannot be run.
+    var withoutSteps: JobSpec { JobSpec(withoutStepsOf: self) }
+
     /// The longest time that a spec may name, in seconds: ten years.
     static let longest = 315_360_000.0
 

@@ -5,11 +5,51 @@ package struct JobView: Sendable {
     package let progress: Progress?
     /// The longest result that is shown with it, in bytes of its JSON.
     package let inlineResult: Int
+    private let links: Int
+    /// The size of a result that is not kept.
+    private var droppedResult: Int?
 
     package init(_ job: Job, progress: Progress? = nil, inlineResult: Int = JobLimits().inlineResult) {
         self.job = job
         self.progress = progress
         self.inlineResult = inlineResult
+        links = job.spec.links.count
+    }
+
+    private init(_ job: Job, of view: JobView, droppedResult: Int?) {
+        self.job = job
+        progress = view.progress
+        inlineResult = view.inlineResult
+        links = view.links
+        self.droppedResult = droppedResult
+    }
+
+    /// The same without what is never told of one job among others (``JobDetail/brief``), so that very many take up little
+    /// memory. Its result is kept where it is short and `results` bytes are left for it.
+    package func brief(results: inout Int) -> JobView {
+        var job = job
+        if job.spec.size > JobDetail.longestBriefSpec { job = job.reading(job.spec.withoutSteps) }
+        job.outcomes = job.outcomes.suffix(JobDetail.briefOutcomes).map { outcome in
+            var outcome = outcome
+            outcome.error = outcome.error?.brief
+            return outcome
+        }
+        job.checkpoint = nil
+        job.lastFailure = job.lastFailure?.brief
+        var dropped = droppedResult
+        switch job.carried {
+        case .failure(let error): job.carried = .failure(error.brief)
+        case .success(let result) where job.state == .succeeded && dropped == nil:
+            let size = result.size
+            if size <= min(inlineResult, results) {
+                results -= size
+            } else {
+                dropped = size
+                job.carried = .success(.null)
+            }
+        default: job.carried = nil
+        }
+        return JobView(job, of: self, droppedResult: dropped)
     }
 
     /// The job object as JSON text: as much of `detail` as takes at most `room` bytes, and at least the least.
@@ -47,7 +87,7 @@ package struct JobView: Sendable {
         object.append("finishedAt", ifPresent: job.finishedAt.map { .string($0.description) })
         object.append("attempt", JSON(job.attempt))
         object.append("link", JSON(job.link))
-        object.append("links", JSON(spec.links.count))
+        object.append("links", JSON(links))
         object.append("progress", ifPresent: detail.hasTexts ? progress?.json : nil)
         appendEnd(to: &object, detail)
         let outcomes = job.outcomes.suffix(detail.outcomes ?? job.outcomes.count)
@@ -70,8 +110,8 @@ package struct JobView: Sendable {
         if job.state.isTerminal {
             switch job.carried {
             case .success(let result) where job.state == .succeeded:
-                let size = result.size
-                if detail.hasResult, size <= inlineResult {
+                let size = droppedResult ?? result.size
+                if droppedResult == nil, detail.hasResult, size <= inlineResult {
                     object.append("result", result)
                 } else {
                     object.append("resultSize", JSON(size))
@@ -88,6 +128,12 @@ package struct JobView: Sendable {
 }
 
 extension JobError {
+    /// The same without the errors that it is made of, where these take much.
+    fileprivate var brief: JobError {
+        let isPlain = self.failures == nil && self.cause == nil
+        return isPlain || json.size <= 16 << 10 ? self : withoutCauses
+    }
+
     /// The same in few bytes.
     fileprivate var firstSentence: JobError {
         var error = withoutCauses

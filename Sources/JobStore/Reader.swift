@@ -29,6 +29,16 @@ struct Reader {
         return try ids.compactMap { try legibleJob($0, select) }
     }
 
+    /// A page of these jobs, without those that make no sense.
+    func page(_ ids: [JobID]) throws -> StoredJobPage {
+        let select = try statement(JobRow.select)
+        var page = StoredJobPage(limit: ids.count)
+        for id in ids where page.mayGrow {
+            if let job = try legibleJob(id, select) { page.append(job) }
+        }
+        return page
+    }
+
     /// The jobs whose numbers a statement selects, without those that make no sense.
     func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
         let select = try statement(JobRow.select)

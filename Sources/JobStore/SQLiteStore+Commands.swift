@@ -45,6 +45,7 @@ extension Reader {
         switch read {
         case .recovery: .recovery(try recovery(marks.jobs))
         case .jobs(let ids): .jobs(try jobs(ids))
+        case .firstJobs(let ids): .jobs(try page(ids).jobs)
         case .list(let filter): .jobs(try page(filter).jobs)
         case .children(let parent, let link, let start, let limit):
             .jobs(try children(of: parent, link: link, from: start, limit: limit).jobs)

@@ -108,4 +108,35 @@ import Testing
             #expect(echoed.hasSuffix("\u{2026}") && echoed.dropLast().allSatisfy { String($0) == text })
         }
     }
+
+    @Test func brief_isToldAsTheWholeIs_amongOthers() throws {
+        let letters = String(repeating: "r", count: 2000)
+        for view in try long(1...4, text: "\u{1}", result: { $0 < 3 ? .string(letters) : nil }) {
+            var results = 3000
+            var brief = view.brief(results: &results)
+            #expect(brief.json(.brief)["outcomes"]?.array?.count == 10)
+            #expect(brief.job.spec.json["source"] == nil && brief.job.spec.links.isEmpty)
+            for name in ["job", "state", "specSize", "links", "tags", "label", "result", "resultSize"] {
+                #expect(brief.json(.brief)[name] == view.json(.brief)[name], "\(name)")
+            }
+            // Where no room is left for its result, its size is told.
+            if view.job.state == .succeeded {
+                #expect(results == 998)
+                brief = view.brief(results: &results)
+                #expect(brief.job.carried?.json.size ?? 0 < 50)
+                #expect(brief.json(.brief)["resultSize"] == 2002 && brief.json(.brief)["result"] == nil)
+            }
+        }
+    }
+
+    @Test func brief_isTheSame_whereLittleIsTold() throws {
+        let spec = try JobSpecReader.spec(
+            ["source": ["type": "value", "value": 1], "then": [["fail": ["return": 1]]]], limits: JobLimits())
+        var job = Job(submitting: spec, owner: 1, at: .after(0))
+        job.state = .succeeded
+        job.carried = .success([1, 2])
+        var results = 1000
+        #expect(JobView(job).brief(results: &results).json(.brief) == JobView(job).json(.brief))
+        #expect(results == 995)
+    }
 }

@@ -37,6 +37,8 @@ package enum StoreRead: Sendable {
     case recovery
     /// The jobs of these numbers that there are, in their order. Answered with `jobs`.
     case jobs([JobID])
+    /// The first of these jobs that there are, in their order. Answered with `jobs`, a page of them.
+    case firstJobs([JobID])
     /// The jobs that a filter asks for, at most `filter.limit`. Answered with `jobs`, a page of them.
     case list(JobFilter)
     /// The children that a link of a job made, by index, `limit` of them from index `from` on. Answered with `jobs`, a

@@ -4,7 +4,7 @@
 /// has fewer than asked for is the last.
 package struct StoredJobPage: Sendable {
     /// Bytes of specs and results from which on a page is full.
-    package static let largest: Int64 = 8 << 20
+    package static let largest: Int64 = 2 << 20
 
     package private(set) var jobs: [Job] = []
     private var bytes: Int64 = 0

@@ -89,6 +89,7 @@ package struct MemoryTables: Sendable {
         switch read {
         case .recovery: .recovery(recovery)
         case .jobs(let ids): .jobs(jobs(ids))
+        case .firstJobs(let ids): .jobs(page(ids, limit: ids.count).jobs)
         case .list(let filter): .jobs(list(filter))
         case .children(let parent, let link, let start, let limit):
             .jobs(page(childKeys(of: parent, link: link, from: start).lazy.map(\.id), limit: limit).jobs)

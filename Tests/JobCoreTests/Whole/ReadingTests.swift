@@ -245,4 +245,69 @@ import Testing
         }
         #expect(driver.atWork == [ids[0]] && page.map(\.job.id) == [ids[1]])
     }
+
+    // MARK: - Large jobs
+
+    /// So many finished jobs with results of half a page.
+    private func large(_ driver: CoreDriver, _ count: Int) throws -> [JobID] {
+        let half = JSON.string(String(repeating: "x", count: Int(StoredJobPage.largest) / 2))
+        return try (0..<count).map { _ in
+            let id = try driver.submit(url())
+            try driver.end(id, .success(half))
+            return id
+        }
+    }
+
+    @Test func manyLargeJobs_areReadInPages_andToldWithoutTheirResults() throws {
+        let driver = CoreDriver { $0.storedPerUser = 1 << 40 }
+        let ids = try large(driver, 7)
+        let before = driver.reads.count
+        guard case .jobs(let views) = driver.answer(to: driver.ask(.wait(ids.reversed(), timeout: nil))) else {
+            return #expect(Bool(false))
+        }
+        #expect(views.map(\.job.id) == ids.reversed())
+        #expect(views.allSatisfy { ($0.job.carried?.json.size ?? .max) < 50 && $0.job.state == .succeeded })
+        #expect(views.allSatisfy { $0.json(.brief)["resultSize"]?.int == Int(StoredJobPage.largest) / 2 + 2 })
+        #expect(driver.reads.count - before >= 4, "two of them fill a page")
+        // One by itself is told whole.
+        guard case .jobs(let single) = driver.answer(to: driver.ask(.wait([ids[0]], timeout: nil))) else {
+            return #expect(Bool(false))
+        }
+        #expect(single[0].job.carried?.json.size ?? 0 > Int(StoredJobPage.largest) / 2)
+        guard case .watching(let watched, _) = driver.answer(to: driver.ask(.watch(WatchScope(.jobs(ids)), 1))) else {
+            return #expect(Bool(false))
+        }
+        #expect(watched.map(\.job.id) == ids && watched.allSatisfy { ($0.job.carried?.json.size ?? .max) < 50 })
+        var filter = JobFilter()
+        filter.order = .oldest
+        guard case .page(let page, let next) = driver.answer(to: driver.ask(.list(filter))) else {
+            return #expect(Bool(false))
+        }
+        #expect(page.map(\.job.id) == Array(ids[..<2]) && next == ids[1])
+        #expect(page.allSatisfy { ($0.job.carried?.json.size ?? .max) < 50 })
+    }
+
+    @Test func manyLargeJobs_areToldAsTheyAre_whenTheyChangeBetweenPages() throws {
+        let driver = CoreDriver {
+            $0.storedPerUser = 1 << 40
+            $0.queues[0].concurrency = 1
+        }
+        let waiting = try driver.submit(url("a", #""delay":60"#))
+        let removed = try driver.submit(url("a", #""delay":60"#))
+        let ids = [waiting] + (try large(driver, 5))
+        driver.holdsReads = true
+        let request = driver.ask(.watch(WatchScope(.jobs(ids)), 1))
+        let lost = driver.ask(.watch(WatchScope(.jobs([removed] + ids)), 2))
+        // The first page is read while it waits; it is over before the second one is.
+        driver.releaseReads()
+        driver.holdsReads = false
+        driver.ask(.cancel(waiting))
+        driver.ask(.cancel(removed))
+        driver.ask(.remove(removed))
+        #expect(driver.stored(waiting)?.state == .cancelled && driver.stored(removed) == nil)
+        driver.releaseReads()
+        guard case .watching(let views, _) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(views.map(\.job.id) == ids && views[0].job.state == .cancelled)
+        #expect(driver.code(lost) == .notFound)
+    }
 }

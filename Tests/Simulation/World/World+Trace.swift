@@ -156,6 +156,7 @@ extension StoreRead {
         switch self {
         case .recovery: 1
         case .jobs(let ids): 2 + (ids.first ?? 0) << 4
+        case .firstJobs(let ids): 11 + (ids.first ?? 0) << 4
         case .list: 3
         case .children(let id, _, _, _): 4 + id << 4
         case .childStates(let id, _): 5 + id << 4
