@@ -19,9 +19,10 @@ struct DocumentSource: DataSource {
     let transport: HTTPTransport
     let policy: AccessPolicy
     let settings: SourceSettings
-    let bodyPath: String
+    let context: SourceContext
     let files: FileOperations
     let queue: FileQueue
+    let documents: DocumentBudget
     let task: TransferTask
 
     func start() -> Deferred<JSON, any Error> {
@@ -39,16 +40,24 @@ struct DocumentSource: DataSource {
             await response.discard()
             throw response.statusError
         }
+        let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
         switch form {
         case .response:
-            let body = try await body(
-                of: response, to: request.method, spillingBeyond: settings.limits.inlineResult, handle)
+            let limit = settings.limits.inlineResult
+            let body = try await spill.removingUnlessFinished { () async throws(JobError) in
+                let body = try await receive(response, to: request.method, in: spill, beyond: limit, handle)
+                if case .spilled = body { try await spill.finish() }
+                return body
+            }
             return response.json(isNotModified: isNotModified, body: body)
         case .json(let pointer):
             // There is no document to select from; null says that nothing is new.
             if isNotModified { return .null }
-            let body = try await body(of: response, to: request.method, spillingBeyond: nil, handle)
-            return try await value(at: pointer, of: body, from: response.url)
+            return try await spill.removingAtEnd { () async throws(JobError) in
+                let body = try await receive(
+                    response, to: request.method, in: spill, beyond: Self.largestReceived, handle)
+                return try await value(at: pointer, of: body, in: spill, from: response.url, handle)
+            }
         }
     }
 
@@ -66,61 +75,112 @@ struct DocumentSource: DataSource {
         return request
     }
 
-    private func body(
-        of response: IncomingResponse, to method: String, spillingBeyond threshold: Int?,
+    /// The body in memory, or in the file `spill` where it is longer than `threshold`.
+    private func receive(
+        _ response: IncomingResponse, to method: String, in spill: SpillFile, beyond threshold: Int,
         _ handle: TransferHandle
     ) async throws(JobError) -> ResponseBody {
         let limit = settings.limits.body
         let announced = method == "HEAD" || response.status == 304 ? nil : response.contentLength
         if let announced, announced > limit { throw JobError(bodyOf: response.url, largerThan: limit) }
         let isEncoded = response.head.headers.contains(name: "Content-Encoding")
-        let spill = SpillFile(path: bodyPath, files: files, queue: queue)
-        return try await spill.removingUnlessFinished { () async throws(JobError) in
-            var bytes: [UInt8] = []
-            if let announced { bytes.reserveCapacity(min(Int(announced), threshold ?? limit, Self.smallDocument)) }
-            var size = 0
-            while let blocks = try await response.next() {
-                size += blocks.reduce(0) { $0 + $1.readableBytes }
-                guard size <= limit else { throw JobError(bodyOf: response.url, largerThan: limit) }
-                for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
-                if let threshold, size > threshold {
-                    try await spill.write(bytes)
-                    bytes.removeAll(keepingCapacity: true)
-                }
-                handle.report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : announced))
+        var bytes: [UInt8] = []
+        if let announced { bytes.reserveCapacity(min(Int(announced), threshold, Self.smallDocument)) }
+        var size = 0
+        while let blocks = try await response.next() {
+            size += blocks.reduce(0) { $0 + $1.readableBytes }
+            guard size <= limit else { throw JobError(bodyOf: response.url, largerThan: limit) }
+            for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
+            if size > threshold {
+                try await spill.write(bytes)
+                bytes.removeAll(keepingCapacity: true)
             }
-            guard let threshold, size > threshold else { return .whole(bytes) }
-            try await spill.finish()
-            return .spilled(size: size)
+            handle.report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : announced))
         }
+        return size > threshold ? .spilled(size: size) : .whole(bytes)
     }
 
     /// The largest document that is parsed on the event loop; others would hold it up.
     private static let smallDocument = 64 << 10
+    /// The largest document that is received in memory: a slow server would keep others from having their turns.
+    private static let largestReceived = 256 << 10
 
+    /// Parses the document once there is room for it: larger ones are measured before.
     private func value(
-        at pointer: JSONPointer, of body: ResponseBody, from url: RequestURL
+        at pointer: JSONPointer, of body: ResponseBody, in spill: SpillFile, from url: RequestURL,
+        _ handle: TransferHandle
     ) async throws(JobError) -> JSON {
-        guard case .whole(let bytes) = body else { preconditionFailure("A body to parse is never spilled.") }
-        if bytes.count <= Self.smallDocument { return try Self.value(at: pointer, of: bytes, from: url) }
-        return try await queue.run { () throws(JobError) in try Self.value(at: pointer, of: bytes, from: url) }
+        let text = DocumentText(url: url, pointer: pointer, budget: settings.limits.documentValues)
+        switch body {
+        case .whole(let bytes):
+            if bytes.count <= Self.smallDocument { return try text.value(in: bytes).value }
+            let cost = try await queue.run { () throws(JobError) in try text.cost(of: bytes) }
+            return try await value(of: text, taking: bytes.count + cost, handle) { () throws(JobError) in bytes }
+        case .spilled(let size):
+            let lease = try await documents.lease(size, for: context.owner, handle.control)
+            let cost = try await queue.run { () throws(JobError) in try text.cost(of: try spill.read(size)) }
+            lease.shrink(to: 0)
+            return try await value(of: text, taking: size + cost, handle) { () throws(JobError) in
+                try spill.read(size)
+            }
+        }
     }
 
-    private static func value(at pointer: JSONPointer, of body: [UInt8], from url: RequestURL) throws(JobError) -> JSON
-    {
-        var bytes = body
-        // A byte order mark has no place in JSON, but some servers send one.
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
-        let document: JSON
-        do throws(JSONSyntaxError) {
-            document = try JSON(parsing: bytes)
-        } catch {
-            throw JobError(.parse, "The body of \(SourceMessage.quoted(url)) is no JSON: \(error); check the URL.")
+    private func value(
+        of text: DocumentText, taking bytes: Int, _ handle: TransferHandle,
+        _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
+    ) async throws(JobError) -> JSON {
+        let lease = try await documents.lease(bytes, for: context.owner, handle.control)
+        let (value, cost) = try await queue.run { () throws(JobError) in try text.value(in: try read()) }
+        lease.shrink(to: cost)
+        context.memory.keep(lease)
+        return value
+    }
+}
+
+/// A document that is to be JSON, and the value in it that is wanted.
+private struct DocumentText: Sendable {
+    let url: RequestURL
+    let pointer: JSONPointer
+    /// What the value may take in memory.
+    let budget: Int
+
+    /// What the value will take.
+    func cost(of bytes: [UInt8]) throws(JobError) -> Int {
+        try parsed(bytes) { (raw) throws(JSONSyntaxError) in
+            try JSONParser.cost(of: raw, at: pointer, budget: budget)
         }
-        guard let value = document.value(at: pointer) else {
+    }
+
+    /// The value, and what it takes.
+    func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
+        let (value, cost) = try parsed(bytes) { (raw) throws(JSONSyntaxError) in
+            try JSONParser.parse(raw, at: pointer, budget: budget)
+        }
+        guard let value else {
             throw JobError(
                 .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
         }
-        return value
+        return (value, cost)
+    }
+
+    private func parsed<Value>(
+        _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(JSONSyntaxError) -> Value
+    ) throws(JobError) -> Value {
+        // A byte order mark has no place in JSON, but some servers send one.
+        let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        let result = bytes.withUnsafeBytes { raw in
+            Result { () throws(JSONSyntaxError) in try body(UnsafeRawBufferPointer(rebasing: raw[start...])) }
+        }
+        do throws(JSONSyntaxError) {
+            return try result.get()
+        } catch {
+            guard !error.isTooLarge else {
+                throw JobError(
+                    .tooLarge,
+                    "The JSON of \(SourceMessage.quoted(url)) has too many values, \(error); select fewer of them.")
+            }
+            throw JobError(.parse, "The body of \(SourceMessage.quoted(url)) is no JSON: \(error); check the URL.")
+        }
     }
 }

@@ -13,6 +13,8 @@ package struct SourceContext: Sendable {
     package let bodyPath: String
     /// Seconds that this attempt may take, or nil. Unlike a cancelled download, one that fails by this can be resumed.
     package let timeout: Double?
+    /// Keeps room for the result until it is stored.
+    package let memory: RunMemory
     /// What this link's source noted in an earlier attempt or an earlier run of the daemon.
     package let note: JSON?
     /// Keeps a note durably; it succeeds once a crash cannot undo it.
@@ -23,7 +25,8 @@ package struct SourceContext: Sendable {
     package let rememberDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
 
     package init(
-        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String, timeout: Double? = nil, note: JSON?,
+        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String, timeout: Double? = nil,
+        memory: RunMemory = RunMemory(), note: JSON?,
         saveNote: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
         rememberDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
@@ -34,6 +37,7 @@ package struct SourceContext: Sendable {
         self.owner = owner
         self.bodyPath = bodyPath
         self.timeout = timeout
+        self.memory = memory
         self.note = note
         self.saveNote = saveNote
         self.lastDownload = lastDownload

@@ -19,6 +19,7 @@ package final class SourceLibrary: Sendable {
     private let files: FileOperations
     private let queue: FileQueue
     private let downloads: DownloadServices
+    private let documents: DocumentBudget
     private let running = RunningTransfers()
     private let logger: Logger
 
@@ -40,6 +41,7 @@ package final class SourceLibrary: Sendable {
         self.files = files
         policy = try AccessPolicy(settings.policy)
         folders = try DownloadFolders(settings.downloads)
+        documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
         transport = try HTTPTransport(
             settings.http, limits: settings.limits, policy: policy, resolver: NameResolver(lookup: lookup),
@@ -85,7 +87,7 @@ package final class SourceLibrary: Sendable {
     ) -> DocumentSource {
         DocumentSource(
             spec: spec, form: form, transport: transport, policy: policy, settings: settings,
-            bodyPath: context.bodyPath, files: files, queue: queue.of(context.owner), task: task(context))
+            context: context, files: files, queue: queue.of(context.owner), documents: documents, task: task(context))
     }
 
     private func task(_ context: SourceContext) -> TransferTask {

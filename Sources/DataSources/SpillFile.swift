@@ -32,6 +32,42 @@ final class SpillFile: Sendable {
         return try outcome.get()
     }
 
+    /// Runs `body`; afterwards the file is removed.
+    func removingAtEnd<Value: Sendable>(
+        _ body: () async throws(JobError) -> Value
+    ) async throws(JobError) -> Value {
+        let value = try await removingUnlessFinished(body)
+        remove()
+        return value
+    }
+
+    /// All `size` bytes that were written. Blocks.
+    func read(_ size: Int) throws(JobError) -> [UInt8] {
+        do throws(SystemError) {
+            let file = try opened()
+            try files.seek(file.descriptor, 0)
+            var failure: SystemError?
+            let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+                do throws(SystemError) {
+                    while count < size {
+                        let read = try files.read(
+                            file.descriptor,
+                            UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[count...]))
+                        // It is nobody else's; only a broken file system has lost some of it.
+                        guard read > 0 else { throw SystemError(EIO) }
+                        count += read
+                    }
+                } catch {
+                    failure = error
+                }
+            }
+            if let failure { throw failure }
+            return bytes
+        } catch {
+            throw JobError(storage: error, "read", path)
+        }
+    }
+
     /// Appends; the first call makes the file.
     func write(_ bytes: [UInt8]) async throws(JobError) {
         try await perform("written") { [self] () throws(SystemError) in
@@ -75,7 +111,7 @@ final class SpillFile: Sendable {
         }
         if isRemoved { file.remove() }
         try file.open(
-            String(path[path.index(after: slash)...]), flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+            String(path[path.index(after: slash)...]), flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
         return file
     }
 

@@ -33,6 +33,10 @@ package actor JobEngine {
     private var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
     private var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     private var runs: [RunID: Run] = [:]
+    /// Room for results that are being stored, by the write.
+    private var storing: [WriteID: RunMemory] = [:]
+    /// Of the result that the core is told of now.
+    private var newest: RunMemory?
     private var onStart: CheckedContinuation<Result<Void, StoreError>, Never>?
     private var status = StatusReports()
     private nonisolated let lastID = Atomic<Int64>(0)
@@ -40,6 +44,7 @@ package actor JobEngine {
     /// A source that works; without work while what it goes on with is read.
     private struct Run {
         let progress: RunProgress
+        let memory = RunMemory()
         var work: Deferred<JSON, any Error>?
     }
 
@@ -217,7 +222,13 @@ package actor JobEngine {
     private func carryOut(_ effect: CoreEffect) {
         switch effect {
         case .write(let id, let write):
-            store.write(write) { result in self.enterNow(further: 16) { $0.handle(.written(id, result)) } }
+            if let newest { storing[id] = newest }
+            store.write(write) { result in
+                self.enterNow(further: 16) { engine in
+                    if !engine.storing.isEmpty { engine.storing[id] = nil }
+                    engine.handle(.written(id, result))
+                }
+            }
         case .read(let id, let read):
             store.read(read) { result in self.enterNow(further: 16) { $0.handle(.rows(id, result)) } }
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
@@ -284,14 +295,17 @@ package actor JobEngine {
         guard let run = runs.removeValue(forKey: id) else { return }
         // Random numbers cost a system call, and only a retry needs one.
         let random = if case .failure = outcome { clock.random() } else { 0.0 }
+        if !run.memory.isEmpty { newest = run.memory }
         handle(.ended(id, outcome.mapError(JobError.init(source:)), run.progress.read(), random: random))
+        newest = nil
     }
 
     private func context(of run: SourceRun, note: JSON?) -> SourceContext {
         let store = store
         return SourceContext(
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
-            bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout, note: note,
+            bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout,
+            memory: runs[run.run]?.memory ?? RunMemory(), note: note,
             saveNote: { note in
                 let promise = Promise<Void, any Error>()
                 store.save(note: note, of: run.job, link: run.link) {

@@ -1,27 +1,181 @@
-/// Reads one JSON value (RFC 8259) from UTF-8 bytes, strictly and with a bound on its depth.
+/// Reads one JSON value (RFC 8259) from UTF-8 bytes, strictly and with bounds on its depth and on what it takes in memory.
 ///
 /// Foundation's coders lose the digits of numbers and the bound on nesting, and they are the hot path of every request.
 package struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private let maximumDepth: Int
+    private let budget: Int
     private var position = 0
     private var depth = 0
+    /// About what the values so far take in memory, in bytes.
+    private var cost = 0
 
-    private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int) {
+    private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int) {
         self.bytes = bytes
         self.maximumDepth = maximumDepth
+        self.budget = budget
     }
 
     /// The one value in `bytes`; anything but white space around it is an error.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
     ) throws(JSONSyntaxError) -> JSON {
-        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth)
-        let value = try parser.value()
-        parser.skipSpace()
-        guard parser.position == parser.bytes.count else { throw parser.fault("there is more after the value") }
-        return value
+        try parse(bytes, maximumDepth: maximumDepth, budget: .max).value
     }
+
+    /// The one value in `bytes`, and about how many bytes it takes in memory: text of a few bytes a value takes thirty
+    /// times as many. One that takes more than `budget` is an error.
+    package static func parse(
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int
+    ) throws(JSONSyntaxError) -> (value: JSON, cost: Int) {
+        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
+        let value = try parser.value()
+        try parser.end()
+        return (value, parser.cost)
+    }
+
+    /// The value at `pointer` in the one value in `bytes`, nil where there is none, and what it takes. The rest is checked
+    /// as strictly but takes no memory.
+    package static func parse(
+        _ bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
+    ) throws(JSONSyntaxError) -> (value: JSON?, cost: Int) {
+        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
+        let value = try parser.value(at: pointer.tokens[...], isMeasured: false)
+        try parser.end()
+        return (value, parser.cost)
+    }
+
+    /// What ``parse(_:at:maximumDepth:budget:)`` will take, without taking it.
+    package static func cost(
+        of bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
+    ) throws(JSONSyntaxError) -> Int {
+        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
+        _ = try parser.value(at: pointer.tokens[...], isMeasured: true)
+        try parser.end()
+        return parser.cost
+    }
+
+    private mutating func end() throws(JSONSyntaxError) {
+        skipSpace()
+        guard position == bytes.count else { throw fault("there is more after the value") }
+    }
+
+    /// What a value takes in an array, which has room for up to twice as many; and what an object takes with its first
+    /// members, an array by itself, and a long text beside its bytes.
+    private enum Cost {
+        static let value = 32
+        static let object = 160
+        static let array = 48
+        static let text = 48
+        /// Shorter texts stand in the value.
+        static let longestInline = 15
+    }
+
+    private mutating func add(_ bytes: Int) throws(JSONSyntaxError) {
+        cost += bytes
+        guard cost <= budget else {
+            throw JSONSyntaxError("its values take more than \(budget) bytes of memory", at: position, isTooLarge: true)
+        }
+    }
+
+    private mutating func add(text length: Int) throws(JSONSyntaxError) {
+        if length > Cost.longestInline { try add(Cost.text + length) }
+    }
+
+    // MARK: Looking for one value
+
+    /// The value at `tokens` in the one that follows; `isMeasured` says that only what it costs is wanted.
+    private mutating func value(
+        at tokens: ArraySlice<String>, isMeasured: Bool
+    ) throws(JSONSyntaxError) -> JSON? {
+        guard let token = tokens.first else {
+            guard isMeasured else { return try value() }
+            try skip(counting: true)
+            return nil
+        }
+        skipSpace()
+        switch current {
+        case UInt8(ascii: "{"):
+            var found: JSON?
+            try eachMember { (parser, name) throws(JSONSyntaxError) in
+                guard name.hasSameBytes(as: token) else { return try parser.skip(counting: false) }
+                found = try parser.value(at: tokens.dropFirst(), isMeasured: isMeasured)
+            }
+            return found
+        case UInt8(ascii: "["):
+            let wanted = JSONPointer.index(token)
+            var (found, index) = (JSON?.none, 0)
+            try eachElement { (parser) throws(JSONSyntaxError) in
+                defer { index += 1 }
+                guard index == wanted else { return try parser.skip(counting: false) }
+                found = try parser.value(at: tokens.dropFirst(), isMeasured: isMeasured)
+            }
+            return found
+        default:
+            try skip(counting: false)
+            return nil
+        }
+    }
+
+    /// Checks the value that follows and drops it.
+    private mutating func skip(counting: Bool) throws(JSONSyntaxError) {
+        skipSpace()
+        if counting { try add(Cost.value) }
+        switch current {
+        case UInt8(ascii: "{"):
+            var isEmpty = true
+            try eachMember { (parser, name) throws(JSONSyntaxError) in
+                if counting {
+                    if isEmpty { try parser.add(Cost.object) }
+                    try parser.add(text: name.utf8.count)
+                }
+                isEmpty = false
+                try parser.skip(counting: counting)
+            }
+        case UInt8(ascii: "["):
+            var isEmpty = true
+            try eachElement { (parser) throws(JSONSyntaxError) in
+                if counting, isEmpty { try parser.add(Cost.array) }
+                isEmpty = false
+                try parser.skip(counting: counting)
+            }
+        case UInt8(ascii: "\""):
+            let text = try string()
+            if counting { try add(text: text.utf8.count) }
+        case UInt8(ascii: "-"), (UInt8(ascii: "0")...UInt8(ascii: "9"))?:
+            let number = try number()
+            if counting { try add(text: number.text.utf8.count) }
+        default: _ = try scalar()
+        }
+    }
+
+    private mutating func eachMember(
+        _ body: (inout JSONParser, String) throws(JSONSyntaxError) -> Void
+    ) throws(JSONSyntaxError) {
+        try nested { (parser) throws(JSONSyntaxError) in
+            parser.skipSpace()
+            if parser.current == UInt8(ascii: "}") {
+                parser.position += 1
+                return
+            }
+            repeat { try body(&parser, try parser.memberName()) } while try !parser.closes(with: UInt8(ascii: "}"))
+        }
+    }
+
+    private mutating func eachElement(
+        _ body: (inout JSONParser) throws(JSONSyntaxError) -> Void
+    ) throws(JSONSyntaxError) {
+        try nested { (parser) throws(JSONSyntaxError) in
+            parser.skipSpace()
+            if parser.current == UInt8(ascii: "]") {
+                parser.position += 1
+                return
+            }
+            repeat { try body(&parser) } while try !parser.closes(with: UInt8(ascii: "]"))
+        }
+    }
+
+    // MARK: Reading values
 
     private func fault(_ reason: String) -> JSONSyntaxError { JSONSyntaxError(reason, at: position) }
 
@@ -38,22 +192,36 @@ package struct JSONParser {
 
     private mutating func value() throws(JSONSyntaxError) -> JSON {
         skipSpace()
-        guard let byte = current else { throw fault("the value is missing") }
-        switch byte {
+        try add(Cost.value)
+        switch current {
         case UInt8(ascii: "{"): return try nested { (parser) throws(JSONSyntaxError) in try parser.object() }
         case UInt8(ascii: "["): return try nested { (parser) throws(JSONSyntaxError) in try parser.array() }
-        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "\""):
+            let text = try string()
+            try add(text: text.utf8.count)
+            return .string(text)
+        case UInt8(ascii: "-"), (UInt8(ascii: "0")...UInt8(ascii: "9"))?:
+            let number = try number()
+            try add(text: number.text.utf8.count)
+            return .number(number)
+        default: return try scalar()
+        }
+    }
+
+    /// A value that is a word.
+    private mutating func scalar() throws(JSONSyntaxError) -> JSON {
+        switch current {
         case UInt8(ascii: "t"): return try literal("true", .bool(true))
         case UInt8(ascii: "f"): return try literal("false", .bool(false))
         case UInt8(ascii: "n"): return try literal("null", .null)
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try number())
+        case nil: throw fault("the value is missing")
         default: throw fault("this byte begins no value")
         }
     }
 
-    private mutating func nested(
-        _ body: (inout JSONParser) throws(JSONSyntaxError) -> JSON
-    ) throws(JSONSyntaxError) -> JSON {
+    private mutating func nested<Value>(
+        _ body: (inout JSONParser) throws(JSONSyntaxError) -> Value
+    ) throws(JSONSyntaxError) -> Value {
         depth += 1
         guard depth <= maximumDepth else { throw fault("nested deeper than \(maximumDepth) levels") }
         position += 1
@@ -68,17 +236,25 @@ package struct JSONParser {
             position += 1
             return .object(JSONObject())
         }
+        try add(Cost.object)
         var object = JSONObject(reservingCapacity: 4)
         while true {
-            skipSpace()
-            guard current == UInt8(ascii: "\"") else { throw fault("a member's name is missing") }
-            let name = try string()
-            skipSpace()
-            guard current == UInt8(ascii: ":") else { throw fault("a colon is missing") }
-            position += 1
+            let name = try memberName()
+            try add(text: name.utf8.count)
             object.append(name, try value())
             if try closes(with: UInt8(ascii: "}")) { return .object(object) }
         }
+    }
+
+    /// A member's name and the colon behind it.
+    private mutating func memberName() throws(JSONSyntaxError) -> String {
+        skipSpace()
+        guard current == UInt8(ascii: "\"") else { throw fault("a member's name is missing") }
+        let name = try string()
+        skipSpace()
+        guard current == UInt8(ascii: ":") else { throw fault("a colon is missing") }
+        position += 1
+        return name
     }
 
     private mutating func array() throws(JSONSyntaxError) -> JSON {
@@ -88,6 +264,7 @@ package struct JSONParser {
             position += 1
             return .array(elements)
         }
+        try add(Cost.array)
         while true {
             elements.append(try value())
             if try closes(with: UInt8(ascii: "]")) { return .array(elements) }

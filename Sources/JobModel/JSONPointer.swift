@@ -38,6 +38,14 @@ package struct JSONPointer: Sendable, Hashable {
         return token
     }
 
+    /// The index that a token is; nil for one that is none.
+    static func index(_ token: String) -> Int? {
+        guard token == "0" || token.utf8.first != UInt8(ascii: "0"),
+            token.utf8.allSatisfy({ (48...57).contains($0) })
+        else { return nil }
+        return Int(token)
+    }
+
     /// This place's member or element `token`.
     package func appending(_ token: String) -> JSONPointer {
         var longer: [String] = []
@@ -78,10 +86,7 @@ extension JSON {
                 guard let member = object[token] else { return nil }
                 value = member
             case .array(let elements):
-                guard token == "0" || token.utf8.first != UInt8(ascii: "0"),
-                    token.utf8.allSatisfy({ (48...57).contains($0) }),
-                    let index = Int(token), elements.indices.contains(index)
-                else { return nil }
+                guard let index = JSONPointer.index(token), elements.indices.contains(index) else { return nil }
                 value = elements[index]
             default: return nil
             }

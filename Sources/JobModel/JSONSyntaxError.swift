@@ -4,10 +4,13 @@ public struct JSONSyntaxError: Error, Equatable {
     public let reason: String
     /// Where, in bytes from the beginning.
     public let offset: Int
+    /// Whether the values are no syntax error but too many.
+    package let isTooLarge: Bool
 
-    package init(_ reason: String, at offset: Int) {
+    package init(_ reason: String, at offset: Int, isTooLarge: Bool = false) {
         self.reason = reason
         self.offset = offset
+        self.isTooLarge = isTooLarge
     }
 }
 

@@ -15,6 +15,10 @@ package struct JobLimits: Sendable, Equatable {
     package var inlineResult = 64 << 10
     /// Bytes of a body, as sent and as decoded.
     package var body = 64 << 20
+    /// Bytes of memory that documents take which are parsed at once, over all users: their texts and their values.
+    package var documents = 64 << 20
+    /// Bytes of memory that one user's requests and unread answers take, and that user's documents.
+    package var memoryPerUser = 64 << 20
     /// Bytes of a response's headers.
     package var header = 64 << 10
     /// Children of one list.
@@ -23,6 +27,11 @@ package struct JobLimits: Sendable, Equatable {
     package var links = 100
     /// Levels of lists within lists.
     package var depth = 16
+
+    /// What the values of one document take in memory at most.
+    package var documentValues: Int { max(body, 1 << 20) }
+    /// What the values of one request line take in memory at most.
+    package var lineValues: Int { max(line, 128 << 10).multipliedReportingOverflow(by: 8).partialValue }
 
     package init() {}
 
@@ -33,7 +42,8 @@ package struct JobLimits: Sendable, Equatable {
             "connectionsPerUser": JSON(connectionsPerUser), "inFlight": JSON(inFlight),
             "queuedJobs": JSON(queuedJobs), "queuedJobsPerUser": JSON(queuedJobsPerUser),
             "inlineResult": JSON(inlineResult), "body": JSON(body), "header": JSON(header),
-            "children": JSON(children), "links": JSON(links), "depth": JSON(depth),
+            "documents": JSON(documents), "memoryPerUser": JSON(memoryPerUser), "children": JSON(children),
+            "links": JSON(links), "depth": JSON(depth),
         ]
     }
 }

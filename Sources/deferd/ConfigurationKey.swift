@@ -81,6 +81,8 @@ struct ConfigurationKey: Sendable {
         count("limits.storedPerUser", \.storedPerUser, 1...most),
         count("limits.inlineResult", \.limits.inlineResult, 0...1 << 24),
         count("limits.body", \.limits.body, 1...1 << 32),
+        count("limits.documents", \.limits.documents, 1 << 20...most),
+        count("limits.memoryPerUser", \.limits.memoryPerUser, 1 << 20...most),
         count("limits.header", \.limits.header, 1024...1 << 20),
         count("limits.children", \.limits.children, 1...1_000_000),
         count("limits.links", \.limits.links, 0...10_000),

@@ -157,4 +157,68 @@ import Testing
             #expect(try JSON(parsing: parsed.utf8) == parsed)
         }
     }
+
+    // MARK: - What it takes
+
+    private func cost(_ text: String, _ pointer: String = "") throws -> Int {
+        let pointer = try #require(JSONPointer(text: pointer))
+        let cost = try Array(text.utf8).withUnsafeBytes { try JSONParser.cost(of: $0, at: pointer, budget: .max) }
+        let parsed = try Array(text.utf8).withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: cost) }
+        #expect(parsed.cost == cost)
+        return cost
+    }
+
+    @Test func cost_isWhatValuesTake_notTheirText() throws {
+        for (text, least) in [(#"{"":0},"#, 150), ("0,", 16), ("[0],", 60), ("\"0123456789abcdef\",", 60)] {
+            let count = 1000
+            let all = "[" + String(repeating: text, count: count) + "0]"
+            #expect(try cost(all) > least * count)
+            let error = #expect(throws: JSONSyntaxError.self) {
+                try Array(all.utf8).withUnsafeBytes { _ = try JSONParser.parse($0, budget: least * count) }
+            }
+            #expect(error?.isTooLarge == true)
+        }
+        let long = String(repeating: "x", count: 100_000)
+        #expect(try cost("[\"\(long)\"]") < 110_000)
+        // What is not selected takes nothing.
+        #expect(try cost("[\"\(long)\", {\"a\": [1, 2]}, [[1]]]", "/1/a/1") < 100)
+    }
+
+    @Test func selected_isWhatThePointerFinds_inAnyValue() throws {
+        var generator = SeededGenerator(seed: 7)
+        func pointers(_ value: JSON) -> [[String]] {
+            switch value {
+            case .array(let elements):
+                [[]] + elements.enumerated().flatMap { (index, value) in pointers(value).map { ["\(index)"] + $0 } }
+            case .object(let object): [[]] + object.members.flatMap { m in pointers(m.value).map { [m.name] + $0 } }
+            default: [[]]
+            }
+        }
+        for _ in 0..<300 {
+            let value = JSON.random(depth: 4, using: &generator)
+            let bytes = value.utf8
+            for tokens in pointers(value) + [["0"], ["01"], ["-"], ["a", "b"], [""]] {
+                let pointer = JSONPointer(tokens)
+                let found = try bytes.withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: .max) }
+                #expect(found.value == value.value(at: pointer), "\(pointer) in \(value)")
+            }
+        }
+        // Of two members with one name the later counts.
+        let doubled = Array(#"{"a": {"b": 1}, "a": {"c": 2}}"#.utf8)
+        for (tokens, found) in [(["a", "b"], JSON?.none), (["a", "c"], 2)] {
+            let parsed = try doubled.withUnsafeBytes {
+                try JSONParser.parse($0, at: JSONPointer(tokens), budget: .max)
+            }
+            #expect(parsed.value == found)
+        }
+    }
+
+    @Test func selecting_refusesWhatParsingDoes_alsoWhereNothingIsSelected() throws {
+        for text in [#"{"a": 1, "b": tru}"#, #"[1, "\u12"]"#, "[1,]", #"{"a" 1}"#, "[1] 2", "", "[1", #"["\#u{1}"]"#] {
+            #expect(throws: JSONSyntaxError.self) { _ = try cost(text, "/a") }
+            #expect(throws: JSONSyntaxError.self) { _ = try cost(text, "/0") }
+        }
+        let deep = String(repeating: "[", count: 65) + String(repeating: "]", count: 65)
+        #expect(throws: JSONSyntaxError.self) { _ = try cost(deep, "/1") }
+    }
 }

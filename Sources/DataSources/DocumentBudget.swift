@@ -1,0 +1,109 @@
+import JobModel
+import Synchronization
+
+/// Bounds what all documents that are parsed, or whose values are not stored yet, take in memory: `limits.documents`.
+///
+/// What has no room waits. The next is the first of the user who has least; no one has more than `perUser`. A document
+/// that is larger than the bound has its turn alone.
+final class DocumentBudget: Sendable {
+    struct Waiter {
+        let bytes: Int
+        let user: UInt32
+        let delivery: Delivery<Result<DocumentLease, JobError>>
+    }
+
+    struct State {
+        var used = 0
+        var byUser: [UInt32: Int] = [:]
+        /// In the order in which they came; no more than transfers run.
+        var waiting: [Waiter] = []
+    }
+
+    private let limit: Int
+    private let perUser: Int
+    let state = Mutex(State())
+
+    init(limit: Int, perUser: Int) {
+        self.limit = limit
+        self.perUser = perUser
+    }
+
+    /// Room for so many bytes, as soon as there is some.
+    func lease(_ bytes: Int, for user: UInt32, _ control: TransferControl) async throws(JobError) -> DocumentLease {
+        try await control.wait { delivery in
+            state.withLock { $0.waiting.append(Waiter(bytes: bytes, user: user, delivery: delivery)) }
+            grant()
+        }
+    }
+
+    fileprivate func release(_ bytes: Int, of user: UInt32) {
+        state.withLock { state in
+            state.used -= bytes
+            let left = state.byUser[user, default: bytes] - bytes
+            state.byUser[user] = left > 0 ? left : nil
+        }
+        grant()
+    }
+
+    private func grant() {
+        while let waiter = next() {
+            // Where nobody waits for it any more, this gives it back.
+            waiter.delivery.deliver(.success(DocumentLease(waiter.bytes, of: self, for: waiter.user)))
+        }
+    }
+
+    /// The next who has room, which is counted from now on.
+    private func next() -> Waiter? {
+        state.withLock { state in
+            state.waiting.removeAll { $0.delivery.isDelivered }
+            func used(_ waiter: Waiter) -> Int { state.byUser[waiter.user, default: 0] }
+            func isAllowed(_ waiter: Waiter) -> Bool {
+                used(waiter) == 0 || used(waiter).saturatingAdding(waiter.bytes) <= perUser
+            }
+            let first = state.waiting.indices.filter { isAllowed(state.waiting[$0]) }
+                .min { (used(state.waiting[$0]), $0) < (used(state.waiting[$1]), $1) }
+            guard let first,
+                state.used == 0 || state.used.saturatingAdding(state.waiting[first].bytes) <= limit
+            else { return nil }
+            let waiter = state.waiting.remove(at: first)
+            state.used += waiter.bytes
+            state.byUser[waiter.user, default: 0] += waiter.bytes
+            return waiter
+        }
+    }
+}
+
+/// Room in memory that a document has, until the last who knows it lets go of it.
+package final class DocumentLease: Sendable {
+    private let budget: DocumentBudget
+    private let user: UInt32
+    private let bytes: Mutex<Int>
+
+    fileprivate init(_ bytes: Int, of budget: DocumentBudget, for user: UInt32) {
+        self.bytes = Mutex(bytes)
+        self.budget = budget
+        self.user = user
+    }
+
+    deinit { shrink(to: 0) }
+
+    /// Gives back what is more than this.
+    func shrink(to size: Int) {
+        let freed = bytes.withLock { bytes in
+            defer { bytes = min(bytes, size) }
+            return bytes - min(bytes, size)
+        }
+        if freed > 0 { budget.release(freed, of: user) }
+    }
+}
+
+/// What the result of a run takes in memory, kept by the engine until it is stored.
+package final class RunMemory: Sendable {
+    private let lease = Mutex<DocumentLease?>(nil)
+
+    package init() {}
+
+    package var isEmpty: Bool { lease.withLock { $0 == nil } }
+
+    func keep(_ lease: DocumentLease) { self.lease.withLock { $0 = lease } }
+}
