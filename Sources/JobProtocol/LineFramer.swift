@@ -8,15 +8,25 @@ package struct LineFramer: Sendable {
         case line([UInt8])
         /// A line went past the limit; its rest is being discarded. Comes once for that line.
         case tooLong
+        /// Likewise for one that there is no memory for.
+        case noRoom
     }
 
+    /// Bytes of a line without its end that are kept whether or not there is room.
+    package static let alwaysKept = 4 << 10
+
     private let limit: Int
+    private let hasRoom: @Sendable (Int) -> Bool
     private var partial: [UInt8] = []
+    /// What there was room for of the line without its end, beyond what is always kept.
+    package private(set) var kept = 0
     private var isDiscarding = false
 
-    /// A framer for lines of at most `limit` bytes, their ends not counted.
-    package init(limit: Int) {
+    /// A framer for lines of at most `limit` bytes, their ends not counted. `hasRoom` counts so many more bytes of a line
+    /// whose end has not come, or refuses to.
+    package init(limit: Int, hasRoom: @escaping @Sendable (Int) -> Bool = { _ in true }) {
         self.limit = limit
+        self.hasRoom = hasRoom
     }
 
     /// Takes the next bytes of the stream and appends the frames that they complete to `frames`.
@@ -31,6 +41,7 @@ package struct LineFramer: Sendable {
 
     private mutating func finish(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
         defer {
+            kept = 0
             partial.removeAll(keepingCapacity: partial.capacity <= 64 << 10)
             isDiscarding = false
         }
@@ -53,11 +64,20 @@ package struct LineFramer: Sendable {
     private mutating func keep(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
         guard !tail.isEmpty, !isDiscarding else { return }
         guard partial.count + tail.count <= limit + 1 else {
-            frames.append(.tooLong)
-            partial = []
-            isDiscarding = true
-            return
+            return discard(.tooLong, into: &frames)
+        }
+        let more = max(0, partial.count + tail.count - Self.alwaysKept) - kept
+        if more > 0 {
+            guard hasRoom(more) else { return discard(.noRoom, into: &frames) }
+            kept += more
         }
         partial.append(contentsOf: tail)
+    }
+
+    private mutating func discard(_ frame: Frame, into frames: inout [Frame]) {
+        frames.append(frame)
+        partial = []
+        kept = 0
+        isDiscarding = true
     }
 }

@@ -33,13 +33,28 @@ package enum IncomingLine: Sendable, Equatable {
 
     /// Reads a line. What cannot be read becomes a rejected call.
     package init(_ line: [UInt8]) {
-        let json: JSON
-        do {
-            json = try JSON(parsing: line)
-        } catch {
-            self = .single(.rejected(id: .null, ProtocolError(.parse, "Parse error: \(error).")))
-            return
+        self = Self.read(line, budget: .max).line
+    }
+
+    /// Reads a line, and says about how many bytes its values take in memory. What cannot be read, or takes more than
+    /// `budget`, becomes a rejected call.
+    package static func read(_ line: [UInt8], budget: Int) -> (line: IncomingLine, cost: Int) {
+        let parsed = line.withUnsafeBytes { raw in
+            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
         }
+        switch parsed {
+        case .success(let (json, cost)): return (IncomingLine(json), cost)
+        case .failure(let error) where error.isTooLarge:
+            let error = ProtocolError(
+                .invalidRequest, "The line has too many values, \(error); split the request up.",
+                [JSONObject.Member(name: "kind", value: "too-large")])
+            return (.single(.rejected(id: .null, error)), 0)
+        case .failure(let error):
+            return (.single(.rejected(id: .null, ProtocolError(.parse, "Parse error: \(error)."))), 0)
+        }
+    }
+
+    private init(_ json: JSON) {
         guard case .array(let elements) = json else {
             self = .single(IncomingCall(json))
             return

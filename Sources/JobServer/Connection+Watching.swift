@@ -56,8 +56,10 @@ extension Connection {
             guard let call = self?.endWait(id) else { return }
             switch answer {
             case .jobs(let jobs):
-                if isList { return call.succeed(jobs: jobs) }
-                if let job = jobs.first { call.succeed(job: job) }
+                self?.succeed(call) {
+                    if isList { return call.succeed(jobs: jobs) }
+                    if let job = jobs.first { call.succeed(job: job) }
+                }
             case .failed(let error): call.fail(ProtocolError(error))
             default: call.fail(ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
             }

@@ -13,6 +13,7 @@ final class Connection: Sendable {
     let outbox: Outbox
     let server: ServerState
     let logger: Logger
+    private let account: MemoryAccount
     private let state = Mutex(State())
     private let limits: JobLimits
 
@@ -33,53 +34,69 @@ final class Connection: Sendable {
     }
 
     init(
-        caller: Caller, engine: JobEngine, server: ServerState, logger: Logger,
+        caller: Caller, engine: JobEngine, server: ServerState, account: MemoryAccount, logger: Logger,
         overflowed: @escaping @Sendable () -> Void
     ) {
         self.caller = caller
         self.engine = engine
         self.server = server
+        self.account = account
         self.logger = logger
         limits = engine.settings.limits
-        outbox = Outbox(limit: limits.outbound, deliver: engine.afterwards, overflowed: overflowed)
+        outbox = Outbox(
+            limit: limits.outbound, account: account, deliver: engine.afterwards, overflowed: overflowed)
     }
 
     // MARK: - Reading
 
     /// Carries out the calls of one read. They are answered in order, but for those that wait.
-    func handle(_ frames: [LineFramer.Frame]) async {
+    func handle(_ lines: ReadLines) async {
         var submits: [Submit] = []
-        for frame in frames {
+        for frame in lines.frames {
             switch frame {
             case .tooLong:
-                await submit(&submits)
-                replies(calls: 1).fail(
-                    .null,
+                await refuse(
                     ProtocolError(
                         .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
-                        [JSONObject.Member(name: "kind", value: "line-too-long")]))
-            case .line(let line):
-                switch IncomingLine(line) {
-                case .single(let call): await take(call, nil, &submits)
-                case .batch(let calls):
-                    let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
-                    let limit = lineLimit
-                    guard Replies.least(calls: calls.count, ids: ids) + 2 <= limit else {
-                        await submit(&submits)
-                        replies(calls: 1).fail(
-                            .null,
-                            ProtocolError(
-                                .busy, "The batch has more calls than \(limit) bytes can answer; split it up.",
-                                [JSONObject.Member(name: "retryAfter", value: 0)]))
-                        continue
-                    }
-                    let replies = replies(calls: calls.count, isBatch: true, ids: ids)
-                    for call in calls { await take(call, replies, &submits) }
-                }
+                        [JSONObject.Member(name: "kind", value: "line-too-long")]), &submits)
+            case .noRoom: await refuse(account.refusal(), &submits)
+            case .line(let line): await handle(line, &submits)
             }
         }
         // What comes next can be read while these are stored.
         await submit(&submits, atMost: Self.groups)
+    }
+
+    /// Refuses a line of which nothing is known.
+    private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
+        await submit(&submits)
+        replies(calls: 1).fail(.null, error)
+    }
+
+    private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
+        let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
+        let refusal = account.admits(cost) ? nil : account.refusal()
+        let admitted = refusal == nil ? cost : 0
+        switch line {
+        case .single(let call):
+            if await !take(call, nil, refusal, cost: admitted, &submits) { account.release(admitted) }
+        case .batch(let calls):
+            let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
+            let limit = lineLimit
+            guard Replies.least(calls: calls.count, ids: ids) + 2 <= limit else {
+                account.release(admitted)
+                return await refuse(
+                    ProtocolError(
+                        .busy, "The batch has more calls than \(limit) bytes can answer; split it up.",
+                        [JSONObject.Member(name: "retryAfter", value: 0)]), &submits)
+            }
+            let replies = replies(calls: calls.count, isBatch: true, ids: ids)
+            // Each has its share, which submissions give back by themselves.
+            let share = admitted / calls.count
+            var left = admitted
+            for call in calls where await take(call, replies, refusal, cost: share, &submits) { left -= share }
+            account.release(left)
+        }
     }
 
     /// The longest line that is sent, without its end: a longer one would close the connection.
@@ -87,45 +104,68 @@ final class Connection: Sendable {
 
     private func replies(calls: Int, isBatch: Bool = false, ids: Int = 0) -> Replies {
         state.withLock { $0.open += 1 }
-        return Replies(calls: calls, isBatch: isBatch, ids: ids, limit: lineLimit, outbox: outbox) { [weak self] in
+        return Replies(calls: calls, isBatch: isBatch, ids: ids, limit: lineLimit, outbox: outbox, account: account) {
+            [weak self] in
             self?.state.withLock { $0.open -= 1 }
             self?.checkDrained()
         }
     }
 
-    /// `batch` gathers the answers of a batch; nil for a call with a line of its own.
-    private func take(_ call: IncomingCall, _ batch: Replies?, _ submits: inout [Submit]) async {
+    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. True where the call has become one of
+    /// `submits`, which gives back its `cost` in the end.
+    private func take(
+        _ call: IncomingCall, _ batch: Replies?, _ refusal: ProtocolError?, cost: Int, _ submits: inout [Submit]
+    ) async -> Bool {
         switch call {
         case .rejected(let id, let error):
             await submit(&submits)
             (batch ?? replies(calls: 1)).fail(id, error)
+            return false
         case .request(let request):
             let method = MethodName(rawValue: request.method)
-            let refusal = batch?.isFull == true ? Replies.full : refusalAboveLimit()
-            if method == .jobSubmit, refusal == nil { return await take(request, batch, &submits) }
+            let refusal = batch?.isFull == true ? Replies.full : refusal ?? refusalAboveLimit()
+            if method == .jobSubmit, refusal == nil {
+                await take(Submit(request: request, batch: batch, cost: cost), &submits)
+                return true
+            }
             await submit(&submits)
-            let call = Call(request: request, replies: batch ?? replies(calls: 1))
-            if let refusal { return call.fail(refusal) }
-            // What was done must be told, so nothing is done where that may not fit.
-            if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
-            guard let method else {
-                let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
-                return call.fail(
-                    ProtocolError(
-                        .methodNotFound, "There is no method \"\(request.method.echoed)\"; known are \(known)."))
-            }
-            do {
-                try await carryOut(method, call)
-            } catch {
-                call.fail(error)
-            }
+            await carryOut(method, Call(request: request, replies: batch ?? replies(calls: 1)), refusal, batch)
+            return false
         }
     }
 
+    /// Carries out a call once it is its turn, unless there is a reason not to.
+    private func carryOut(
+        _ method: MethodName?, _ call: Call, _ refusal: ProtocolError?, _ batch: Replies?
+    ) async {
+        if let refusal { return call.fail(refusal) }
+        // What was done must be told, so nothing is done where that may not fit.
+        if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
+        guard let method else {
+            let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
+            return call.fail(
+                ProtocolError(
+                    .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
+        }
+        await account.begin()
+        defer { account.end() }
+        if account.isFull { return call.fail(account.refusal()) }
+        do {
+            try await carryOut(method, call)
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    /// Answers a call that has waited, or refuses to where there is no memory for what it waited for.
+    func succeed(_ call: Call, _ answer: () -> Void) {
+        if account.isFull { call.fail(account.refusal()) } else { answer() }
+    }
+
     /// Puts a submission with those that have gathered.
-    private func take(_ request: Request, _ batch: Replies?, _ submits: inout [Submit]) async {
-        if batch == nil { state.withLock { $0.open += 1 } }
-        submits.append(Submit(request: request, batch: batch))
+    private func take(_ new: Submit, _ submits: inout [Submit]) async {
+        if new.batch == nil { state.withLock { $0.open += 1 } }
+        submits.append(new)
         // Where nothing is on its way, the first are stored while the rest is read.
         if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
             await submit(&submits, atMost: Self.groups)
@@ -145,7 +185,9 @@ final class Connection: Sendable {
             let calls = submits
             submits = []
             state.withLock { $0.submitting += 1 }
+            let cost = calls.reduce(0) { $0 + $1.cost }
             submitJobs(calls) {
+                self.account.release(cost)
                 let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     state.submitting -= 1
                     guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }

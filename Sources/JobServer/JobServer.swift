@@ -63,25 +63,26 @@ package struct JobServer: Service {
         }
         defer { state.leave(peer.uid) }
         do {
-            let channel = try await adopt(descriptor)
+            let account = state.account(of: peer.uid)
+            let channel = try await adopt(descriptor, account)
             // Its tasks live on the event loop of its socket, so that a request changes threads for the engine only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
-                try await converse(channel, peer.caller(adminGroup: adminGroup))
+                try await converse(channel, peer.caller(adminGroup: adminGroup), account)
             }
         } catch {
             logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
         }
     }
 
-    private typealias Channel = NIOAsyncChannel<[LineFramer.Frame], ByteBuffer>
+    private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
 
-    private func adopt(_ descriptor: Int32) async throws -> Channel {
+    private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
         let limit = engine.settings.limits.line
         return try await ClientBootstrap(group: group)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .withConnectedSocket(descriptor) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(FrameHandler(limit: limit))
+                    try channel.pipeline.syncOperations.addHandler(FrameHandler(limit: limit, account: account))
                     return try Channel(
                         wrappingChannelSynchronously: channel,
                         configuration: .init(
@@ -92,9 +93,11 @@ package struct JobServer: Service {
             }
     }
 
-    private func converse(_ channel: Channel, _ caller: Caller) async throws {
+    private func converse(_ channel: Channel, _ caller: Caller, _ account: MemoryAccount) async throws {
         let raw = channel.channel
-        let connection = Connection(caller: caller, engine: engine, server: state, logger: logger) {
+        let connection = Connection(
+            caller: caller, engine: engine, server: state, account: account, logger: logger
+        ) {
             logger.warning(
                 "A client does not read; its connection is closed.", metadata: ["uid": "\(caller.uid)"])
             raw.close(promise: nil)
@@ -126,9 +129,9 @@ package struct JobServer: Service {
         }
     }
 
-    private func read(_ inbound: NIOAsyncChannelInboundStream<[LineFramer.Frame]>, _ connection: Connection) async {
+    private func read(_ inbound: NIOAsyncChannelInboundStream<ReadLines>, _ connection: Connection) async {
         do {
-            for try await frames in inbound { await connection.handle(frames) }
+            for try await lines in inbound { await connection.handle(lines) }
             // The client only shut its writing side: it still gets what it asked for.
             await connection.drained()
         } catch {

@@ -25,6 +25,10 @@ final class Outbox: Sendable {
         var watches: [Int: OutboxWatch] = [:]
         /// Bytes of what waits, progress not counted.
         var size = 0
+        /// Bytes that are being sent.
+        var sending = 0
+        /// How often something was sent.
+        var sent = 0
         var phase = Phase.open
         var reader: CheckedContinuation<Void, Never>?
         /// The reader is about to be woken.
@@ -38,7 +42,8 @@ final class Outbox: Sendable {
     }
 
     fileprivate enum Taken {
-        case bytes(ByteBuffer)
+        /// `size` is what it counted as while it waited.
+        case bytes(ByteBuffer, size: Int)
         case nothing
         case end
     }
@@ -48,18 +53,34 @@ final class Outbox: Sendable {
 
     private let state = Mutex(State())
     private let limit: Int
+    private let account: MemoryAccount
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
 
     /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together.
     /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
-        limit: Int, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        limit: Int, account: MemoryAccount = MemoryAccount(limit: .max),
+        deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         overflowed: @escaping @Sendable () -> Void
     ) {
         self.limit = limit
+        self.account = account
         self.deliver = deliver
         self.overflowed = overflowed
+        account.enter(self)
+    }
+
+    /// Bytes of what waits and is being sent, and a number that grows whenever something was sent.
+    var backlog: (size: Int, sent: Int) { state.withLock { ($0.size + $0.sending, $0.sent) } }
+
+    /// The socket has so many bytes more, or never will.
+    fileprivate func sent(_ size: Int) {
+        state.withLock { state in
+            state.sending -= size
+            state.sent &+= 1
+        }
+        account.release(size)
     }
 
     /// Sends an answer, which has no line end yet.
@@ -80,6 +101,7 @@ final class Outbox: Sendable {
             // Progress that comes after it stays behind it.
             state.watches[watch]?.waits(event, at: state.entries.count)
         }
+        if account.isFull { account.makeRoom() }
     }
 
     /// Sends what a watch has seen of many jobs.
@@ -115,6 +137,7 @@ final class Outbox: Sendable {
             prepare(&state)
             state.entries.append(entry)
             state.size += size
+            account.charge(size)
             return state.size <= limit
         }
     }
@@ -124,7 +147,7 @@ final class Outbox: Sendable {
         let (mustDeliver, isOver) = state.withLock { state in
             guard state.phase == .open else { return (false, false) }
             let fits = change(&state)
-            if !fits { state.close() }
+            if !fits { account.release(state.close()) }
             return (state.mustDeliver(), !fits)
         }
         if mustDeliver { deliverSoon() }
@@ -142,18 +165,22 @@ final class Outbox: Sendable {
 
     /// Drops what waits.
     func close() {
-        let reader = state.withLock { state in
-            state.close()
-            return state.takeReader()
+        let (reader, size) = state.withLock { state in
+            let size = state.close()
+            return (state.takeReader(), size)
         }
+        account.release(size)
+        account.leave(self)
         reader?.resume()
     }
 
     /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
-    func next() async -> ByteBuffer? {
+    func next() async -> OutgoingBytes? {
         while true {
             switch state.withLock({ $0.take() }) {
-            case .bytes(let bytes): if bytes.readableBytes > 0 { return bytes }
+            case .bytes(let bytes, let size):
+                let sending = SendingBytes(size, of: self)
+                if bytes.readableBytes > 0 { return OutgoingBytes(bytes: bytes, sending: sending) }
             case .end: return nil
             case .nothing:
                 await withCheckedContinuation { continuation in
@@ -168,16 +195,31 @@ final class Outbox: Sendable {
     }
 }
 
+/// Bytes that are counted until the socket has them, or never will.
+final class SendingBytes: Sendable {
+    private let outbox: Outbox
+    private let size: Int
+
+    fileprivate init(_ size: Int, of outbox: Outbox) {
+        self.size = size
+        self.outbox = outbox
+    }
+
+    deinit { outbox.sent(size) }
+}
+
 extension Outbox.State {
     private var isEmpty: Bool { first == entries.count }
 
-    fileprivate mutating func close() {
+    /// Drops what waits; gives its size.
+    fileprivate mutating func close() -> Int {
+        defer { size = 0 }
         phase = .closed
         entries = []
         first = 0
         sentRows = 0
         watches = [:]
-        size = 0
+        return size
     }
 
     /// Whether the reader waits and nobody is about to wake it.
@@ -206,6 +248,7 @@ extension Outbox.State {
 
     fileprivate mutating func take() -> Outbox.Taken {
         if isEmpty { return phase == .open ? .nothing : .end }
+        let before = size
         var bytes = ByteBufferAllocator().buffer(capacity: room)
         while !isEmpty, bytes.readableBytes < Outbox.chunk {
             switch entries[first] {
@@ -229,7 +272,8 @@ extension Outbox.State {
             first += 1
         }
         compact()
-        return .bytes(bytes)
+        sending += before - size
+        return .bytes(bytes, size: before - size)
     }
 
     /// How many bytes the next chunk takes, about.

@@ -15,6 +15,8 @@ final class Replies: Sendable {
         /// What those that are missing take where all of them are refusals.
         var reserved: Int
         var isFull = false
+        /// Bytes of a batch's answers that are counted.
+        var charged = 0
         var afterwards: [@Sendable () -> Void] = []
     }
 
@@ -22,6 +24,7 @@ final class Replies: Sendable {
     private let isBatch: Bool
     private let limit: Int
     private let outbox: Outbox
+    private let account: MemoryAccount
     private let sent: @Sendable () -> Void
 
     /// More than a refusal for lack of room takes, besides its id.
@@ -39,14 +42,18 @@ final class Replies: Sendable {
     /// at most ``Answer/mostBytes``; the ids of a batch's calls take `ids` bytes.
     init(
         calls: Int, isBatch: Bool, ids: Int = 0, limit: Int = .max, outbox: Outbox,
+        account: MemoryAccount = MemoryAccount(limit: .max),
         sent: @escaping @Sendable () -> Void
     ) {
         state = Mutex(State(missing: calls, reserved: Self.least(calls: calls, ids: ids)))
         self.isBatch = isBatch
         self.limit = limit
         self.outbox = outbox
+        self.account = account
         self.sent = sent
     }
+
+    deinit { account.release(state.withLock(\.charged)) }
 
     /// Whether an answer found no room, so that nothing more is to be carried out.
     var isFull: Bool { state.withLock(\.isFull) }
@@ -101,6 +108,10 @@ final class Replies: Sendable {
             if let answer {
                 state.answers.append(answer)
                 state.size += answer.count + 1
+                if isBatch {
+                    account.charge(answer.count)
+                    state.charged += answer.count
+                }
             }
             if let afterwards { state.afterwards.append(afterwards) }
             return state.missing == 0 ? state : nil

@@ -7,6 +7,12 @@ final class ServerState: Sendable {
     private struct State {
         var connections = 0
         var byUser: [UInt32: Int] = [:]
+        /// An account lives as long as anything is counted in it, also when its user has no connection any more.
+        var accounts: [UInt32: WeakAccount] = [:]
+    }
+
+    private struct WeakAccount {
+        weak var account: MemoryAccount?
     }
 
     let identity: ServerIdentity
@@ -38,6 +44,17 @@ final class ServerState: Sendable {
             state.connections += 1
             state.byUser[uid] = own + 1
             return nil
+        }
+    }
+
+    /// What the user takes in memory, over all connections.
+    func account(of uid: UInt32) -> MemoryAccount {
+        state.withLock { state in
+            if let account = state.accounts[uid]?.account { return account }
+            let account = MemoryAccount(limit: limits.memoryPerUser)
+            state.accounts = state.accounts.filter { $0.value.account != nil }
+            state.accounts[uid] = WeakAccount(account: account)
+            return account
         }
     }
 

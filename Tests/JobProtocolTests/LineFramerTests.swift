@@ -1,4 +1,5 @@
 import JobProtocol
+import Synchronization
 import Testing
 
 @Suite struct LineFramerTests {
@@ -116,5 +117,25 @@ import Testing
             }
             #expect(found == expected, "\(stream) with limit \(limit)")
         }
+    }
+
+    @Test func lineWithoutRoom_isDropped_andTheNextOneIsRead() {
+        let room = Mutex(10_000)
+        var framer = LineFramer(limit: 100_000) { bytes in
+            room.withLock { room in
+                guard bytes <= room else { return false }
+                room -= bytes
+                return true
+            }
+        }
+        let small = [UInt8](repeating: UInt8(ascii: "x"), count: LineFramer.alwaysKept)
+        #expect(framer.feed(small).isEmpty && framer.kept == 0)
+        #expect(framer.feed(small).isEmpty && framer.kept == small.count)
+        #expect(framer.feed(bytes("\n")).count == 1 && framer.kept == 0)
+        room.withLock { $0 = 100 }
+        #expect(framer.feed(small).isEmpty)
+        #expect(framer.feed(small) == [.noRoom], "the client need not send its end")
+        #expect(framer.kept == 0 && framer.feed(small).isEmpty)
+        #expect(framer.feed(bytes("tail\nnext\n")) == [line("next")])
     }
 }

@@ -9,7 +9,7 @@ import NIOCore
 extension Outbox {
     /// The lines of the next piece, without their ends; nil at the end.
     func nextLines() async -> [String]? {
-        await next().map { bytes in String(buffer: bytes).split(separator: "\n").map(String.init) }
+        await next().map { bytes in String(buffer: bytes.bytes).split(separator: "\n").map(String.init) }
     }
 
     /// Sends what the watch of that name has seen.

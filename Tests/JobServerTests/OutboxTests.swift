@@ -54,7 +54,7 @@ import Testing
         outbox.finish()
         var count = 0
         while let piece = await outbox.next() {
-            let size = piece.readableBytes
+            let size = piece.bytes.readableBytes
             #expect(size < Outbox.chunk + line.utf8.count + 1 && size % (line.utf8.count + 1) == 0)
             count += size / (line.utf8.count + 1)
         }

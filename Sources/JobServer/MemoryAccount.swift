@@ -1,0 +1,175 @@
+import JobModel
+import JobProtocol
+import Synchronization
+
+/// What the daemon holds in memory for one user, over all connections: lines that are being read, requests that are worked
+/// on, and answers and notifications that were not sent yet. Its bound is `limits.memoryPerUser`.
+///
+/// Past the bound requests are refused, and so are lines that are not complete. Nothing waits for memory, as those who have
+/// it may be clients that never read on. What must be told all the same, a notification, costs the connection its life that
+/// has the most unread; and so does being among those that send nothing while others' requests are refused.
+final class MemoryAccount: Sendable {
+    fileprivate struct Member {
+        weak var outbox: Outbox?
+        /// How much it had sent when it was last looked at.
+        var sent = 0
+    }
+
+    fileprivate struct State {
+        var members: [ObjectIdentifier: Member] = [:]
+        var refusals = 0
+        /// Calls that are carried out now, and those that wait for their turn.
+        var working = 0
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var firstWaiting = 0
+    }
+
+    /// Calls of one user that are carried out at once: what each of them reads is in memory before its answer is counted.
+    fileprivate static let mostAtWork = 8
+    /// Refusals after which a connection is closed that has sent nothing meanwhile.
+    private static let patience = 16
+    /// With less than this unread on each, all connections of a user are far from the bound.
+    private static let smallBacklog = 64 << 10
+
+    private let limit: Int
+    let used = Atomic<Int>(0)
+    /// The part of it that lines take which are not complete: they may wait for ever, so half is left for others.
+    private let unfinished = Atomic<Int>(0)
+    private let state = Mutex(State())
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    var isFull: Bool { used.load(ordering: .relaxed) >= limit }
+
+    /// Counts what is there whatever the bound is.
+    func charge(_ bytes: Int) {
+        if bytes > 0 { used.add(bytes, ordering: .relaxed) }
+    }
+
+    func release(_ bytes: Int) {
+        if bytes > 0 { used.subtract(bytes, ordering: .relaxed) }
+    }
+
+    /// Counts it where it is within the bound.
+    func admits(_ bytes: Int) -> Bool {
+        let (old, new) = used.add(bytes, ordering: .relaxed)
+        if new <= limit || old <= 0 { return true }
+        used.subtract(bytes, ordering: .relaxed)
+        return false
+    }
+
+    /// Likewise of a line whose end has not come.
+    func admits(unfinished bytes: Int) -> Bool {
+        guard unfinished.add(bytes, ordering: .relaxed).newValue <= limit / 2, admits(bytes) else {
+            unfinished.subtract(bytes, ordering: .relaxed)
+            return false
+        }
+        return true
+    }
+
+    /// A line that was not complete is so now, and counts like others; or it is dropped.
+    func complete(unfinished bytes: Int, isDropped: Bool = false) {
+        guard bytes > 0 else { return }
+        unfinished.subtract(bytes, ordering: .relaxed)
+        if isDropped { release(bytes) }
+    }
+
+    // MARK: - Turns
+
+    /// Waits for the turn to carry out a call. All who have one end by themselves, whatever clients do.
+    func begin() async {
+        if state.withLock({ $0.begin() }) { return }
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.begin() { return true }
+                state.waiting.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func end() {
+        state.withLock { $0.end() }?.resume()
+    }
+
+    // MARK: - Those who do not read
+
+    func enter(_ outbox: Outbox) {
+        state.withLock { $0.members[ObjectIdentifier(outbox)] = Member(outbox: outbox) }
+    }
+
+    func leave(_ outbox: Outbox) {
+        state.withLock { $0.members[ObjectIdentifier(outbox)] = nil }
+    }
+
+    /// Closes connections, those with the most unread first, until what must be told is within the bound.
+    func makeRoom() {
+        let outboxes = state.withLock { $0.members.values.compactMap(\.outbox) }.map { ($0, size: $0.backlog.size) }
+        for (outbox, size) in outboxes.sorted(by: { $0.size > $1.size }) {
+            guard used.load(ordering: .relaxed) > limit, size > 0 else { return }
+            outbox.overflow()
+        }
+    }
+
+    /// Why a request is refused.
+    func refusal() -> ProtocolError {
+        let stalled = state.withLock { state -> Outbox? in
+            state.refusals += 1
+            guard state.refusals.isMultiple(of: Self.patience) else { return nil }
+            var largest = (outbox: Outbox?.none, size: Self.smallBacklog)
+            for (key, member) in state.members {
+                guard let outbox = member.outbox else { continue }
+                let (size, sent) = outbox.backlog
+                if size > largest.size, sent == member.sent { largest = (outbox, size) }
+                state.members[key]?.sent = sent
+            }
+            return largest.outbox
+        }
+        stalled?.overflow()
+        return ProtocolError(
+            .busy,
+            "Your requests and unread answers take the \(limit) bytes of memory that they may; read, or wait a little.",
+            [JSONObject.Member(name: "retryAfter", value: 1)])
+    }
+}
+
+extension MemoryAccount.State {
+    fileprivate mutating func begin() -> Bool {
+        guard working < MemoryAccount.mostAtWork else { return false }
+        working += 1
+        return true
+    }
+
+    /// The next one, which has the turn now.
+    fileprivate mutating func end() -> CheckedContinuation<Void, Never>? {
+        guard firstWaiting < waiting.count else {
+            working -= 1
+            return nil
+        }
+        defer {
+            firstWaiting += 1
+            if firstWaiting == waiting.count {
+                waiting = []
+                firstWaiting = 0
+            }
+        }
+        return waiting[firstWaiting]
+    }
+}
+
+/// A part of an account that is given back with its last owner.
+final class MemoryCharge: Sendable {
+    private let account: MemoryAccount
+    private let bytes: Int
+
+    /// `bytes` are counted already.
+    init(of bytes: Int, in account: MemoryAccount) {
+        self.bytes = bytes
+        self.account = account
+    }
+
+    deinit { account.release(bytes) }
+}

@@ -1,0 +1,106 @@
+import JobModel
+import JobProtocol
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import JobServer
+
+@Suite struct MemoryAccountTests {
+    private func outbox(_ account: MemoryAccount, limit: Int = 1 << 20) -> (Outbox, closed: () -> Bool) {
+        let closed = Mutex(false)
+        let outbox = Outbox(limit: limit, account: account) { closed.withLock { $0 = true } }
+        return (outbox, { closed.withLock { $0 } })
+    }
+
+    private func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0x78, count: count - 1) }
+
+    @Test func account_admits_upToItsLimit() {
+        let account = MemoryAccount(limit: 100)
+        #expect(account.admits(60) && !account.admits(41) && account.admits(40) && account.isFull)
+        account.release(100)
+        #expect(account.size == 0 && account.admits(1000), "what is alone has its turn, however much it is")
+    }
+
+    @Test func unfinishedLines_leaveHalf_forOthers() {
+        let account = MemoryAccount(limit: 100)
+        #expect(account.admits(unfinished: 50) && !account.admits(unfinished: 1) && account.admits(50))
+        account.release(50)
+        account.complete(unfinished: 20)
+        #expect(account.size == 50 && account.admits(unfinished: 20))
+        account.complete(unfinished: 50, isDropped: true)
+        #expect(account.size == 20)
+    }
+
+    @Test func unread_counts_untilTheSocketHasIt() async throws {
+        let account = MemoryAccount(limit: 1000)
+        let (outbox, closed) = outbox(account)
+        outbox.send(answer: bytes(600))
+        #expect(account.size == 600 && outbox.backlog.size == 600)
+        var sending = await outbox.next()
+        #expect(sending?.bytes.readableBytes == 600)
+        #expect(account.size == 600 && outbox.backlog.size == 600 && outbox.backlog.sent == 0)
+        sending = nil
+        #expect(account.size == 0 && outbox.backlog.size == 0 && outbox.backlog.sent == 1)
+        outbox.send(answer: bytes(600))
+        outbox.close()
+        #expect(account.size == 0 && !closed())
+    }
+
+    @Test func notification_closesWhatHasTheMostUnread_whenThereIsNoRoom() {
+        let account = MemoryAccount(limit: 10_000)
+        let (reader, readerClosed) = outbox(account)
+        let (idle, idleClosed) = outbox(account)
+        idle.send(answer: bytes(9900))
+        reader.send(answer: bytes(50))
+        #expect(!idleClosed())
+        for _ in 0..<3 { reader.send(.state(1), watch: "w1") }
+        #expect(idleClosed() && !readerClosed())
+        #expect(account.size == reader.backlog.size)
+    }
+
+    @Test func connection_isClosed_thatSendsNothingWhileOthersAreRefused() async {
+        let account = MemoryAccount(limit: 300_000)
+        let (idle, idleClosed) = outbox(account)
+        let (slow, slowClosed) = outbox(account)
+        idle.send(answer: bytes(100_000))
+        slow.send(answer: bytes(100_000))
+        slow.send(answer: bytes(300_000))
+        for _ in 0..<15 { #expect(account.refusal().code == ProtocolError.Code.busy.rawValue) }
+        _ = await slow.next()
+        #expect(!idleClosed() && !slowClosed())
+        for _ in 0..<17 { _ = account.refusal() }
+        #expect(idleClosed() && !slowClosed())
+    }
+
+    @Test func call_waitsForItsTurn_whileAllAreTaken() async {
+        let account = MemoryAccount(limit: 1)
+        for _ in 0..<8 { await account.begin() }
+        async let ninth: Void = account.begin()
+        async let tenth: Void = account.begin()
+        account.end()
+        account.end()
+        _ = await (ninth, tenth)
+        for _ in 0..<8 { account.end() }
+        await account.begin()
+    }
+
+    @Test func batch_countsItsAnswers_untilItIsSent() {
+        let account = MemoryAccount(limit: 10_000)
+        let (outbox, _) = outbox(account)
+        var replies: Replies? = Replies(calls: 2, isBatch: true, outbox: outbox, account: account) {}
+        replies?.succeed(1, .string(String(repeating: "x", count: 500)))
+        #expect(account.size > 500 && outbox.backlog.size == 0)
+        replies?.succeed(2, .null)
+        replies = nil
+        #expect(account.size == outbox.backlog.size && account.size > 500)
+        replies = Replies(calls: 2, isBatch: true, outbox: outbox, account: account) {}
+        replies?.succeed(1, .string(String(repeating: "x", count: 500)))
+        replies = nil
+        #expect(account.size == outbox.backlog.size, "also where it is never complete")
+    }
+}
+
+extension MemoryAccount {
+    fileprivate var size: Int { used.load(ordering: .relaxed) }
+}
