@@ -57,12 +57,29 @@ final class DownloadAttempt: Sendable {
         switch try await precedence(over: target) {
         case .result(let result): return result
         case .transfer(unlessUnchanged: let memory):
+            try await checkRoom(on: target.path.folder)
             let transfer = DownloadTransfer(attempt: self, target: target, note: note)
             switch try await transfer.run(unlessUnchanged: memory) {
             case .unchanged(let memory, let url): return try unchanged(target, memory, url)
             case .received(let received): return try await finished(target, received)
             }
         }
+    }
+
+    /// Seconds after which a download that waits for room is tried again.
+    private static let pauseWithoutRoom = 5.0
+
+    /// Puts the download off where its disk has little room left.
+    private func checkRoom(on folder: String) async throws(JobError) {
+        let minimum = Int64(services.minimumFree)
+        guard minimum > 0 else { return }
+        let free = await services.queue.run { [services] in services.files.freeBytes(folder) }
+        guard let free, free < minimum else { return }
+        var error = JobError(
+            .storage,
+            "\"\(folder)\" has \(free) bytes free, and downloads wait below \(minimum); make room.", retryable: true)
+        error.postponed = Self.pauseWithoutRoom
+        throw error
     }
 
     // MARK: What is there already

@@ -7,5 +7,8 @@ package struct DownloadSettings: Sendable, Equatable {
     /// Whether each caller has a folder of its own, named by the uid, that nobody else can read.
     package var isSystemInstance = false
 
+    /// Bytes on a disk below which no download begins.
+    package var minimumFree = 64 << 20
+
     package init() {}
 }

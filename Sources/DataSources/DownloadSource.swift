@@ -25,11 +25,12 @@ final class DownloadServices: Sendable {
     let files: FileOperations
     let queue: FileQueue
     let userAgent: String
+    let minimumFree: Int
     let logger: Logger
 
     init(
         transport: HTTPTransport, policy: AccessPolicy, folders: DownloadFolders, files: FileOperations,
-        queue: FileQueue, userAgent: String, logger: Logger
+        queue: FileQueue, userAgent: String, minimumFree: Int, logger: Logger
     ) {
         self.transport = transport
         self.policy = policy
@@ -38,6 +39,7 @@ final class DownloadServices: Sendable {
         self.files = files
         self.queue = queue
         self.userAgent = userAgent
+        self.minimumFree = minimumFree
         self.logger = logger
     }
 
@@ -49,6 +51,7 @@ final class DownloadServices: Sendable {
         files = services.files
         self.queue = queue
         userAgent = services.userAgent
+        minimumFree = services.minimumFree
         logger = services.logger
     }
 

@@ -53,6 +53,13 @@ extension FileOperations {
         unlink: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, 0) } },
         removeFolder: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, AT_REMOVEDIR) } },
         close: { file in _ = Glibc.close(file) },
+        freeBytes: { path in
+            var status = statvfs()
+            guard statvfs(path, &status) == 0 else { return nil }
+            let (bytes, isTooMuch) = Int64(clamping: status.f_bavail)
+                .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+            return isTooMuch ? .max : bytes
+        },
         bootID: currentBootID())
 
     /// The result of a call that says -1 and sets `errno` where it fails; one that a signal broke off is made again.

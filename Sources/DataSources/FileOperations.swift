@@ -50,6 +50,8 @@ package struct FileOperations: Sendable {
     package var unlink: @Sendable (_ folder: Int32, _ name: String) throws(SystemError) -> Void
     package var removeFolder: @Sendable (_ folder: Int32, _ name: String) throws(SystemError) -> Void
     package var close: @Sendable (_ file: Int32) -> Void
+    /// Bytes that are free, for those who are not root, on the disk of this path; nil where that is not known.
+    package var freeBytes: @Sendable (_ path: String) -> Int64?
     /// What changes when the machine restarts and the pages that were not synced are lost.
     package var bootID: String
 }

@@ -48,7 +48,7 @@ package final class SourceLibrary: Sendable {
             queue: queue)
         downloads = DownloadServices(
             transport: transport, policy: policy, folders: folders, files: files, queue: queue,
-            userAgent: settings.http.userAgent, logger: logger)
+            userAgent: settings.http.userAgent, minimumFree: settings.downloads.minimumFree, logger: logger)
     }
 
     /// Refuses what is no URL (kind `invalid`), and scheme, host or written address that are forbidden (kind `policy`).

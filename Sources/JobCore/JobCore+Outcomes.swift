@@ -109,6 +109,16 @@ extension JobCore {
         if !timers.isSet(.storage) { setTimer(.storage, in: 1) }
     }
 
+    func roomChanged(_ new: String?) {
+        switch (shortage, new) {
+        case (nil, let reason?): log(.error, "No new jobs until there is room: \(reason)")
+        case (_?, nil): log(.notice, "There is room for new jobs again.")
+        default: break
+        }
+        if (shortage == nil) != (new == nil) { statusVersion += 1 }
+        shortage = new
+    }
+
     func storageAnswered(_ result: Result<Void, StoreError>) {
         switch result {
         case .failure(let error): storageFailed(error)

@@ -63,7 +63,7 @@ extension JobCore {
 
     private func refusal(of new: NewJob, _ caller: Caller, jobs: Int, bytes: Int64) -> CoreError? {
         guard phase == .serving else { return .stopping }
-        if let storageFailure {
+        if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
         guard scheduler.settings(of: new.spec.queue) != nil else {
@@ -271,7 +271,7 @@ extension JobCore {
             jobs: counters.totals(owner: owner),
             totals: caller.isAdmin
                 ? totals.values.reduce(CoreTotals(), +) : totals[caller.uid] ?? CoreTotals(),
-            watches: subscriptions.count(of: owner), storageFailure: storageFailure)
+            watches: subscriptions.count(of: owner), storageFailure: storageFailure ?? shortage)
     }
 
     /// What the daemon tells its service manager.

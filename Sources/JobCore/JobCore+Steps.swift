@@ -189,7 +189,7 @@ extension JobCore {
 
     /// Leaves a host alone that asked for it, for every job.
     private func backOff(_ entry: ActiveJob, _ error: JobError) {
-        guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
+        guard let pause = error.retryAfter ?? error.postponed, pause > 0, case .host(let host) = entry.permit?.key,
             scheduler.backOff(host: host)
         else { return }
         // Several can have asked; it is left alone for as long as any of them said.

@@ -38,6 +38,8 @@ package final class JobCore {
     var phase = Phase.starting
     /// Why the store last failed to write, while it does.
     var storageFailure: String?
+    /// Why no new jobs are stored although that works: the disk is nearly full.
+    var shortage: String?
 
     var table = JobTable()
     let scheduler: Scheduler
@@ -116,6 +118,7 @@ package final class JobCore {
         case .progress(let reports): progressed(reports)
         case .ended(let run, let outcome, let report, let random): sourceEnded(run, outcome, report, random: random)
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
+        case .room(let shortage): roomChanged(shortage)
         case .time: break
         case .resume:
             isYielding = false

@@ -26,6 +26,7 @@ package actor JobEngine {
 
     private let core: JobCore
     private var timers: WakeTimers?
+    private var room: RoomWatch?
     /// Looks for progress while somebody watches; armed for the next look.
     private var progressTimer: (any DispatchSourceTimer)?
     private var isLookingForProgress = false
@@ -70,6 +71,11 @@ package actor JobEngine {
 
     /// Goes on where the last daemon ended. Requests may come once this returns.
     package func start() async throws(StoreError) {
+        room = RoomWatch(
+            path: settings.bodies, minimum: settings.minimumFree, freeBytes: FileOperations.real.freeBytes
+        ) { [weak self] shortage in
+            self?.enter { $0.handle(.room(shortage: shortage)) }
+        }
         timers = WakeTimers(on: executor.queue) { [weak self] in self?.enter { $0.timeCame() } }
         reports = ProgressReports { [weak self] in self?.enter { $0.lookForProgress() } }
         let result = await withCheckedContinuation { continuation in
@@ -83,6 +89,7 @@ package actor JobEngine {
     /// Ends without losing anything: transfers stop where they are, what was answered is stored.
     package func stop() async {
         handle(.stop)
+        room = nil
         timers = nil
         progressTimer?.cancel()
         await library.shutdown()
@@ -167,6 +174,7 @@ package actor JobEngine {
 
     private func handle(_ input: CoreInput) {
         let now = clock.now()
+        if case .request(_, .submit, _) = input { room?.submitted(at: now.monotonic) }
         for effect in core.handle(input, at: now) { carryOut(effect) }
         timers?.arm(core.nextWake, now: now)
         if core.progressInterval != nil, !isLookingForProgress { lookForProgress() }

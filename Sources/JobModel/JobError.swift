@@ -74,6 +74,9 @@ package struct JobError: Error, Sendable, Hashable {
         package var index: Int?
         /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
         package var retryAfter: Double?
+        /// The attempt did not begin, for lack of what comes back by itself: after so many seconds it is tried again, and
+        /// counts as none. Not shown.
+        package var postponed: Double?
     }
 
     /// Behind a pointer, as every step that can fail has room for an error, and every job.

@@ -88,6 +88,13 @@ extension Job {
             error.link = link
             error.attempts = attempt
             outcome = .failure(error)
+            if let pause = error.postponed {
+                state = .scheduled
+                lastFailure = error
+                notBefore = now.adding(seconds: pause)
+                if attempt > 0 { attempt -= 1 }
+                return .wait
+            }
             if let pause = pause(after: error, random: random) {
                 state = .scheduled
                 lastFailure = error

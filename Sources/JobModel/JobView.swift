@@ -119,7 +119,7 @@ package struct JobView: Sendable {
             case .failure(let error): append(error)
             default: break
             }
-        } else if job.state == .scheduled, job.attempt > 0, let error = job.lastFailure {
+        } else if job.state == .scheduled, let error = job.lastFailure {
             append(error)
         }
     }

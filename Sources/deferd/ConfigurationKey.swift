@@ -68,6 +68,7 @@ struct ConfigurationKey: Sendable {
         ConfigurationKey("downloads.roots") { (configuration, value) throws(ConfigurationValue.Misfit) in
             configuration.downloads.roots = try value.paths()
         },
+        count("downloads.minimumFree", \.downloads.minimumFree, 0...most),
         ConfigurationKey("queues") { (configuration, value) throws(ConfigurationValue.Misfit) in
             configuration.queues.merge(try value.queues()) { $1 }
         },

@@ -39,6 +39,7 @@ struct Daemon {
         }
         var settings = EngineSettings(bodies: bodies)
         settings.core = configuration.core
+        settings.minimumFree = Int64(configuration.downloads.minimumFree / 2)
         let adminGroup: UInt32?
         let listener: Listener
         do {

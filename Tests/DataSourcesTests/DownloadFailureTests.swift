@@ -277,4 +277,27 @@ import TestOrigin
             #expect(error.kind == .storage)
         }
     }
+
+    @Test func download_isPutOff_whileItsDiskHasLittleRoom() async throws {
+        let free = Mutex<Int64?>(99)
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(Workbench.bytes(1000))
+            var files = FileOperations.real
+            files.freeBytes = { _ in free.withLock { $0 } }
+            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
+                let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
+                let error = try await bench.failure(source)
+                #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
+                #expect(error.message.contains("99 bytes free"))
+                #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
+                for enough in [100, nil] as [Int64?] {
+                    free.withLock { $0 = enough }
+                    let result = try await bench.result([
+                        "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
+                    ])
+                    #expect(result["size"] == 1000)
+                }
+            }
+        }
+    }
 }

@@ -15,7 +15,9 @@ import Testing
 
     @Test func removal_works_andMakesRoom_whenTheDiskIsFull() async throws {
         try await Household.with { household in
-            let daemon = try await household.start(wrapper: try wrapper(household.folder, size: "12m"))
+            let daemon = try await household.start(
+                configuration: "downloads:\n  minimumFree: 0\n",
+                wrapper: try wrapper(household.folder, size: "12m"))
             let wire = try daemon.connect()
             let large = JSON.string(String(repeating: "x", count: 200_000))
             var finished: [Int] = []
@@ -53,6 +55,37 @@ import Testing
                 #expect(end == .code(75), "\(errors)")
                 #expect(errors.contains(folder.path + "/state"), "\(errors)")
             }
+        }
+    }
+
+    /// Leaves so many bytes of the disk at the folder of state.
+    private func fill(_ daemon: Daemon, with megabytes: Int) async throws {
+        let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
+        let arguments = ["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=1M", "count=\(megabytes)"]
+        #expect(try await ChildProcess.run(arguments).0 == .code(0))
+    }
+
+    @Test func jobs_areRefused_andRemoved_whenLittleRoomIsLeft() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(
+                configuration: "downloads:\n  minimumFree: 20000000\n",
+                wrapper: try wrapper(household.folder, size: "32m"))
+            let wire = try daemon.connect()
+            let id = try await wire.submit(.value(1))
+            _ = try await wire.wait(id)
+            try await fill(daemon, with: 18)
+            // The first ones may come before the daemon has looked.
+            var refusal: Wire.Refusal?
+            while refusal == nil {
+                do { _ = try await wire.submit(.value(1)) } catch let error as Wire.Refusal { refusal = error }
+            }
+            #expect(refusal?.code == -32008)
+            try await daemon.process.line(containing: "No new jobs until there is room")
+            _ = try await wire.call("job.remove", .job(id))
+            try await fill(daemon, with: 1)
+            try await daemon.process.line(containing: "There is room for new jobs again")
+            #expect(try await wire.run(.value(1))["state"] == "succeeded")
+            try await daemon.stop()
         }
     }
 }

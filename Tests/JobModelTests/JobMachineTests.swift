@@ -215,4 +215,20 @@ import Testing
         try job.start(at: 4)
         #expect(job == before)
     }
+
+    @Test func postponed_usesUpNoAttempt() throws {
+        let spec = try JobSpecReader.spec(
+            ["source": ["type": "download", "url": "http://a/", "path": "x"], "retry": ["max": 0]], limits: JobLimits())
+        var job = Job(submitting: spec, owner: 1, at: .after(0))
+        var error = JobError(.storage, "There is little room.", retryable: true)
+        error.postponed = 5
+        for second in 0..<3 {
+            _ = try job.handle(.start, at: .after(Double(second)))
+            #expect(job.attempt == 1)
+            #expect(try job.handle(.finished(.failure(error), random: 0), at: .after(Double(second))) == .wait)
+            #expect(job.state == .scheduled && job.attempt == 0 && job.notBefore == .after(Double(second) + 5))
+            #expect(job.json()["error"]?["message"] == "There is little room.")
+            #expect(try job.handle(.due, at: .after(Double(second))) == .enqueue)
+        }
+    }
 }

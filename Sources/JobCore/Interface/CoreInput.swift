@@ -30,6 +30,8 @@ package enum CoreInput: Sendable {
     case ended(RunID, Outcome, ProgressReport?, random: Double)
     /// What was to be removed is gone, or could not be removed.
     case cleanedUp(CleanUpID)
+    /// The disk of the state has little room left, in these words, or has enough again.
+    case room(shortage: String?)
     /// The time that ``JobCore/nextWake`` named has come. Other inputs may come instead; nothing is done twice.
     case time
     /// Follows `CoreEffect.yield`, behind the inputs that came meanwhile.

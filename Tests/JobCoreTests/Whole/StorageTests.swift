@@ -299,4 +299,38 @@ import Testing
         driver.endAll()
         driver.expectQuiet()
     }
+
+    @Test func submissions_areRefused_whileThereIsLittleRoom() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.feed(.room(shortage: "8 bytes are free."))
+        let refused = try driver.submitted(try driver.requestSubmit(url()))
+        #expect(throws: CoreError.self) { try refused[0].get() }
+        guard case .failure(let error) = refused[0] else { return }
+        #expect(error.code == .storage && error.message.contains("8 bytes are free."))
+        // What was accepted goes on, and makes room.
+        try driver.end(id)
+        #expect(driver.state(id) == .succeeded)
+        driver.ask(.remove(id))
+        #expect(driver.stored(id) == nil)
+        driver.feed(.room(shortage: nil))
+        let next = try driver.submit(url())
+        #expect(driver.atWork == [next])
+    }
+
+    @Test func download_thatWaitsForRoom_holdsBackItsHost_butNoSlot() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let first = try driver.submit(url("a"))
+        let second = try driver.submit(url("a"))
+        let other = try driver.submit(url("b"))
+        var error = JobError(.storage, "There is little room.", retryable: true)
+        error.postponed = 5
+        try driver.end(first, .failure(error))
+        #expect(driver.state(first) == .scheduled && driver.show(first)?.attempt == 0)
+        #expect(driver.atWork == [other], "others of the host would wait, too")
+        try driver.end(other)
+        #expect(driver.atWork.isEmpty)
+        driver.advance(6)
+        #expect(driver.atWork == [first] || driver.atWork == [second])
+    }
 }

@@ -19,7 +19,7 @@ extension World {
         case .progress(let reports): trace.add(.progress, at: time, reports.first?.run ?? 0, Int64(reports.count))
         case .ended(let run, let outcome, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
-        case .time: trace.add(.time, at: time)
+        case .room, .time: trace.add(.time, at: time)
         case .resume: trace.add(.resume, at: time)
         case .stop: trace.add(.stop, at: time)
         }

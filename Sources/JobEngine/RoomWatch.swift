@@ -1,0 +1,61 @@
+import Dispatch
+import JobModel
+import Synchronization
+
+/// Looks at how much room the disk of the state has, when jobs are submitted but at most once a second, and each second
+/// while it has too little.
+///
+/// States: idle, looking, and short, in which a timer looks again. It looks on a queue of its own, as a disk can hold it up.
+final class RoomWatch: Sendable {
+    private struct State {
+        var isLooking = false
+        var isShort = false
+        var nextLook: Int64 = 0
+    }
+
+    private static let interval: Int64 = 1_000_000_000
+
+    private let minimum: Int64
+    private let path: String
+    private let freeBytes: @Sendable (String) -> Int64?
+    private let changed: @Sendable (String?) -> Void
+    private let queue = DispatchQueue(label: "deferd.room", qos: .utility)
+    private let state = Mutex(State())
+
+    /// `changed` is told why there is too little room, or nil once there is enough again.
+    init(
+        path: String, minimum: Int64, freeBytes: @escaping @Sendable (String) -> Int64?,
+        changed: @escaping @Sendable (String?) -> Void
+    ) {
+        self.path = path
+        self.minimum = minimum
+        self.freeBytes = freeBytes
+        self.changed = changed
+    }
+
+    /// Jobs are submitted at this time of a clock that nobody sets, in nanoseconds.
+    func submitted(at now: Int64) {
+        guard minimum > 0 else { return }
+        let isDue = state.withLock { state in
+            guard !state.isLooking, !state.isShort, now >= state.nextLook else { return false }
+            state.nextLook = now.saturatingAdding(Self.interval)
+            state.isLooking = true
+            return true
+        }
+        if isDue { queue.async { self.look() } }
+    }
+
+    private func look() {
+        let free = freeBytes(path)
+        let isShort = free.map { $0 < minimum } ?? false
+        let wasShort = state.withLock { state in
+            defer { state.isShort = isShort }
+            state.isLooking = false
+            return state.isShort
+        }
+        if isShort != wasShort {
+            changed(isShort ? "\"\(path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)
+        }
+        if isShort { queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.look() } }
+    }
+}
