@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+/// The papers for those who work on the code name files, folders, commands and symbols that are there.
+@Suite struct PapersTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// A paper, and the folders below which what it names is looked for.
+    struct Paper: Sendable, CustomTestStringConvertible {
+        let path: String
+        let folders: [String]
+        var testDescription: String { path }
+    }
+
+    private static let papers = [
+        Paper(path: "Sources/README.md", folders: ["Sources", "Tests", ""]),
+        Paper(path: "Tests/README.md", folders: ["Tests", "Sources", ""]),
+        Paper(path: ".github/CONTRIBUTING.md", folders: ["", "Sources", "Tests"]),
+    ]
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// What stands between backticks, outside of blocks.
+    private static func terms(_ text: String) -> [String] {
+        let outside = text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }
+            .map(\.element).joined()
+        return outside.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+            .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }
+    }
+
+    /// All code, in which symbols are looked for.
+    private static let code: String = {
+        var code = ""
+        for folder in ["Sources", "Tests"] {
+            let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+            while let path = files?.nextObject() as? String {
+                guard path.hasSuffix(".swift"), !path.hasSuffix("PapersTests.swift") else { continue }
+                code += (try? text("\(folder)/\(path)")) ?? ""
+            }
+        }
+        return code
+    }()
+
+    @Test(arguments: papers) func names_exist(_ paper: Paper) throws {
+        let terms = Self.terms(try Self.text(paper.path))
+        #expect(terms.count > 10)
+        let makefile = try Self.text("Makefile")
+        let package = try Self.text("Package.swift")
+        for term in Set(terms).sorted() {
+            if term.hasPrefix("make ") {
+                let target = term.dropFirst(5).prefix { $0 != " " }
+                #expect(makefile.contains("\n\(target):"), "\(paper.path): \(term)")
+            } else if term.contains("/") || term.hasSuffix(".swift") || term.hasSuffix(".txt") {
+                guard !term.contains(" ") else { continue }
+                let isThere = paper.folders.contains {
+                    FileManager.default.fileExists(atPath: Self.root.appending(path: $0).appending(path: term).path)
+                }
+                let isNamed = !term.contains("/") && Self.fileNames.contains(term)
+                #expect(isThere || isNamed, "\(paper.path): \(term)")
+            } else if let name = term.firstMatch(of: /^[A-Z][A-Za-z]+(\.[a-z][A-Za-z]*)?/),
+                name.0 == term.prefix(name.0.count)
+            {
+                // A type, with a member perhaps; a module; a file without its ending.
+                for part in name.0.split(separator: ".") {
+                    let isKnown =
+                        Self.code.contains(part) || package.contains(part) || Self.isFile(String(part))
+                        || makefile.contains(part)
+                    #expect(isKnown, "\(paper.path): \(term)")
+                }
+            }
+        }
+    }
+
+    private static let fileNames: Set<String> = {
+        var names: Set<String> = []
+        for folder in ["Sources", "Tests", ".ci"] {
+            let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+            while let path = files?.nextObject() as? String { names.insert(URL(filePath: path).lastPathComponent) }
+        }
+        return names
+    }()
+
+    private static func isFile(_ name: String) -> Bool {
+        fileNames.contains(name) || FileManager.default.fileExists(atPath: root.appending(path: name).path)
+    }
+}
