@@ -117,6 +117,15 @@ final class CrashMarks: Sendable {
         }
     }
 
+    /// Forgets the marks of the last daemon but those of `jobs`: of what is over or gone, as it was killed between storing
+    /// that and forgetting the mark.
+    func keepOfLastLife(_ jobs: [Job]) {
+        let kept = Set(jobs.map(\.id))
+        state.withLock { state in
+            for (job, slot) in state.slots where slot.isOfLastLife && !kept.contains(job) { Self.remove(job, &state) }
+        }
+    }
+
     /// Forgets all marks, as the daemon ends by itself.
     func clear() {
         state.withLock { state in

@@ -43,7 +43,7 @@ extension SQLiteStore {
 extension Reader {
     fileprivate func rows(_ read: StoreRead, _ marks: CrashMarks) throws -> StoreRows {
         switch read {
-        case .recovery: .recovery(try recovery(marks.jobs))
+        case .recovery: .recovery(try recovery(marks))
         case .jobs(let ids): .jobs(try jobs(ids))
         case .firstJobs(let ids): .jobs(try page(ids).jobs)
         case .list(let filter): .jobs(try page(filter).jobs)
@@ -61,10 +61,12 @@ extension Reader {
         }
     }
 
-    private func recovery(_ marked: [JobID]) throws -> StoredState {
-        StoredState(
-            counts: try counts(), queues: try queues(), running: try interrupted(),
-            crashed: try jobs(marked).filter { !$0.state.isTerminal }, times: try times())
+    private func recovery(_ marks: CrashMarks) throws -> StoredState {
+        let crashed = try jobs(marks.jobs).filter { !$0.state.isTerminal }
+        marks.keepOfLastLife(crashed)
+        return StoredState(
+            counts: try counts(), queues: try queues(), running: try interrupted(), crashed: crashed,
+            times: try times())
     }
 
     private func times() throws -> StoredTimes {

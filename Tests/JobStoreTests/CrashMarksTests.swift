@@ -95,6 +95,19 @@ import Testing
         #expect(open().jobs == [2, 3])
     }
 
+    @Test func marksOfTheLastLife_areGone_butThoseToBeKept() throws {
+        let first = open()
+        for job in [1, 2, 3] as [JobID] { first.mark(job, isWorking: true) }
+        let second = open()
+        second.mark(4, isWorking: true)
+        second.mark(3, isWorking: true)
+        var kept = try Job.example(source: #"{"type": "value", "value": 1}"#, owner: 1, at: .after(0))
+        kept.id = 2
+        second.keepOfLastLife([kept])
+        #expect(second.jobs == [2, 3, 4])
+        #expect(open().jobs == [2, 3, 4])
+    }
+
     @Test func marks_areDoneWithout_whenThereCanBeNoFile() throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         nonisolated(unsafe) var reports = 0

@@ -116,8 +116,19 @@ package struct MemoryTables: Sendable {
     /// A daemon starts with what another left, which was killed while the marked jobs were at work. Such a mark is gone
     /// once its job was saved, as the job knows of it then.
     package mutating func restart() {
-        for mark in marks.rows() { marks.set(mark.key, true) }
+        for mark in marks.rows() {
+            // Of what is over or gone the mark was to be forgotten next.
+            if rows[mark.key]?.job.state.isTerminal ?? true {
+                marks.remove(mark.key)
+            } else {
+                marks.set(mark.key, true)
+            }
+        }
     }
+
+    /// The marked jobs, by id.
+    package var marked: [JobID] { marks.rows().map(\.key) }
+    package func isMarked(_ job: JobID) -> Bool { marks[job] != nil }
 
     // MARK: Beside the jobs
 
