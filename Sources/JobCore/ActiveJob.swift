@@ -13,6 +13,8 @@ final class ActiveJob {
     var permit: HostLimits.Permit?
     /// It waits in its queue's window, in the middle of its chain.
     var isParked = false
+    /// What was read of the jobs above it, where these are over and not in memory.
+    var lineage: [Ancestor]?
     /// Its children that are in memory.
     var children: Set<JobID> = []
     /// Its source is a timer whose attempt takes too long before it ends.

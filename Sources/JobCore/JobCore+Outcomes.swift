@@ -61,13 +61,13 @@ extension JobCore {
         case .wait:
             count(entry.job.owner) { $0.retried += 1 }
             deactivate(entry)
-            notify(entry.job)
+            notify(entry.job, lineage: entry.lineage)
             if let parent = entry.job.parent { lists.childPaused(entry.job.id, of: parent.job) }
             if let time = entry.job.notBefore { setWallTimer(.due, at: time) }
         case .finish, .interrupt(thenRun: false): finish(entry)
         case .enqueue:
             deactivate(entry)
-            notify(entry.job)
+            notify(entry.job, lineage: entry.lineage)
             makeReady(entry.job)
         case .none: break
         }
@@ -84,7 +84,7 @@ extension JobCore {
             }
         }
         deactivate(entry)
-        notify(job)
+        notify(job, lineage: entry.lineage)
         for wait in waits.finished(job.id) { answer(wait, having: job) }
         if let parent = job.parent {
             childEnded(parent, job, bytes: entry.progress.flatMap { $0.unit == .bytes ? $0.completed : nil } ?? 0)

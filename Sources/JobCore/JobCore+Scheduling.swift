@@ -128,6 +128,7 @@ extension JobCore {
             mustCancelOrphans = false
             cancelOrphans()
         }
+        readAncestorsAgain()
         let lists = unreadLists
         unreadLists = []
         for list in lists {

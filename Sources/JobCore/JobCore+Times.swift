@@ -140,6 +140,7 @@ extension JobCore {
             }
             table.remove(job.id, isRemoved: true)
             suspects[job.id] = nil
+            untold[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)
             for wait in waits.finished(job.id) { answer(wait, having: nil) }
         }

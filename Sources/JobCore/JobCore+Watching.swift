@@ -85,13 +85,6 @@ extension JobCore {
         }
     }
 
-    /// Tells those who watch a job of its state.
-    func notify(_ job: Job) {
-        let subscribers = subscriptions.subscribers(of: job, parents: table.parents(of: job))
-        if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshots([job])[0]))) }
-        if job.state.isTerminal { subscriptions.finished(job.id) }
-    }
-
     // MARK: - Progress
 
     func progressed(_ reports: [ProgressReport]) {
@@ -144,8 +137,9 @@ extension JobCore {
     /// Who hears of a job in memory, looked up once for as long as the subscriptions stay the same.
     private func matches(of entry: ActiveJob) -> [Subscriptions.Match] {
         if entry.matches.version != subscriptions.version {
+            let (known, missing) = table.ancestors(of: entry.job)
             entry.matches = (
-                subscriptions.version, subscriptions.matches(entry.job, parents: table.parents(of: entry.job))
+                subscriptions.version, subscriptions.matches(entry.job, parents: known, isWhole: missing == nil)
             )
         }
         return entry.matches.list

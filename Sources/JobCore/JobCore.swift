@@ -17,7 +17,7 @@ import JobModel
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
 /// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, subscribers in
-/// `+Watching`, what a stop or a retry changes in `+Changes`, a start in `+Recovery`.
+/// `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
 package final class JobCore {
@@ -77,6 +77,10 @@ package final class JobCore {
     var stopChildrenAgain: [(list: JobID, link: Int)] = []
     /// Jobs with news for subscribers of an interval in milliseconds.
     var dirty: [Int: Set<JobID>] = [:]
+    /// What is to be told of jobs once the jobs above them were read.
+    var untold: [JobID: Untold] = [:]
+    /// Jobs above which could not be read.
+    var unreadAncestors: [JobID] = []
     /// When subscribers of an interval were last told of progress.
     var toldAt: [Int: Int64] = [:]
     /// Changes with every change of what ``CoreStatistics`` says.

@@ -94,14 +94,31 @@ struct JobTable {
         }
     }
 
-    /// The jobs above `job` that are in memory, from the nearest.
-    func parents(of job: Job) -> [Job] {
-        var parents: [Job] = []
+    /// The jobs above `job`, from the nearest, and the first of them that is neither in memory nor in the `lineage` of the
+    /// one below it, by default that of its own entry.
+    func ancestors(of job: Job, lineage: [Ancestor]? = nil) -> (known: [Ancestor], missing: JobID?) {
+        var known: [Ancestor] = []
         var next = job.parent?.job
-        while let id = next, let entry = active[id] {
-            parents.append(entry.job)
+        var lineage = lineage ?? active[job.id]?.lineage
+        while let id = next {
+            guard let entry = active[id] else {
+                return lineage.map { (known + $0, nil) } ?? (known, id)
+            }
+            known.append(Ancestor(entry.job))
+            lineage = entry.lineage
             next = entry.job.parent?.job
         }
-        return parents
+        return (known, nil)
+    }
+}
+
+/// A job above another, as far as it matters who watches it.
+struct Ancestor: Equatable {
+    let id: JobID
+    let tags: [String]
+
+    init(_ job: Job) {
+        id = job.id
+        tags = job.spec.tags
     }
 }

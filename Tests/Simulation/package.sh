@@ -10,10 +10,11 @@ rm -rf "$scratch/Sources" "$scratch/Tests"
 mkdir -p "$scratch/Sources/JobStore"
 if [ "${2:-}" = copy ]; then
     cp -R Sources/JobCore Sources/JobModel "$scratch/Sources/"
+    cp -R Sources/JobStore/Memory Sources/JobStore/JobState+Code.swift "$scratch/Sources/JobStore/"
 else
     ln -s "$root/Sources/JobCore" "$root/Sources/JobModel" "$scratch/Sources/"
+    ln -s "$root/Sources/JobStore/Memory" "$root/Sources/JobStore/JobState+Code.swift" "$scratch/Sources/JobStore/"
 fi
-ln -s "$root/Sources/JobStore/Memory" "$root/Sources/JobStore/JobState+Code.swift" "$scratch/Sources/JobStore/"
 ln -s "$root/Tests" "$scratch/Tests"
 cat > "$scratch/Package.swift.new" <<PACKAGE
 // swift-tools-version: 6.2

@@ -113,15 +113,20 @@ struct Subscriptions {
     /// A job came into memory that others may be below of, which were there before.
     mutating func parentCame() { version += 1 }
 
+    /// Whether any of them covers what is below a job or below what a tag names.
+    var coverDescendants: Bool { topics.values.contains { $0.includesChildren && $0.key.scope.subject != .all } }
+
     /// The topics that cover `job`, each once, from the oldest; the same ones while the version is the same. `parents` are
-    /// the jobs above it, from the nearest.
-    func matches(_ job: Job, parents: [Job]) -> [Match] {
+    /// the jobs above it, from the nearest; where these are not all, so are not the topics.
+    func matches(_ job: Job, parents: [Ancestor], isWhole: Bool = true) -> [Match] {
         if topicOf.isEmpty { return [] }
         var numbers = byJob[job.id] ?? []
         for parent in parents {
             numbers += (byJob[parent.id] ?? []).filter { topics[$0]?.includesChildren == true }
         }
-        for tag in parents.last?.spec.tags ?? job.spec.tags { append(byTag[tag], covering: job, to: &numbers) }
+        if isWhole {
+            for tag in parents.last?.tags ?? job.spec.tags { append(byTag[tag], covering: job, to: &numbers) }
+        }
         append(ofAll, covering: job, to: &numbers)
         if numbers.count > 1 { numbers = Array(Set(numbers)).sorted() }
         return numbers.compactMap { number in topics[number].map { Match(topic: number, interval: $0.interval) } }
@@ -142,7 +147,7 @@ struct Subscriptions {
     func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
 
     /// Those who hear of `job`.
-    func subscribers(of job: Job, parents: [Job]) -> [SubscriptionID] {
+    func subscribers(of job: Job, parents: [Ancestor]) -> [SubscriptionID] {
         if topicOf.isEmpty { return [] }
         return matches(job, parents: parents).flatMap { subscribers(of: $0.topic) }
     }

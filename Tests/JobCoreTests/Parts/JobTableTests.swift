@@ -99,9 +99,13 @@ import Testing
         _ = insert(try job(2, parent: 1), into: &table)
         let grandchild = insert(try job(3, parent: 2), into: &table)
         #expect(parent.children == [2])
-        #expect(table.parents(of: grandchild.job).map(\.id) == [2, 1])
+        #expect(table.ancestors(of: grandchild.job).known.map(\.id) == [2, 1])
+        #expect(table.ancestors(of: grandchild.job).missing == nil)
         table.remove(2)
-        #expect(parent.children.isEmpty && table.parents(of: grandchild.job).isEmpty)
+        let (known, missing) = table.ancestors(of: grandchild.job)
+        #expect(parent.children.isEmpty && known.isEmpty && missing == 2)
+        grandchild.lineage = [Ancestor(parent.job)]
+        #expect(table.ancestors(of: grandchild.job).known.map(\.id) == [1])
         #expect(table.all.map(\.job.id) == [1, 3])
     }
 }

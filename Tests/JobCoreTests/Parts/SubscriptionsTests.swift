@@ -13,7 +13,7 @@ import Testing
     }
 
     private func subscribers(_ subscriptions: Subscriptions, _ job: Job, _ parents: Job...) -> [SubscriptionID] {
-        subscriptions.subscribers(of: job, parents: parents)
+        subscriptions.subscribers(of: job, parents: parents.map(Ancestor.init))
     }
 
     @Test func subscription_toIds_hearsOfItsJobs() throws {

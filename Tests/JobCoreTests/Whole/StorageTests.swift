@@ -54,6 +54,39 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func retry_thatCannotBeStored_doesNotHappenLater() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        try driver.end(id, .lasting)
+        driver.failsWrite = { _ in true }
+        let wait = driver.ask(.wait([id], timeout: nil))
+        let request = driver.ask(.retry(id, from: .failed))
+        #expect(driver.code(request) == .storage && driver.answer(to: wait) != nil)
+        #expect(driver.state(id) == .failed)
+        driver.failsWrite = { _ in false }
+        driver.advance(5)
+        #expect(driver.stored(id)?.state == .failed && driver.started.count == 1)
+        driver.expectQuiet()
+        driver.ask(.retry(id, from: .failed))
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func retry_thatRemovedItsChildren_goesOnOnceItCanBeStored() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)
+        driver.endAll { _ in .lasting }
+        #expect(driver.stored(id)?.state == .failed)
+        driver.failsWrite = { if case .save = $0 { true } else { false } }
+        #expect(driver.code(driver.ask(.retry(id, from: .start))) == .storage)
+        driver.failsWrite = { _ in false }
+        driver.advance(2)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded && driver.stored(id)?.children == 1)
+        driver.expectQuiet()
+    }
+
     @Test func everyWrite_canFailOnce() throws {
         let spec =
             #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("b", #""delay":5"#))],"concurrency":1},"then":[{"both":\#(step("c"))},{"finally":\#(step("f"))}]}"#

@@ -112,6 +112,47 @@ import Testing
         #expect(driver.core.inspection.subscriptions == 0)
     }
 
+    @Test func endOfAChild_isTold_whereItsParentHasLeftTheMemory() throws {
+        let driver = CoreDriver()
+        let inner = #"{"source":{"type":"list","jobs":[\#(url("a", #""then":[{"finally":\#(step("f"))}]"#))]}}"#
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(inner)]},"tags":["t"]}"#)
+        let child = id + 2
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
+        driver.ask(.watch(WatchScope(.jobs([id]), includesChildren: true), 2))
+        driver.ask(.watch(WatchScope(.jobs([child])), 3))
+        driver.ask(.watch(WatchScope(.tag("t")), 4))
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled && driver.state(child) == .running)
+        // What is read last is told last, in order.
+        driver.holdsReads = true
+        try driver.end(child)
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 5))
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.states(of: child, to: 1).last == .cancelled)
+        #expect(driver.states(of: child, to: 1).count { $0.isTerminal } == 1)
+        #expect(driver.states(of: child, to: 2).allSatisfy { !$0.isTerminal }, "the watch was over with its job")
+        #expect(driver.states(of: child, to: 3) == [.running, .cancelled])
+        #expect(driver.states(of: child, to: 4).isEmpty)
+        #expect(driver.core.untold.isEmpty)
+        driver.expectQuiet()
+    }
+
+    @Test func endOfAChild_isTold_onceItsParentsCanBeRead() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[\#(url("a", #""then":[{"finally":\#(step("f"))}]"#))]},"tags":["t"]}"#)
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
+        driver.failsRead = { if case .jobs([id]) = $0 { true } else { false } }
+        driver.ask(.cancel(id))
+        driver.endAll()
+        #expect(driver.stored(id + 1)?.state == .cancelled && driver.core.untold.count == 1)
+        driver.failsRead = { _ in false }
+        driver.advance(2)
+        #expect(driver.states(of: id + 1, to: 1).last == .cancelled && driver.core.untold.isEmpty)
+        driver.expectQuiet()
+    }
+
     // MARK: - Progress
 
     private func rows(_ driver: CoreDriver, to subscription: SubscriptionID) -> [[JobID]] {
@@ -241,6 +282,39 @@ import Testing
         let after = driver.ask(.wait(ids, timeout: 0))
         #expect(driver.answer(to: after) != nil)
         driver.expectQuiet()
+    }
+
+    @Test func wait_goesOn_whereAJobIsRetriedBeforeTheLastEnds() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<2).map { _ in try driver.submit(url()) }
+        let request = driver.ask(.wait(ids, timeout: nil))
+        let timed = driver.ask(.wait(ids, timeout: 10))
+        try driver.end(ids[0], .lasting)
+        driver.ask(.retry(ids[0], from: .start))
+        try driver.end(ids[1])
+        #expect(driver.answer(to: request) == nil && driver.answer(to: timed) == nil)
+        driver.advance(10)
+        #expect(driver.answer(to: request) == nil && driver.code(timed) == .timeout)
+        driver.endAll()
+        guard case .jobs(let jobs) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(jobs.map(\.job.state) == [.succeeded, .succeeded])
+        driver.expectQuiet()
+    }
+
+    @Test func wait_isGivenUp_orRunsOutOfTime_whileItsJobsAreRead() throws {
+        for isGivenUp in [true, false] {
+            let driver = CoreDriver()
+            let ids = try (0..<2).map { _ in try driver.submit(url()) }
+            let request = driver.ask(.wait(ids, timeout: 10))
+            try driver.end(ids[0])
+            driver.holdsReads = true
+            try driver.end(ids[1])
+            if isGivenUp { driver.feed(.abandon(request)) } else { driver.advance(10) }
+            driver.holdsReads = false
+            driver.releaseReads()
+            #expect(isGivenUp ? driver.answer(to: request) == nil : driver.code(request) == .timeout)
+            driver.expectQuiet()
+        }
     }
 
     @Test func wait_runsOutOfTime_orIsGivenUp() throws {

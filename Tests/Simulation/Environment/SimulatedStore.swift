@@ -18,8 +18,6 @@ struct SimulatedStore {
     }
 
     var tables = MemoryTables()
-    /// Jobs that are marked as at work, as `tables` has them.
-    var marked: Set<JobID> = []
     var health = Health.well
     /// When the store was last unwell, in elapsed nanoseconds.
     var lastUnwell: Int64 = -1
@@ -43,13 +41,9 @@ struct SimulatedStore {
 
     mutating func mark(_ job: JobID, isWorking: Bool) {
         tables.mark(job, isWorking: isWorking)
-        if isWorking { marked.insert(job) } else { marked.remove(job) }
     }
 
-    mutating func clearMarks() {
-        tables.clearMarks()
-        marked = []
-    }
+    mutating func clearMarks() { tables.clearMarks() }
 
     func contains(_ job: JobID) -> Bool {
         if case .jobs(let rows) = tables.read(.jobs([job])) { !rows.isEmpty } else { false }

@@ -1,5 +1,6 @@
 import JobCore
 import JobModel
+import JobStore
 
 /// The ends of a daemon, and its next beginning.
 extension World {
@@ -82,6 +83,7 @@ extension World {
             // Crashes come in rows, too, in the middle of starting.
             effectsUntilCrash = Int(random.chance(0.25) ? random.spread(1, 300) : random.pause(mean: mean))
         }
+        store.tables.restart()
         files.removeAll(except: { store.contains($0) })
         oracle.starting(self)
         feed(.start)

@@ -73,12 +73,6 @@ final class KnownJob: CustomStringConvertible {
         link > 0 && row.spec.links.indices.contains(link - 1) && row.spec.links[link - 1].isFinally
     }
 
-    /// Whether a job above it is over, so that the core does not know any more what it is below of.
-    var isOrphan: Bool {
-        guard let parent, let link = row.parent?.link else { return row.parent != nil }
-        return parent.isPast(link) || parent.row.stop != nil && !parent.isFinally(link) || parent.isOrphan
-    }
-
     /// Whether a cancel of it, or of what is above it, was asked for, or the list that it belongs to is over or decided.
     func stopHasCause(at time: Timestamp) -> Bool {
         if cancelAsked { return true }

@@ -343,7 +343,7 @@ extension Oracle {
             if count != 1 { world.violate(9, "finally link \(index + 1) of job \(job.id) ran \(count) times") }
         }
         if job.run != nil { world.violate(2, "job \(job.id) is over while its source is at work") }
-        for subscription in subscriptions.values where subscription.covers(job) && !job.isOrphan {
+        for subscription in subscriptions.values where subscription.covers(job) {
             subscription.endIsDue(job.id)
         }
     }

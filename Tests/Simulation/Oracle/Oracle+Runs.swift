@@ -1,5 +1,6 @@
 import JobCore
 import JobModel
+import JobStore
 
 /// Sources that begin and end, held against what may (invariants 2, 4, 5, 9 and 10).
 extension Oracle {
@@ -77,10 +78,9 @@ extension Oracle {
         let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
         unready(job)
         job.run = run.run
-        runs[run.run] = KnownRun(
-            job: job, link: run.link, attempt: run.attempt, place: place, isStopped: row.stop != nil)
+        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, place: place)
         batch.starts.append((place, isTurn: row.state == .queued))
-        if !world.store.marked.contains(job.id) {
+        if !world.store.tables.isMarked(job.id) {
             world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
         }
         var (inQueue, ofOwner, onHost, siblings) = (0, 0, 0, 0)
@@ -91,7 +91,11 @@ extension Oracle {
             }
             if other.place.host == place.host { onHost += 1 }
             // What a list gave up it does not count: only `finally` links of that run.
-            if let parent = job.parent, other.job.parent === parent, !other.isStopped { siblings += 1 }
+            if let parent = job.parent, other.job.parent === parent, other.job.row.parent?.link == row.parent?.link,
+                other.job.row.stop == nil
+            {
+                siblings += 1
+            }
         }
         guard let queue = queues[place.queue] else {
             return world.violate(4, "a job starts in the queue \(place.queue), which there is not")

@@ -32,8 +32,9 @@ final class KnownSubscription {
             if ids.contains(job.id) { return true }
             guard scope.includesChildren else { return false }
             var next = job.parent
+            // With the end of what is named the watch is over for all below it.
             while let above = next {
-                if ids.contains(above.id) { return true }
+                if ids.contains(above.id), told[above.id]?.isOver != true { return true }
                 next = above.parent
             }
             return false
@@ -71,7 +72,7 @@ extension Oracle {
             guard let subscription = subscriptions[id] else {
                 return world.violate(7, "the subscription \(id) is told of job \(job.id), and is gone")
             }
-            if !subscription.covers(job), !job.isOrphan {
+            if !subscription.covers(job) {
                 world.violate(7, "the subscription \(id) is told of job \(job.id), which it does not cover")
             }
             tell(subscription, change, shown, job, world)
@@ -103,6 +104,10 @@ extension Oracle {
         subscription.told[job] = .init(
             state: change.state, link: shown.link, outcomes: shown.outcomes.count, isOver: change.isLast,
             generation: known.generation)
+        guard change.isLast, subscription.scope.includesChildren else { return }
+        for id in subscription.due where jobs[id].map({ !subscription.covers($0) }) ?? true {
+            subscription.due.remove(id)
+        }
     }
 
     func reports(_ ids: [SubscriptionID], _ rows: [ProgressRow], at now: CoreTime, _ world: World) {
@@ -118,7 +123,7 @@ extension Oracle {
                 guard let job = jobs[row.job] else {
                     return world.violate(7, "progress is told of job \(row.job), which is not stored")
                 }
-                if !subscription.covers(job), !job.isOrphan {
+                if !subscription.covers(job) {
                     world.violate(7, "the subscription \(id) gets progress of job \(job.id), which it does not cover")
                 }
                 if subscription.told[job.id]?.isOver == true {

@@ -63,8 +63,6 @@ final class Oracle {
         let link: Int
         let attempt: Int
         let place: Shares.Place
-        /// A `finally` link of a stopped job.
-        let isStopped: Bool
     }
 
     /// Changes with every durable insertion and removal.

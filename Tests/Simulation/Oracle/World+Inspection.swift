@@ -118,9 +118,8 @@ extension Oracle {
 
     /// Everything is as it was stored.
     func checkRows(_ world: World) {
-        guard case .jobs(let rows) = world.store.tables.read(.list(JobFilter(all: .oldest))) else { return }
-        let roots = jobs.values.count { $0.parent == nil }
-        if rows.count != roots { world.violate(1, "\(rows.count) jobs are stored where \(roots) should be") }
+        let stored = world.store.tables.count
+        if stored != jobs.count { world.violate(1, "\(stored) jobs are stored where \(jobs.count) should be") }
     }
 
     /// Slots and hosts are taken by what runs and by nothing else.
@@ -186,7 +185,7 @@ extension Oracle {
         if left.residentJobs != 0 || left.slots != 0 || left.hostConnections != 0 || left.openLists != 0 {
             world.violate(4, "all is over, and the core keeps \(left)")
         }
-        if let marked = world.store.marked.min() {
+        if let marked = world.store.tables.marked.first {
             world.violate(10, "all is over, and job \(marked) is marked as running")
         }
         for (id, links) in world.files.parts {
@@ -198,13 +197,5 @@ extension Oracle {
                 )
             }
         }
-    }
-}
-
-extension JobFilter {
-    fileprivate init(all order: Order) {
-        self.init()
-        self.order = order
-        limit = .max - 1
     }
 }
