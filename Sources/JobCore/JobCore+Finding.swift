@@ -6,6 +6,7 @@ extension JobCore {
     private struct Search {
         /// In the order asked for.
         let ids: [JobID]
+        let wanted: Set<JobID>
         let caller: Caller
         let body: (Result<[JobView], CoreError>) -> Void
         /// Those that the store is still to be asked for.
@@ -29,8 +30,10 @@ extension JobCore {
     /// Jobs that `caller` may see, as they are now and as each is told among others, in the order asked for; an error
     /// names the first that is none.
     func findAll(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void) {
-        var search = Search(ids: ids, caller: caller, body: body)
+        var search = Search(ids: ids, wanted: Set(ids), caller: caller, body: body)
         search.missing = ids.filter { table.known($0) == nil }[...]
+        // What left before the first question is remembered for the sake of others only, which may be answered first.
+        addDeparted(to: &search)
         goOn(search)
     }
 
@@ -43,18 +46,22 @@ extension JobCore {
             }
             var search = search
             for row in rows { add(row, to: &search) }
-            // Of what was read before, some may have changed and left the memory again meanwhile.
-            for id in table.departedIDs.sorted() where search.found[id] != nil {
-                switch table.known(id) {
-                case .left(let job): add(job, to: &search)
-                case .removed: search.found[id] = nil
-                case .active, nil: break
-                }
-            }
+            // Some may have left the memory meanwhile, and be forgotten before the next answer.
+            addDeparted(to: &search)
             let isPartial = StoredJobPage.isFull(rows)
             let last = isPartial ? rows.last.flatMap { row in asked.firstIndex(of: row.id) } : nil
             search.missing = search.missing[((last ?? asked.endIndex - 1) + 1)...]
             goOn(search)
+        }
+    }
+
+    private func addDeparted(to search: inout Search) {
+        for id in table.departedIDs.sorted() where search.wanted.contains(id) {
+            switch table.known(id) {
+            case .left(let job): add(job, to: &search)
+            case .removed: search.found[id] = nil
+            case .active, nil: break
+            }
         }
     }
 

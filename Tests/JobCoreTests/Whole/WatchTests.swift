@@ -301,6 +301,22 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func wait_isAnswered_whereAJobWasRememberedForTheSakeOfAnEarlierQuestion() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<2).map { _ in try driver.submit(url()) }
+        try driver.end(ids[0])
+        let request = driver.ask(.wait(ids, timeout: nil))
+        driver.holdsReads = true
+        driver.ask(.job(ids[0]), as: .root)
+        try driver.end(ids[1])
+        driver.holdsReads = false
+        // The earlier question is answered before that of the wait.
+        driver.releaseReads()
+        guard case .jobs(let jobs) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(jobs.map(\.job.id) == ids)
+        driver.expectQuiet()
+    }
+
     @Test func wait_isGivenUp_orRunsOutOfTime_whileItsJobsAreRead() throws {
         for isGivenUp in [true, false] {
             let driver = CoreDriver()
