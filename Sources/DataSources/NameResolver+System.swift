@@ -17,7 +17,7 @@ extension NameResolver {
         var addresses: [IPAddress] = []
         var entry = list
         while let info = entry {
-            if let address = info.pointee.ai_addr.flatMap({ IPAddress($0) }), !addresses.contains(address) {
+            if let address = IPAddress(info.pointee), !addresses.contains(address) {
                 addresses.append(address)
             }
             entry = info.pointee.ai_next
@@ -27,18 +27,20 @@ extension NameResolver {
 }
 
 extension IPAddress {
-    /// The address of a socket address, or nil for one of another family.
-    fileprivate init?(_ address: UnsafePointer<sockaddr>) {
-        switch Int32(address.pointee.sa_family) {
-        case AF_INET:
-            self = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
-                withUnsafeBytes(of: address.pointee.sin_addr) { IPAddress(bytes: Array($0)) }
+    /// The address of an entry, or nil for one of another family.
+    ///
+    /// Read from what getnameinfo(3) writes: NIO includes the same C headers, and in a build of the whole module the
+    /// compiler takes the members of `sockaddr_in` for those of NIO's own module, which cannot be imported.
+    fileprivate init?(_ entry: addrinfo) {
+        var text = [UInt8](repeating: 0, count: 128)
+        let result = text.withUnsafeMutableBytes { text in
+            text.withMemoryRebound(to: CChar.self) { text in
+                getnameinfo(
+                    entry.ai_addr, entry.ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
             }
-        case AF_INET6:
-            self = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
-                withUnsafeBytes(of: address.pointee.sin6_addr) { IPAddress(bytes: Array($0)) }
-            }
-        default: return nil
         }
+        guard result == 0 else { return nil }
+        // A zone ("%eth0") only says through which interface.
+        self.init(String(decoding: text.prefix { $0 != 0 && $0 != UInt8(ascii: "%") }, as: UTF8.self))
     }
 }
