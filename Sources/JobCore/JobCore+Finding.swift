@@ -87,3 +87,53 @@ extension JobCore {
         search.body(.success(views))
     }
 }
+
+/// Reads of single jobs, a few at once for each user: a job is in memory from when it was read until it was told of, and
+/// there can be very many that wait for one.
+struct PendingFinds {
+    private struct Line {
+        var open = 0
+        var waiting: [() -> Void] = []
+        var first = 0
+    }
+
+    private static let mostAtOnce = 4
+
+    private var lines: [UInt32: Line] = [:]
+
+    /// Whether a job may be read now; where not, `again` is called when it may be.
+    mutating func begin(for user: UInt32, else again: @escaping () -> Void) -> Bool {
+        if lines[user, default: Line()].open < Self.mostAtOnce {
+            lines[user, default: Line()].open += 1
+            return true
+        }
+        lines[user]?.waiting.append(again)
+        return false
+    }
+
+    /// A job was read.
+    mutating func end(for user: UInt32) {
+        lines[user]?.open -= 1
+    }
+
+    /// The next that may look for its job; it begins a read only where that is not in memory by now.
+    mutating func next(for user: UInt32) -> (() -> Void)? {
+        guard var line = lines[user], line.open < Self.mostAtOnce else { return nil }
+        guard line.first < line.waiting.count else {
+            line.waiting = []
+            line.first = 0
+            lines[user] = line.open > 0 ? line : nil
+            return nil
+        }
+        let next = line.waiting[line.first]
+        lines[user]?.first += 1
+        return next
+    }
+
+    /// All that wait; none does any more.
+    mutating func drop() -> [() -> Void] {
+        let waiting = lines.sorted { $0.key < $1.key }.flatMap { $0.value.waiting[$0.value.first...] }
+        lines = lines.mapValues { Line(open: $0.open) }
+        return waiting
+    }
+}

@@ -130,6 +130,7 @@ extension JobCore {
             fail(request, .stopping)
         }
         beginningWaits = []
+        for find in finds.drop() { find() }
         var reset: [Job] = []
         for entry in table.all where entry.job.crashes > 0 {
             entry.job.crashes = 0

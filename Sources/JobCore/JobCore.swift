@@ -53,6 +53,8 @@ package final class JobCore {
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
     var submitting = PendingSubmissions()
+    /// Reads of single jobs that callers ask for.
+    var finds = PendingFinds()
     /// Subscriptions and waits that begin once what they ask for was read or stored, unless they are given up before.
     var beginning: Set<SubscriptionID> = []
     var beginningWaits: Set<RequestID> = []
@@ -243,9 +245,16 @@ package final class JobCore {
         case .removed: return give(nil)
         case nil: break
         }
+        guard phase != .stopping else { return body(.failure(.stopping)) }
+        guard finds.begin(for: caller.uid, else: { [unowned self] in find(id, for: caller, body) }) else { return }
         read(.jobs([id])) { [unowned self] result in
-            guard case .success(.jobs(let rows)) = result else { return body(.failure(Self.error(of: result))) }
-            give(rows.first.flatMap { table.present($0) })
+            if case .success(.jobs(let rows)) = result {
+                give(rows.first.flatMap { table.present($0) })
+            } else {
+                body(.failure(Self.error(of: result)))
+            }
+            finds.end(for: caller.uid)
+            while let next = finds.next(for: caller.uid) { next() }
         }
     }
 

@@ -310,4 +310,28 @@ import Testing
         #expect(views.map(\.job.id) == ids && views[0].job.state == .cancelled)
         #expect(driver.code(lost) == .notFound)
     }
+
+    @Test func storedJobs_areReadAFewAtOnce_forEachUser() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        try driver.end(id)
+        driver.holdsReads = true
+        let requests = (0..<10).map { number in
+            number.isMultiple(of: 2) ? driver.ask(.wait([id], timeout: nil)) : driver.ask(.job(id))
+        }
+        #expect(driver.heldReads.count == 4)
+        let other = driver.ask(.job(id), as: .root)
+        #expect(driver.heldReads.count == 5, "others do not wait for them")
+        driver.releaseReads()
+        #expect(driver.answers[other]?.job != nil && driver.answers[requests[3]] != nil)
+        #expect(driver.heldReads.count == 4 && driver.answers[requests[4]] == nil)
+        driver.releaseReads()
+        driver.releaseReads()
+        for request in requests { #expect(driver.answers[request] != nil) }
+        #expect(driver.heldReads.isEmpty)
+        let last = (0..<6).map { _ in driver.ask(.job(id)) }
+        driver.feed(.stop)
+        driver.releaseReads()
+        for request in last { #expect(driver.answers[request] != nil) }
+    }
 }
