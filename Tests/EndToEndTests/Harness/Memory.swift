@@ -4,9 +4,14 @@ import Testing
 /// What a process uses, as the kernel tells.
 enum Memory {
     /// Bytes in memory.
-    static func resident(of pid: pid_t) throws -> Int {
+    static func resident(of pid: pid_t) throws -> Int { try bytes("VmRSS", of: pid) }
+
+    /// The most that it ever had in memory.
+    static func peak(of pid: pid_t) throws -> Int { try bytes("VmHWM", of: pid) }
+
+    private static func bytes(_ name: String, of pid: pid_t) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
-        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(name + ":") })
         let kilobytes = try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
         return kilobytes << 10
     }

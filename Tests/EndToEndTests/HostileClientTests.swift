@@ -1,0 +1,130 @@
+import JobModel
+import Testing
+
+/// What a client does its worst to make the daemon keep in memory, with bounds that are small beside it.
+@Suite struct HostileClientTests {
+    private static let bounds = "limits:\n  memoryPerUser: 8388608\n  documents: 8388608\n"
+    /// What the daemon may take beyond what it took before: the bound on requests and answers, that on documents, what is
+    /// at work at once, and what its allocator and the database keep.
+    private static let most = 90 << 20
+
+    /// Runs `body` with a daemon, which must not have taken more than it may in the end.
+    private func run(_ more: String = "", _ body: (Daemon) async throws -> Void) async throws {
+        try await Daemon.run(configuration: Self.bounds + more) { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.call("server.info")
+            let before = try Memory.resident(of: daemon.pid)
+            try await body(daemon)
+            let taken = try Memory.peak(of: daemon.pid) - before
+            #expect(taken < Self.most, "\(taken >> 20) MiB")
+        }
+    }
+
+    private func largeJob(_ wire: Wire) async throws -> Int {
+        let id = try await wire.submit(.value(.string(String(repeating: "x", count: 900_000))))
+        _ = try await wire.wait(id)
+        return id
+    }
+
+    @Test func unfinishedLines_areRefused_pastTheBound() async throws {
+        try await run { daemon in
+            let line = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.submit\",\"params\":{\"label\":\""
+            let part = line + String(repeating: "x", count: 900_000)
+            var open: [Wire] = []
+            for _ in 0..<20 {
+                let wire = try daemon.connect()
+                wire.send(raw: part)
+                open.append(wire)
+            }
+            // Half of the bound is left for others: four of the lines fit.
+            let answered = try daemon.connect()
+            var told = 0
+            while told < 16 {
+                told = open.count { !$0.waiting.isEmpty }
+                _ = try await answered.call("server.info")
+            }
+            for wire in open where !wire.waiting.isEmpty {
+                let refusal = try #require(try await wire.next())
+                #expect(refusal.json["error"]?["code"] == -32003 && refusal.json["id"] == .null)
+                wire.send(raw: "\"}}\n")
+                #expect(try await wire.call("server.info")["name"] == "deferd")
+            }
+        }
+    }
+
+    @Test func connectionsThatNeverRead_areClosed_whileOthersAreServed() async throws {
+        try await run { daemon in
+            let reader = try daemon.connect()
+            let id = try await largeJob(reader)
+            var idle: [Wire] = []
+            for _ in 0..<20 {
+                let wire = try daemon.connect(reads: false)
+                for _ in 0..<8 { wire.send("job.get", .job(id)) }
+                idle.append(wire)
+            }
+            // They make the reader's requests be refused for a while, but not for ever.
+            var served = 0
+            while served < 30 {
+                do {
+                    _ = try await reader.call("job.get", .job(id))
+                    served += 1
+                } catch let refusal as Wire.Refusal {
+                    #expect(refusal.code == -32003)
+                }
+            }
+            for wire in idle { wire.close() }
+        }
+    }
+
+    @Test func manyCallsForALargeJob_areAnsweredWithinTheBound() async throws {
+        try await run { daemon in
+            let wire = try daemon.connect()
+            let id = try await largeJob(wire)
+            let calls = JSON.array(
+                (0..<500).map { ["jsonrpc": "2.0", "id": JSON($0), "method": "job.get", "params": .job(id)] })
+            wire.sendLine(String(decoding: calls.utf8, as: UTF8.self))
+            let line = try await wire.next("batch") { $0.json.array != nil }
+            let answers = line.json.array ?? []
+            #expect(answers.count == 500)
+            #expect(answers.contains { $0["error"]?["code"] == -32003 } && answers.contains { $0["result"] != nil })
+            // A client that does not read what it waits for loses its connection, and nobody else does.
+            let waiter = try daemon.connect(reads: false)
+            for _ in 0..<300 { waiter.send("job.wait", .job(id)) }
+            try await daemon.process.line(containing: "does not read")
+            #expect(try await wire.call("job.get", .job(id))["job"]?.int == id)
+        }
+    }
+
+    @Test func documentOfTinyValues_isTooLarge() async throws {
+        for text in [#"{"":0}"#, "[]", "0"] {
+            let count = (16 << 20) / (text.utf8.count + 1) - 2
+            let document = "[" + String(repeating: text + ",", count: count) + "0]"
+            try await GuidedOrigin.run({ _, _ in .json(document) }) { origin in
+                try await run("  body: 16777216\n") { daemon in
+                    let wire = try daemon.connect()
+                    let error = try await wire.fail(["source": ["type": "json", "url": origin.url("/")]])
+                    #expect(error["kind"] == "too-large")
+                    // What is selected of it is not.
+                    let selected: JSON = ["source": ["type": "json", "url": origin.url("/"), "select": "/1"]]
+                    #expect(try await wire.run(selected)["state"] == "succeeded")
+                }
+            }
+        }
+    }
+
+    @Test func lineOfTinyValues_isRefused() async throws {
+        try await run { daemon in
+            let wire = try daemon.connect()
+            for text in [#"{"":0}"#, "[]", "0"] {
+                let values = String(repeating: text + ",", count: 1_000_000 / (text.utf8.count + 1)) + "0"
+                wire.sendLine(
+                    #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"source":{"type":"value","value":["#
+                        + values + "]}}}")
+                let answer = try #require(try await wire.next())
+                #expect(answer.json["error"]?["code"] == -32600)
+                #expect(answer.json["error"]?["data"]?["kind"] == "too-large")
+            }
+            #expect(try await wire.run(.value(1))["state"] == "succeeded")
+        }
+    }
+}
