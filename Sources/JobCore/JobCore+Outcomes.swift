@@ -9,7 +9,10 @@ extension JobCore {
         entry.saves += 1
         let save = entry.saves
         let size = job.storedSize
+        let bytes = job.memorySize
+        storing += bytes
         write(.save([job])) { [unowned self] result in
+            storing -= bytes
             guard table[job.id] === entry else { done?(.success(())); return }
             if case .failure(let error) = result {
                 if entry.saves == save {

@@ -366,4 +366,17 @@ import Testing
         driver.advance(6)
         #expect(driver.atWork == [first] || driver.atWork == [second])
     }
+
+    @Test func nothingNewStarts_whileVeryMuchIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 2 }
+        let ids = try (0..<4).map { _ in try driver.submit(url()) }
+        driver.holdsWrites = true
+        try driver.end(ids[0])
+        #expect(driver.atWork == [ids[1], ids[2]])
+        try driver.end(ids[1], .success(.string(String(repeating: "x", count: 17 << 20))))
+        #expect(driver.atWork == [ids[2]])
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.atWork == [ids[2], ids[3]])
+    }
 }
