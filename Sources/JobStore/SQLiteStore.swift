@@ -20,24 +20,28 @@ package final class SQLiteStore: CallableJobStore {
     /// Opens the database `deferd.db` in the folder `path`, or makes it there.
     ///
     /// `report` is told once of each job that a list had to leave out because its row makes no sense, `reportLog` why the
-    /// log cannot be written into the database, and nil when it can again.
+    /// log cannot be written into the database, and nil when it can again. `reportMigration` is called before what an older
+    /// daemon stored is brought up to date, which takes half a minute for a million jobs.
     package convenience init(
         path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in },
-        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in },
+        reportMigration: () -> Void = {}
     ) throws(StoreError) {
-        try self.init(path: path, bound: CommitQueue.Bound(), report: report, reportLog: reportLog)
+        try self.init(
+            path: path, bound: CommitQueue.Bound(), report: report, reportLog: reportLog,
+            reportMigration: reportMigration)
     }
 
     init(
         path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in },
-        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }, reportMigration: () -> Void = {}
     ) throws(StoreError) {
         deferd_settle_database()
         folder = try StateFolder(path)
         unreadable = UnreadableJobs(report)
         do {
             if try !DatabaseInspection.finds(folder.database) { try NewDatabase.make(folder.database) }
-            pool = try Self.open(folder.database)
+            pool = try Self.open(folder.database, reportMigration)
             queue = try CommitQueue(
                 pool, bound: bound, report: CheckpointReport(database: folder.database, reportLog))
         } catch {
@@ -46,7 +50,7 @@ package final class SQLiteStore: CallableJobStore {
         marks = CrashMarks(folder.marks, report: report)
     }
 
-    private static func open(_ path: String) throws -> DatabasePool {
+    private static func open(_ path: String, _ reportMigration: () -> Void) throws -> DatabasePool {
         var configuration = Configuration()
         configuration.label = "deferd.store"
         configuration.foreignKeysEnabled = false
@@ -66,6 +70,7 @@ package final class SQLiteStore: CallableJobStore {
                     """)
             // What the last daemon left in the log is on record before more is put behind it.
             try connection.checkpoint(.truncate)
+            if try Schema.version(of: connection) < Schema.version { reportMigration() }
             try Schema.migrate(connection)
             try makeIncremental(connection)
         }

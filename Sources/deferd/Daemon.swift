@@ -95,6 +95,8 @@ struct Daemon {
 
     private func openStore() throws(StartError) -> SQLiteStore {
         let logger = logger
+        let start = LongStart(logger: logger)
+        defer { start.end() }
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
                 logger.error("A stored job cannot be read.", metadata: ["error": "\(error.message)"])
@@ -106,6 +108,9 @@ struct Daemon {
                 } else {
                     logger.notice("The log can be written into the database again.")
                 }
+            } reportMigration: {
+                logger.notice("What an older version stored is brought up to date; this may take a while.")
+                start.begin()
             }
         } catch {
             throw StartError(error)

@@ -223,4 +223,19 @@ import Testing
             try await daemon.stop()
         }
     }
+
+    @Test func serviceManager_isAskedForPatience_whileAnOlderStateIsBroughtUpToDate() async throws {
+        let fixture =
+            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().path
+            + "/JobStoreTests/Fixtures/version-1.db"
+        try await Household.with { household in
+            let state = household.folder.path + "/state"
+            try FileManager.default.createDirectory(
+                atPath: state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try FileManager.default.copyItem(atPath: fixture, toPath: state + "/deferd.db")
+            let daemon = try await household.start()
+            try await daemon.status(containing: "EXTEND_TIMEOUT_USEC=60000000")
+            try await daemon.stop()
+        }
+    }
 }

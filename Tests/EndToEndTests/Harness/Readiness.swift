@@ -20,7 +20,9 @@ final class Readiness: Sendable {
             while let bytes = descriptor.read() {
                 let text = String(decoding: bytes, as: UTF8.self)
                 if text.contains("READY=1") { messages.put(text) }
-                for line in text.split(separator: "\n") where line.hasPrefix("STATUS=") { statuses.put(String(line)) }
+                for line in text.split(separator: "\n") where line.hasPrefix("STATUS=") || line.hasPrefix("EXTEND_") {
+                    statuses.put(String(line))
+                }
             }
             messages.close()
             descriptor.close()
