@@ -131,7 +131,7 @@ let package = Package(
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
-            exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(

@@ -178,7 +178,10 @@ extension JobCore {
     private func listVisible(_ filter: JobFilter, _ id: RequestID, _ caller: Caller) {
         page(filter, caller) { [unowned self] result in
             switch result {
-            case .success(let (jobs, next)): answer(id, .page(snapshots(jobs), next: next))
+            case .success(let (jobs, next)):
+                // Those found first may have changed while others were read.
+                let views = snapshots(jobs).filter { filter.states.isEmpty || filter.states.contains($0.job.state) }
+                answer(id, .page(views, next: next))
             case .failure(let error): fail(id, error)
             }
         }

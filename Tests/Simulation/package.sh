@@ -36,7 +36,7 @@ let package = Package(
             name: "JobStore", dependencies: ["JobModel"], exclude: ["Memory/MemoryStore.swift"], swiftSettings: ours),
         .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
-            exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
     ])
 PACKAGE
 # Only where it changed, or all would be planned anew.

@@ -271,7 +271,8 @@ final class Scheduler {
         var requests: [Request] = []
         for owner in queue.shares.keys.sorted() {
             guard let share = queue.shares[owner] else { continue }
-            let hasRoom = queue.hasRoom && share.running < queue.perUser
+            // Where all slots are taken too: the next one may be theirs, and goes to another if nothing of theirs is here then.
+            let hasRoom = !queue.settings.isSuspended && share.running < queue.perUser
             if let what = share.window.nextRequest(hasRoom: hasRoom, isOpen: { hosts.isOpen($0, for: owner) }) {
                 requests.append(Request(queue: name, owner: owner, what: what))
             }

@@ -284,6 +284,31 @@ import Testing
         #expect(ids(fill(scheduler, "a")) == [5])
     }
 
+    @Test func jobsBehindClosedHosts_areRead_whileOthersHaveAllSlots() {
+        let scheduler = scheduler(1)
+        scheduler.expectStored(queue: "q", owner: 1)
+        let first = scheduler.requests()
+        let entries = (1...512 as ClosedRange<JobID>).map { id in
+            ReadyWindow.Entry(
+                ReadyPosition(priority: 9, id: id), ConcurrencyKey(host: "h"), parent: nil, job: nil, isPinned: false)
+        }
+        _ = scheduler.backOff(host: "h")
+        scheduler.received(first[0], entries, rows: 512, last: entries.last?.position)
+        insert([1000], 2, into: scheduler)
+        let turns = fill(scheduler)
+        #expect(ids(turns) == [1000])
+        // Or the next slot would go to another again, and so for ever.
+        let next = scheduler.requests()
+        #expect(next.map(\.owner) == [1] && next.first?.excluding == ["h"])
+        scheduler.received(
+            next[0],
+            [ReadyWindow.Entry(ReadyPosition(priority: 0, id: 2000), .none, parent: nil, job: nil, isPinned: false)],
+            rows: 1, last: ReadyPosition(priority: 0, id: 2000))
+        insert([1001], 2, into: scheduler)
+        giveBack(turns[0], to: scheduler)
+        #expect(ids(fill(scheduler)) == [2000])
+    }
+
     @Test func owners_areForgotten_onceTheyHaveNothing() {
         let scheduler = scheduler(4)
         for owner in 1...100 as ClosedRange<UInt32> {

@@ -24,6 +24,10 @@ struct Counts {
         allWaiting += count
     }
 
+    func queued(of owner: UInt32, in queue: String) -> Int {
+        rows[Key(owner: owner, queue: queue)]?[JobState.queued.number] ?? 0
+    }
+
     /// By state, of one owner or all, of one queue or all.
     func totals(owner: UInt32?, queue: String? = nil) -> [Int] {
         var totals = Array(repeating: 0, count: 6)

@@ -285,8 +285,8 @@ extension Oracle {
     // MARK: - Counts
 
     private func checkCounts(_ given: [JobState: Int], queue: String?, _ open: OpenRequest, _ world: World) {
-        // What is on its way, or could not be stored yet, is counted already, so both agree only where nothing is.
-        guard world.store.isQuiet, !world.core.inspection.storageFails else { return }
+        // What is on its way, waits for files to be removed, or could not be stored yet, is counted already, so both agree only where nothing is.
+        guard world.store.isQuiet, world.cleanUps == 0, !world.core.inspection.storageFails else { return }
         checked.counts += 1
         let counted = counts.totals(owner: open.caller.isAdmin ? nil : open.caller.uid, queue: queue)
         func told(_ state: JobState) -> Int { given[state, default: 0] }

@@ -4,7 +4,13 @@ import JobModel
 extension Oracle {
     func checkList(_ outcome: LinkOutcome, _ step: Step, _ job: KnownJob, _ new: Job, _ world: World) {
         guard case .source(let source) = step.action, let children = job.children[outcome.link] else { return }
-        if let error = outcome.error, error.kind != .list { return }
+        if let error = outcome.error, error.kind != .list {
+            let isWell = world.store.health == .well && world.clock.elapsed - world.store.lastUnwell > 600_000_000_000
+            if error.kind == .storage, isWell {
+                world.violate(2, "the list of job \(job.id) fails for its storage, which works: \(error.message)")
+            }
+            return
+        }
         let mode = source["mode"]?.string ?? "settled"
         let rows = children.sorted { ($0.row.parent?.index ?? 0) < ($1.row.parent?.index ?? 0) }.map(\.row)
         if let open = rows.first(where: { !$0.state.isTerminal }) {

@@ -114,6 +114,9 @@ final class Oracle {
         hostLimit = settings.perHost
         queues = [:]
         for queue in settings.queues { queues[queue.name] = queue }
+        if let marked = world.store.tables.marked.first(where: { jobs[$0]?.isOver ?? true }) {
+            world.violate(10, "job \(marked) is marked as at work when the daemon starts, and is over")
+        }
     }
 
     /// The daemon is gone; `marks` are those that the next one finds.

@@ -29,6 +29,10 @@ extension World {
     func userActs(_ index: Int) {
         guard !isSettling else { return }
         let user = users[index]
+        let hour = clock.hours.truncatingRemainder(dividingBy: 24)
+        if hour >= user.profile.hoursOfWork {
+            return scheduleAnyway(.userActs(index), in: (24 - hour) * 3600 + random.unit() * 60)
+        }
         if user.actsLeft == 0 { beginBout(user) }
         user.actsLeft -= 1
         if isRunning, oracle.isStarted {

@@ -126,6 +126,10 @@ struct UserProfile {
     /// Seconds between two bouts of activity, on average.
     let pause: Double
 
+    /// Of each 24 hours so many are worked, from the beginning of the simulation on; one in four never sleeps. The nights
+    /// are for what takes long: delays, retries, retention, clocks.
+    var hoursOfWork: Double { [24, 12, 10, 8][Int(pause) % 4] }
+
     static func all(random: inout SeededGenerator) -> [UserProfile] {
         var users: [UserProfile] = []
         func add(_ count: Int, _ character: Character, _ low: Double, _ high: Double) {
