@@ -63,9 +63,10 @@ final class Deferd {
 
     func stop() { process.stop() }
 
-    /// Makes every job submitted after it wait, since the only place of the queue is taken for a day.
-    func takeOnlyPlace() throws {
-        let answer = try connect().ask(Self.request("9999", spec: #"{"source":{"type":"timer","seconds":86400}}"#))
+    /// Lets no job run, so that all that are submitted wait.
+    func suspendQueue() throws {
+        let set = #"{"jsonrpc":"2.0","id":9999,"method":"queue.set","params":{"queue":"default","suspended":true}}"#
+        let answer = try connect().ask(set + "\n")
         guard answer.contains(#""result""#) else { throw BenchError("The daemon refused: \(answer)") }
     }
 

@@ -8,7 +8,7 @@ extension Row {
                     {
                         let daemon = try Deferd(bench, Deferd.waiting())
                         defer { daemon.stop() }
-                        try daemon.takeOnlyPlace()
+                        try daemon.suspendQueue()
                         return try times(daemon.connect(), request: Deferd.submission, Deferd.answers)
                     },
                     {

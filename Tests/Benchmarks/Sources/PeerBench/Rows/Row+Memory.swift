@@ -16,7 +16,7 @@ extension Row {
                 [
                     {
                         let daemon = try Deferd(bench, Deferd.waiting())
-                        try daemon.takeOnlyPlace()
+                        try daemon.suspendQueue()
                         _ = try daemon.submissions(connections: 8, depth: 128).run(count: 1_000_000)
                         return try resident(bench, daemon)
                     }

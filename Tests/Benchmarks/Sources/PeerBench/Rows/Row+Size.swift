@@ -32,7 +32,7 @@ extension Row {
 
     private static func filled(_ bench: Bench, _ stored: Int) throws -> Deferd {
         let daemon = try Deferd(bench, Deferd.waiting())
-        try daemon.takeOnlyPlace()
+        try daemon.suspendQueue()
         if stored > 0 { _ = try daemon.submissions(connections: 8, depth: 128).run(count: stored) }
         return daemon
     }

@@ -15,7 +15,7 @@ extension Row {
 
             let states = (try bench.folders.onDisk(), try bench.folders.onDisk())
             let daemon = try Deferd(bench, Deferd.waiting(), state: states.0)
-            try daemon.takeOnlyPlace()
+            try daemon.suspendQueue()
             _ = try daemon.submissions(connections: 1, depth: 128).run(count: 100_000)
             daemon.stop()
             let peer = try Beanstalkd(bench, .often, state: states.1)

@@ -12,7 +12,7 @@ extension Row {
                         {
                             let daemon = try Deferd(bench, Deferd.waiting())
                             defer { daemon.stop() }
-                            try daemon.takeOnlyPlace()
+                            try daemon.suspendQueue()
                             return try measured(
                                 daemon.pid, daemon.submissions(connections: connections, depth: depth), &share)
                         },
