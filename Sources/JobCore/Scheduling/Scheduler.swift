@@ -273,7 +273,8 @@ final class Scheduler {
             guard let share = queue.shares[owner] else { continue }
             // Where all slots are taken too: the next one may be theirs, and goes to another if nothing of theirs is here then.
             let hasRoom = !queue.settings.isSuspended && share.running < queue.perUser
-            if let what = share.window.nextRequest(hasRoom: hasRoom, isOpen: { hosts.isOpen($0, for: owner) }) {
+            // A host that is others' turn is closed to this owner, however much room it has.
+            if let what = share.window.nextRequest(hasRoom: hasRoom, isOpen: { isOpen($0, for: owner) }) {
                 requests.append(Request(queue: name, owner: owner, what: what))
             }
         }
