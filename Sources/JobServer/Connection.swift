@@ -240,7 +240,12 @@ final class Connection: Sendable {
     func beginWait(_ call: Call) throws(ProtocolError) -> RequestID {
         if let refusal = refusalAboveLimit() { throw refusal }
         let id = engine.nextID()
-        state.withLock { $0.waits[id] = call }
+        let isOpen = state.withLock { state in
+            // Nobody would end one that begins after the others were ended.
+            if !state.isShuttingDown { state.waits[id] = call }
+            return !state.isShuttingDown
+        }
+        guard isOpen else { throw Self.shuttingDown }
         return id
     }
 
@@ -301,10 +306,16 @@ final class Connection: Sendable {
     // MARK: - Ending
 
     /// Returns once every call is answered and every watched job is over.
+    ///
+    /// Cancelled, which the daemon's stop does in the end, it gives up what is not answered.
     func drained() async {
-        await withCheckedContinuation { continuation in
-            state.withLock { $0.drained = continuation }
-            checkDrained()
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { $0.drained = continuation }
+                checkDrained()
+            }
+        } onCancel: {
+            clientLeft()
         }
     }
 
@@ -326,11 +337,12 @@ final class Connection: Sendable {
             defer { state.waits = [:] }
             return Array(state.waits.values)
         }
-        for call in waits {
-            call.fail(ProtocolError(.shuttingDown, "The daemon is shutting down; ask again when it is back."))
-        }
+        for call in waits { call.fail(Self.shuttingDown) }
         checkDrained()
     }
+
+    private static let shuttingDown = ProtocolError(
+        .shuttingDown, "The daemon is shutting down; ask again when it is back.")
 
     /// The connection is closed: nothing can be sent any more, so nothing is waited for.
     func clientLeft() {

@@ -26,6 +26,26 @@ import Testing
         }
     }
 
+    /// A wait that began after the others had been ended kept the daemon from ending for good.
+    @Test func stop_ends_whenWaitsComeTogetherWithTheSignal() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let first = try daemon.connect()
+            let job = try await first.submit(.timer(1000))
+            let wires = try (0..<20).map { _ in try daemon.connect() }
+            for wire in wires { _ = try await wire.call("server.info") }
+            // It finds the lines and the signal at the same moment.
+            daemon.process.send(signal: SIGSTOP)
+            for wire in wires { for _ in 0..<50 { wire.send("job.wait", .job(job)) } }
+            daemon.process.send(signal: SIGTERM)
+            daemon.process.send(signal: SIGCONT)
+            for wire in wires {
+                for line in try await wire.rest() { #expect(line.json["error"]?["code"] == -32005, "\(line)") }
+            }
+            #expect(try await daemon.process.end() == .code(0))
+        }
+    }
+
     @Test func stop_answersWhatWasRead_whenBurstIsUnderWay() async throws {
         try await Household.with { household in
             var daemon = try await household.start()
