@@ -186,8 +186,11 @@ extension Oracle {
         if old.state == .succeeded { world.violate(2, "job \(job.id) succeeded and is retried") }
         if job.parent != nil { world.violate(2, "child \(job.id) is retried") }
         let kept = old.outcomes.filter { $0.link < new.link }
-        if new.outcomes.count < kept.count { world.violate(2, "a retry of job \(job.id) lost outcomes") }
-        // One that was cancelled before the retry was stored is at its first `finally` link.
+        // One that was cancelled before the retry was stored is at its first `finally` link, with the outcomes that the retry
+        // kept: those before the link that it was to begin with.
+        if new.stop == nil, new.outcomes.count < kept.count {
+            world.violate(2, "a retry of job \(job.id) lost outcomes")
+        }
         if point == .start, new.link != 0 && new.stop == nil || !new.outcomes.isEmpty {
             world.violate(2, "job \(job.id) is retried from link \(new.link) instead of the start")
         }
