@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-yields test-defects test-crash bench bench-kit simulate simulate-ci simulate-mutants
+.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-yields test-defects test-crash bench bench-kit simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -32,6 +32,8 @@ test-crash: prepare # Kills the daemon 200 times while clients submit, then lets
 SIMULATE = SWIFT="$(SWIFT)" Tests/Simulation/package.sh .build/simulate && $(SWIFT) build -c release --package-path .build/simulate --product simulate && .build/simulate/.build/release/simulate
 simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users. JOBS=n ends a seed after so many jobs, TRACE=1 prints every event.
 	@$(SIMULATE) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),$(if $(JOBS),1000000,24)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TRACE),--trace)
+simulate-known: # Runs the seeds that failed once.
+	@$(SIMULATE) --seeds 0 Tests/Simulation/seeds.txt
 simulate-ci: # Runs the seeds that failed once, then as many of the commit's own as 60 s of CPU time allow.
 	@$(SIMULATE) --from "$$((0x$$(git rev-parse HEAD | cut -c1-8)))" --seeds 100000 --seconds 60 --hours 8 Tests/Simulation/seeds.txt
 simulate-mutants: # Puts each of the defects in Tests/Simulation/Mutants into a copy of the core, and fails where the simulator does not find one.
