@@ -34,8 +34,10 @@ final class ActiveJob {
     /// Who waits until the job is stored as it is now.
     var awaitingSave: [(Result<Void, StoreError>) -> Void] = []
     var isRemoved = false
-    /// What follows once it is over and out of memory.
-    var afterEnd: [() -> Void] = []
+    /// A retry of it is being stored: until then it is over, as it was.
+    var isBeingRetried = false
+    /// Requests that go on once its end or its retry is stored, and it is out of memory.
+    var postponed: [() -> Void] = []
     /// It is marked as at work by the daemon that was killed, until its crash is counted.
     var hasOldMark = false
     /// What is stored of it: bytes, and in which state.

@@ -10,20 +10,25 @@ extension JobCore {
             switch found {
             case .failure(let error): fail(id, error)
             case .success(let job):
-                guard phase == .serving else { return fail(id, .stopping) }
-                guard !job.state.isTerminal else {
-                    return fail(
-                        id,
-                        CoreError(
-                            .wrongState(job.state),
-                            "Job \(job.id) is over (\(job.state.rawValue)); there is nothing to cancel."))
+                guard let entry = table[job.id], entry.isBeingRetried else { return cancel(job, id) }
+                // Stored together, both would happen where the retry is refused.
+                entry.postponed.append { [unowned self] in
+                    if entry.isRemoved { fail(id, .noJob(job.id)) } else { cancel(entry.job, id) }
                 }
-                stop(job, .cancel) { [unowned self] result in
-                    switch result {
-                    case .success(let job): answer(id, .job(snapshot(job)))
-                    case .failure(let error): fail(id, CoreError(error))
-                    }
-                }
+            }
+        }
+    }
+
+    private func cancel(_ job: Job, _ id: RequestID) {
+        guard phase == .serving else { return fail(id, .stopping) }
+        guard !job.state.isTerminal else {
+            let message = "Job \(job.id) is over (\(job.state.rawValue)); there is nothing to cancel."
+            return fail(id, CoreError(.wrongState(job.state), message))
+        }
+        stop(job, .cancel) { [unowned self] result in
+            switch result {
+            case .success(let job): answer(id, .job(snapshot(job)))
+            case .failure(let error): fail(id, CoreError(error))
             }
         }
     }
@@ -148,7 +153,7 @@ extension JobCore {
         whenSaved(entry) { [unowned self] result in
             switch result {
             case .failure(let error): fail(id, CoreError(error))
-            case .success: entry.afterEnd.append(body)
+            case .success: entry.postponed.append(body)
             }
         }
         return true
@@ -170,21 +175,18 @@ extension JobCore {
             deactivate(entry)
             throw CoreError(.wrongState(error.state), "Job \(job.id) is \(error.state.rawValue) and cannot be retried.")
         }
+        entry.isBeingRetried = true
         entry.job.host = nextHost(of: entry.job)
-        guard entry.job.children > 0 else { return saveRetry(entry, before: job, step: entry.step, gone: [], id) }
-        let step = entry.step
+        guard entry.job.children > 0 else { return saveRetry(entry, before: job, gone: [], id) }
         write(.removeChildren(of: job.id, fromLink: entry.job.link)) { [unowned self] result in
             switch result {
             case .success(.removed(let removed)):
                 entry.job.children = max(0, entry.job.children - removed.count { $0.id != job.id })
-                saveRetry(entry, before: job, step: step, gone: removed, id)
+                saveRetry(entry, before: job, gone: removed, id)
             case .success: break
             case .failure(let error):
-                // It may have been cancelled or removed meanwhile.
-                if table[job.id] === entry, entry.step == step {
-                    undoRetry(entry, before: job)
-                }
                 fail(id, CoreError(error))
+                if !entry.isRemoved { undoRetry(entry, before: job) }
             }
         }
     }
@@ -198,19 +200,20 @@ extension JobCore {
         if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshot(job)))) }
         subscriptions.finished(job.id)
         for wait in waits.finished(job.id) { answer(wait, having: job) }
+        resumePostponed(entry)
     }
 
-    private func saveRetry(_ entry: ActiveJob, before job: Job, step: Int, gone: [RemovedJob], _ id: RequestID) {
-        // It may have been cancelled or removed meanwhile.
-        guard table[entry.job.id] === entry, entry.step == step else { return retried(entry, gone, id) }
+    private func saveRetry(_ entry: ActiveJob, before job: Job, gone: [RemovedJob], _ id: RequestID) {
+        if entry.isRemoved { return retried(entry, gone, id) }
         save(entry, then: .enqueue) { [unowned self] result in
-            if case .failure(let error) = result {
-                // What was refused does not happen later, unless it began with what cannot be undone.
-                if gone.isEmpty, table[job.id] === entry, entry.step == step { undoRetry(entry, before: job) }
-                if !gone.isEmpty { forget(gone) {} }
-                return fail(id, CoreError(error))
-            }
-            retried(entry, gone, id)
+            guard case .failure(let error) = result else { return retried(entry, gone, id) }
+            fail(id, CoreError(error))
+            if !gone.isEmpty { forget(gone) {} }
+            if entry.isRemoved { return }
+            // What was refused does not happen later, unless it began with what cannot be undone.
+            if gone.isEmpty { return undoRetry(entry, before: job) }
+            entry.isBeingRetried = false
+            resumePostponed(entry)
         }
     }
 

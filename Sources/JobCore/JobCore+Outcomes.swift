@@ -36,13 +36,17 @@ extension JobCore {
                 done?(.success(()))
                 answerAwaiting(entry, .success(()))
                 carryOut(action, entry)
-                let after = entry.afterEnd
-                entry.afterEnd = []
-                for body in after { body() }
-                return
+                return resumePostponed(entry)
             }
             done?(.success(()))
         }
+    }
+
+    /// Lets the requests go on that waited for a job to be stored.
+    func resumePostponed(_ entry: ActiveJob) {
+        let postponed = entry.postponed
+        entry.postponed = []
+        for body in postponed { body() }
     }
 
     func answerAwaiting(_ entry: ActiveJob, _ result: Result<Void, StoreError>) {

@@ -67,8 +67,10 @@ extension JobCore {
                 log(.error, "The deadlines cannot be read: \(Self.error(of: result).message)")
                 return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
             }
-            // One that was retried meanwhile has another deadline.
-            for row in rows where table.present(row)?.isOverdue(at: now.wall) == true { stop(row, .deadline) }
+            // One that was retried meanwhile has another deadline, which counts once that is stored.
+            for row in rows where table.present(row)?.isOverdue(at: now.wall) == true {
+                if table[row.id]?.isBeingRetried != true { stop(row, .deadline) }
+            }
             readTimes()
         }
     }
@@ -139,6 +141,7 @@ extension JobCore {
                 answerAwaiting(entry, .success(()))
             }
             table.remove(job.id, isRemoved: true)
+            if let entry { resumePostponed(entry) }
             suspects[job.id] = nil
             untold[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)

@@ -366,18 +366,61 @@ import Testing
         driver.expectQuiet()
     }
 
-    @Test(arguments: [true, false])
-    func job_isCancelled_whileItIsRetried(_ fails: Bool) throws {
+    @Test(arguments: ["list", "url"], [true, false])
+    func cancel_waitsForTheRetry_thatIsBeingStored(_ source: String, _ fails: Bool) throws {
         let driver = CoreDriver()
-        let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)
+        let list = #"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#
+        let id = try driver.submit(source == "list" ? list : url("a"))
         driver.endAll { _ in .lasting }
         driver.holdsWrites = true
         let retry = driver.ask(.retry(id, from: .failed))
         let cancel = driver.ask(.cancel(id))
-        driver.failsWrite = { if case .removeChildren = $0 { fails } else { false } }
+        // What is refused does not happen, nor does what was asked of it.
+        driver.failsWrite = { _ in fails }
+        driver.releaseWrites(1)
+        driver.failsWrite = { _ in false }
+        if fails {
+            #expect(driver.code(retry) == .storage && driver.code(cancel) == .wrongState(.failed))
+        } else if source == "list" {
+            // The children are gone, and the job is stored as it was before.
+            #expect(driver.stored(id)?.state == .failed && driver.answer(to: retry) == nil)
+            driver.releaseWrites(1)
+        }
+        if !fails { #expect(driver.stored(id)?.state == .queued && driver.answer(to: cancel) == nil) }
         driver.releaseWrites()
-        #expect(driver.answer(to: retry) != nil && driver.answer(to: cancel) != nil)
-        #expect(driver.stored(id)?.state == .cancelled)
+        driver.advance(2)
+        driver.releaseWrites()
+        #expect(driver.answer(to: retry) != nil && driver.answer(to: cancel) != nil && driver.started.count == 1)
+        #expect(driver.stored(id)?.state == (fails ? .failed : .cancelled))
+        driver.holdsWrites = false
+        driver.expectQuiet()
+    }
+
+    @Test func deadline_thatPassesWhileARetryIsStored_endsTheJobOnceItIs() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"url","url":"http://a/"},"deadline":10}"#)
+        try driver.end(id, .lasting)
+        driver.holdsWrites = true
+        driver.ask(.retry(id, from: .failed))
+        driver.advance(60)
+        driver.commitWrites()
+        #expect(driver.stored(id)?.state == .queued)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        driver.advance(1)
+        #expect(driver.stored(id)?.state == .failed && driver.started.count == 1)
+        driver.expectQuiet()
+    }
+
+    @Test func cancel_thatWaitsForARetry_isOfNoJob_whereItIsPurgedMeanwhile() throws {
+        let driver = CoreDriver { $0.retentionCount = 0 }
+        let id = try driver.submit(url())
+        driver.endAll { _ in .lasting }
+        driver.holdsWrites = true
+        driver.advance(61)
+        let requests = [driver.ask(.retry(id, from: .failed)), driver.ask(.cancel(id))]
+        driver.releaseWrites()
+        #expect(requests.allSatisfy { driver.code($0) == .notFound } && driver.stored(id) == nil)
         driver.expectQuiet()
     }
 

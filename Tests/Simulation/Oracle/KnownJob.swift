@@ -8,10 +8,7 @@ final class KnownJob: CustomStringConvertible {
     /// As it is stored.
     var row: Job
     var children: [Int: [KnownJob]] = [:]
-    /// A retry of it was asked for, from there, and is not stored yet.
-    var retryAsked: Job.RetryPoint?
-    /// Its children were removed for that, so that it goes on whatever is answered.
-    var retryBegan = false
+    var retries = Retries()
     var cancelAsked = false
     /// Counts its retries.
     var generation = 0

@@ -23,10 +23,7 @@ extension Oracle {
         case .retry(let job, let point):
             if let job = visible(job) {
                 existed = true
-                // Of two on their way either may come first.
-                if job.isOver || job.parent == nil {
-                    job.retryAsked = job.retryAsked.map { $0 == point ? point : .failed } ?? point
-                }
+                job.retries.asks(id, from: point)
             }
         case .remove(let job):
             if let job = visible(job) {
@@ -60,12 +57,15 @@ extension Oracle {
             return world.violate(7, "request \(id) gets an answer that nobody waits for, or a second one")
         }
         lastAnsweredUser = open.user
-        if case .failed(let error) = answer { checkRefusal(error, open, at: now, world) }
+        if case .failed(let error) = answer {
+            checkRefusal(error, open, at: now, world)
+            if case .retry(let job, _) = open.request { jobs[job]?.retries.isRefused(id) }
+        }
         switch (open.request, answer) {
         case (.submit(let new), .submitted(let answers)): checkSubmitted(new, answers, open, at: now, world)
         case (.job, .job(let snapshot)), (.cancel, .job(let snapshot)): checkSnapshot(snapshot, open, world)
         case (.retry(let job, _), .job):
-            if let job = jobs[job], job.retryAsked != nil, !job.cancelAsked, openRetries(of: job.id) == 0 {
+            if let job = jobs[job], !job.retries.isAnswered(id) {
                 world.violate(1, "the retry of job \(job.id) is answered before it is stored")
             }
         case (.remove(let job), .done):
@@ -123,13 +123,7 @@ extension Oracle {
         if case .shuttingDown = error.code, !world.isStopping, isStarted {
             world.violate(7, "a request is refused for a stop that nobody asked for")
         }
-        if case .retry(let id, _) = open.request, jobs[id]?.retryBegan == false, openRetries(of: id) == 0 {
-            jobs[id]?.retryAsked = nil
-        }
     }
-
-    /// Requests to retry a job that have no answer yet.
-    func openRetries(of id: JobID) -> Int { requests.values.count { $0.request.isRetry(of: id) } }
 
     private func checkStorageRefusal(_ world: World) {
         let since = world.clock.elapsed - world.store.lastUnwell
@@ -304,9 +298,5 @@ extension Oracle {
 extension CoreRequest {
     func isCancel(of id: JobID) -> Bool {
         if case .cancel(let job) = self { job == id } else { false }
-    }
-
-    func isRetry(of id: JobID) -> Bool {
-        if case .retry(let job, _) = self { job == id } else { false }
     }
 }

@@ -17,10 +17,10 @@ extension Oracle {
             }
             remove(removed, world)
         case (.removeChildren(let id, let link), .removed(let removed)):
-            if let job = jobs[id], job.retryAsked == nil {
+            if let job = jobs[id], !job.retries.isDue {
                 world.violate(1, "children of job \(id) from link \(link) on are removed without a retry")
             }
-            if !removed.isEmpty { jobs[id]?.retryBegan = true }
+            if !removed.isEmpty { jobs[id]?.retries.begins() }
             remove(removed, world)
         case (.purge(let time, let kept, _), .removed(let removed)):
             let oldest = latestWall.adding(seconds: -settings.retentionAge)
@@ -117,7 +117,7 @@ extension Oracle {
                 world.violate(1, "job \(gone.id) is removed twice")
                 return
             }
-            if !job.isOver, job.parent == nil || !(job.root.isOver || job.root.retryAsked != nil) {
+            if !job.isOver, job.parent == nil || !(job.root.isOver || job.root.retries.isDue) {
                 world.violate(1, "job \(gone.id) is removed while it is \(job.row.state)")
             }
             version += 1
@@ -144,11 +144,6 @@ extension Oracle {
         if old.state.isTerminal {
             if !new.state.isTerminal {
                 retried(job, old, new, world)
-            } else if job.retryAsked != nil, new.state == .cancelled, job.cancelAsked {
-                // It was cancelled before the retry was stored; both are stored at once.
-                job.retryAsked = nil
-                job.retryBegan = false
-                job.generation += 1
             } else {
                 checkUnchanged(old, new, world)
             }
@@ -180,23 +175,21 @@ extension Oracle {
     }
 
     private func retried(_ job: KnownJob, _ old: Job, _ new: Job, _ world: World) {
-        guard let point = job.retryAsked else {
+        guard job.retries.isDue else {
             return world.violate(2, "job \(job.id) was over (\(old.state)) and is \(new.state) without a retry")
         }
         if old.state == .succeeded { world.violate(2, "job \(job.id) succeeded and is retried") }
         if job.parent != nil { world.violate(2, "child \(job.id) is retried") }
         let kept = old.outcomes.filter { $0.link < new.link }
-        // One that was cancelled before the retry was stored is at its first `finally` link, with the outcomes that the retry
-        // kept: those before the link that it was to begin with.
-        if new.stop == nil, new.outcomes.count < kept.count {
+        if new.stop != nil { world.violate(2, "job \(job.id) is stopped with its retry") }
+        if new.outcomes.count < kept.count {
             world.violate(2, "a retry of job \(job.id) lost outcomes")
         }
-        if point == .start, new.link != 0 && new.stop == nil || !new.outcomes.isEmpty {
+        if job.retries.isFromStart, new.link != 0 || !new.outcomes.isEmpty {
             world.violate(2, "job \(job.id) is retried from link \(new.link) instead of the start")
         }
         if new.crashes != 0 { world.violate(2, "a retry of job \(job.id) did not reset its crashes") }
-        if openRetries(of: job.id) < 2 { job.retryAsked = nil }
-        job.retryBegan = false
+        job.retries.isStored()
         job.generation += 1
         // A cancel that was asked for later is for what the retry makes of it.
         job.cancelAsked = requests.values.contains { $0.request.isCancel(of: job.id) }

@@ -154,8 +154,7 @@ final class Oracle {
             job.cancelAsked = job.isCancelled
         }
         for job in jobs.values {
-            job.retryAsked = nil
-            job.retryBegan = false
+            job.retries.forget()
             job.removeAsked = false
         }
         requests = [:]
