@@ -25,6 +25,7 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
 ]
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -55,7 +56,7 @@ let package = Package(
         .target(name: "JobModel", swiftSettings: ours),
         .target(
             name: "JobCore",
-            dependencies: ["JobModel", .product(name: "HeapModule", package: "swift-collections")],
+            dependencies: ["JobModel", deque, .product(name: "HeapModule", package: "swift-collections")],
             swiftSettings: ours),
         .target(name: "CLinux"),
         .target(
@@ -88,7 +89,7 @@ let package = Package(
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
-            dependencies: ["CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", log, services]
+            dependencies: ["CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services]
                 + nio,
             swiftSettings: ours
         ),

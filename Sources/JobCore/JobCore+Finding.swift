@@ -1,3 +1,4 @@
+import DequeModule
 import JobModel
 
 /// Finding many jobs without having them in memory whole.
@@ -93,8 +94,7 @@ extension JobCore {
 struct PendingFinds {
     private struct Line {
         var open = 0
-        var waiting: [() -> Void] = []
-        var first = 0
+        var waiting: Deque<() -> Void> = []
     }
 
     private static let mostAtOnce = 4
@@ -118,21 +118,14 @@ struct PendingFinds {
 
     /// The next that may look for its job; it begins a read only where that is not in memory by now.
     mutating func next(for user: UInt32) -> (() -> Void)? {
-        guard var line = lines[user], line.open < Self.mostAtOnce else { return nil }
-        guard line.first < line.waiting.count else {
-            line.waiting = []
-            line.first = 0
-            lines[user] = line.open > 0 ? line : nil
-            return nil
-        }
-        let next = line.waiting[line.first]
-        lines[user]?.first += 1
-        return next
+        guard let line = lines[user], line.open < Self.mostAtOnce else { return nil }
+        if line.waiting.isEmpty, line.open == 0 { lines[user] = nil }
+        return lines[user]?.waiting.popFirst()
     }
 
     /// All that wait; none does any more.
     mutating func drop() -> [() -> Void] {
-        let waiting = lines.sorted { $0.key < $1.key }.flatMap { $0.value.waiting[$0.value.first...] }
+        let waiting = lines.sorted { $0.key < $1.key }.flatMap(\.value.waiting)
         lines = lines.mapValues { Line(open: $0.open) }
         return waiting
     }

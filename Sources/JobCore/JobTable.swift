@@ -1,3 +1,4 @@
+import DequeModule
 import JobModel
 
 /// The jobs in memory, and what rows of the store may be believed.
@@ -23,8 +24,7 @@ struct JobTable {
     private var active: [JobID: ActiveJob] = [:]
     private var departures: [JobID: Departure] = [:]
     /// In the order in which they left.
-    private var departed: [(id: JobID, read: ReadID)] = []
-    private var firstDeparted = 0
+    private var departed: Deque<(id: JobID, read: ReadID)> = []
     /// Questions without an answer.
     private var open: Set<ReadID> = []
     private var oldestOpen: ReadID = 1
@@ -83,14 +83,9 @@ struct JobTable {
     mutating func endRead(_ read: ReadID) {
         open.remove(read)
         while oldestOpen <= lastRead, !open.contains(oldestOpen) { oldestOpen += 1 }
-        while firstDeparted < departed.count, departed[firstDeparted].read < oldestOpen {
-            let (id, read) = departed[firstDeparted]
+        while let (id, read) = departed.first, read < oldestOpen {
+            departed.removeFirst()
             if departures[id]?.read == read { departures[id] = nil }
-            firstDeparted += 1
-        }
-        if firstDeparted > 64, firstDeparted * 2 > departed.count {
-            departed.removeFirst(firstDeparted)
-            firstDeparted = 0
         }
     }
 

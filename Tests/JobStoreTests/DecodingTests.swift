@@ -32,9 +32,13 @@ import Testing
         "checkpoint = '{\"link\": -1}'", "checkpoint = '{\"link\": 9223372036854775807}'",
         "parent = 1, parent_link = 0, parent_index = 9223372036854775807, parent_depth = 0",
     ])
-    func job_saysWhichItIs_whenItsRowMakesNoSense(_ change: String) async throws {
-        let store = try await store("UPDATE jobs SET \(change) WHERE id = 3")
-        let error = await #expect(throws: StoreError.self) { try await store.job(3) }
+    func job_isReported_whenItsRowMakesNoSense(_ change: String) async throws {
+        let reports = Mutex<[StoreError]>([])
+        let store = try await store("UPDATE jobs SET \(change) WHERE id = 3") { error in
+            reports.withLock { $0.append(error) }
+        }
+        #expect(try await store.job(3) == nil)
+        let error = reports.withLock(\.first)
         #expect(error?.code == .read)
         #expect(error?.message.contains("Job 3 ") == true)
         #expect(try await store.job(2) != nil)
@@ -72,9 +76,9 @@ import Testing
         filter.tag = "t"
         filter.order = .oldest
         #expect(try await store.jobs(filter).map(\.id) == [1, 4, 5])
-        #expect(try await store.due(at: .after(5), limit: 2).map(\.id) == [1, 4])
-        #expect(try await store.overdue(at: .after(5), limit: 3).map(\.id) == [6, 8, 10])
-        #expect(try await store.ready(queue: "default", after: nil, excluding: [], limit: 2).map(\.id) == [6, 8])
+        #expect(try await store.jobs(.due(at: .after(5), limit: 2)).map(\.id) == [1, 4])
+        #expect(try await store.jobs(.overdue(at: .after(5), limit: 3)).map(\.id) == [6, 8, 10])
+        #expect(try await store.ready(limit: 2).map(\.id) == [6, 8])
         #expect(try await store.counts().map(\.count).reduce(0, +) == 10)
         let told = reports.withLock(\.self)
         #expect(told.count == 4)

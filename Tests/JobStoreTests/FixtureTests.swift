@@ -26,10 +26,10 @@ import Testing
         #expect(try await store.submit([VersionOne.jobs[0]]) == [.joined(1, .scheduled)])
         #expect(try await store.note(of: 3, link: 1) == ["part": "tool.part", "etag": "\"1\""])
         #expect(try await store.download(to: "/srv/tool.tar.gz") == ["etag": "\"1\"", "size": 100])
-        #expect(try await store.queues() == [QueueSettings(name: "slow", concurrency: 2, isSuspended: true)])
+        #expect(try await store.recovery().queues == [QueueSettings(name: "slow", concurrency: 2, isSuspended: true)])
         #expect(try await store.childStates(of: 3, link: 0).map(\.state) == [.cancelled, .queued])
         #expect(try await store.counts().map(\.count).reduce(0, +) == VersionOne.jobs.count)
-        #expect(try await store.interrupted().map(\.id) == [3])
+        #expect(try await store.recovery().running.map(\.id) == [3])
         // Number 9 was given to a job that was removed.
         #expect(try await store.create(.example()) == [10])
         await store.close()
@@ -39,7 +39,7 @@ import Testing
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
         try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
         let store = try SQLiteStore(path: folder.path)
-        let sizes = try await store.jobs(numbered: Array(1...8)).map(\.storedSize)
+        let sizes = try await store.jobs(.jobs(Array(1...8))).map(\.storedSize)
         #expect(try await store.counts().reduce(0) { $0 + $1.bytes } == sizes.reduce(0, +))
         let ready = try await store.pool.read { connection in
             let reader = Reader(connection: connection, unreadable: UnreadableJobs { _ in })
@@ -58,14 +58,14 @@ import Testing
         var crashed = jobs[0]
         crashed.crashes = 2
         #expect(try await store.existing(1) == crashed)
-        let children = try await store.children(of: 3, link: 1, from: 0, limit: 9)
+        let children = try await store.jobs(.children(of: 3, link: 1, from: 0, limit: 9))
         #expect(children.map(\.spec.json) == VersionTwo.childSpecs)
         #expect(children.map(\.isGated) == [false, true, false, false])
         #expect(children.map(\.state) == [.queued, .queued, .queued, .failed])
         // As the version that wrote them counted.
         #expect(try await store.counts().reduce(0) { $0 + $1.bytes } > 0)
         #expect(
-            try await store.queues() == [
+            try await store.recovery().queues == [
                 QueueSettings(name: "fast", concurrency: 8, perUser: 3),
                 QueueSettings(name: "slow", concurrency: 2, isSuspended: true),
             ])

@@ -86,15 +86,15 @@ import Testing
             .example(), .example(#""priority": 5"#), .example(), .example(#""priority": -5"#),
             .example(#""priority": 5"#), .example(#""queue": "other""#), .example(#""delay": 5"#))
         let order = [1, 4, 0, 2, 3].map { ids[$0] }
-        #expect(try await store.ready(queue: "default", after: nil, excluding: [], limit: 10).map(\.id) == order)
+        #expect(try await store.ready(limit: 10).map(\.id) == order)
         #expect(
-            try await store.ready(queue: "default", after: nil, excluding: [], limit: 2).map(\.id)
+            try await store.ready(limit: 2).map(\.id)
                 == Array(order[..<2]))
-        for place in order.indices {
-            let job = try await store.existing(order[place])
+        for index in order.indices {
+            let job = try await store.existing(order[index])
             let position = ReadyPosition(priority: job.spec.priority, id: job.id)
-            let rest = try await store.ready(queue: "default", after: position, excluding: [], limit: 10)
-            #expect(rest.map(\.id) == Array(order[(place + 1)...]))
+            let rest = try await store.ready(after: position, limit: 10)
+            #expect(rest.map(\.id) == Array(order[(index + 1)...]))
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             return job
         }
         _ = try await store.submit(jobs)
-        let ready = try await store.ready(queue: "default", after: nil, excluding: ["a:80", "c:\"443"], limit: 10)
+        let ready = try await store.ready(excluding: ["a:80", "c:\"443"], limit: 10)
         #expect(ready.map(\.id) == [2, 3])
     }
 
@@ -123,10 +123,10 @@ import Testing
         for limit in [1, 4, 100] {
             var found: [ReadyPosition] = []
             while case let page = try await store.ready(
-                queue: "default", after: found.last, excluding: ["a:80"], limit: limit), !page.isEmpty
+                after: found.last, excluding: ["a:80"], limit: limit), !page.isEmpty
             {
                 #expect(page.count <= limit)
-                found += page.map { ReadyPosition(priority: $0.spec.priority, id: $0.id) }
+                found += page
             }
             #expect(found == wanted)
         }
@@ -135,20 +135,20 @@ import Testing
     @Test func due_givesScheduledJobsEarliestFirst() async throws {
         let ids = try await store.create(
             .example(#""delay": 30"#), .example(#""delay": 10"#), .example(#""delay": 20"#), .example())
-        #expect(try await store.due(at: .after(9), limit: 10).isEmpty)
-        #expect(try await store.due(at: .after(20), limit: 10).map(\.id) == [ids[1], ids[2]])
-        #expect(try await store.due(at: .after(99), limit: 2).map(\.id) == [ids[1], ids[2]])
-        #expect(try await store.nextTimes().due == .after(10))
+        #expect(try await store.jobs(.due(at: .after(9), limit: 10)).isEmpty)
+        #expect(try await store.jobs(.due(at: .after(20), limit: 10)).map(\.id) == [ids[1], ids[2]])
+        #expect(try await store.jobs(.due(at: .after(99), limit: 2)).map(\.id) == [ids[1], ids[2]])
+        #expect(try await store.times().due == .after(10))
     }
 
     @Test func overdue_givesUnfinishedJobsPastTheirDeadline() async throws {
         let ids = try await store.create(
             .example(#""deadline": 30"#), .example(#""deadline": 10"#), .example(#""deadline": 5"#), .example())
         try await store.save(store.existing(ids[2]).finished(at: .after(1)))
-        #expect(try await store.overdue(at: .after(9), limit: 10).isEmpty)
-        #expect(try await store.overdue(at: .after(30), limit: 10).map(\.id) == [ids[1], ids[0]])
-        #expect(try await store.nextTimes().deadline == .after(10))
-        #expect(try await store.nextTimes().due == nil)
+        #expect(try await store.jobs(.overdue(at: .after(9), limit: 10)).isEmpty)
+        #expect(try await store.jobs(.overdue(at: .after(30), limit: 10)).map(\.id) == [ids[1], ids[0]])
+        #expect(try await store.times().deadline == .after(10))
+        #expect(try await store.times().due == nil)
     }
 
     @Test func firstEnd_isOfTheRootJobThatEndedFirst() async throws {
@@ -157,11 +157,11 @@ import Testing
         let ids =
             try await store.create(.example(), .example(), .example())
             + store.submit(children: [.example(parent: child)], of: parent)
-        #expect(try await store.firstEnd() == nil)
+        #expect(try await store.times().firstEnd == nil)
         for (id, end) in zip(ids, [20, 10, 30, 5]) {
             try await store.save(store.existing(id).finished(at: .after(end)))
         }
-        #expect(try await store.firstEnd() == .after(10))
+        #expect(try await store.times().firstEnd == .after(10))
     }
 
     @Test func interrupted_givesRunningJobs() async throws {
@@ -173,7 +173,7 @@ import Testing
             _ = try job.handle(.start, at: .after(1))
             try await store.save(job)
         }
-        #expect(try await store.interrupted().map(\.id) == [ids[0], ids[1], ids[3]])
+        #expect(try await store.recovery().running.map(\.id) == [ids[0], ids[1], ids[3]])
     }
 
     @Test func counts_areByOwnerQueueAndState() async throws {
@@ -193,9 +193,10 @@ import Testing
         }
         let ids = try await store.submit(children: children, of: parent)
         let order = [ids[2], ids[1], ids[3], ids[0]]
-        #expect(try await store.children(of: parent.id, link: 1, from: 0, limit: 10).map(\.id) == order)
-        #expect(try await store.children(of: parent.id, link: 1, from: 1, limit: 2).map(\.id) == Array(order[1...2]))
-        #expect(try await store.children(of: parent.id, link: 0, from: 0, limit: 2).isEmpty)
+        #expect(try await store.jobs(.children(of: parent.id, link: 1, from: 0, limit: 10)).map(\.id) == order)
+        #expect(
+            try await store.jobs(.children(of: parent.id, link: 1, from: 1, limit: 2)).map(\.id) == Array(order[1...2]))
+        #expect(try await store.jobs(.children(of: parent.id, link: 0, from: 0, limit: 2)).isEmpty)
         try await store.save(children[2].numbered(ids[2]).finished(at: .after(1)))
         let states = try await store.childStates(of: parent.id, link: 1)
         #expect(states.map(\.id) == order)

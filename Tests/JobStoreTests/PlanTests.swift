@@ -82,14 +82,14 @@ import Testing
                             filter.order = order
                             filter.limit = 1
                             let plain = filter
-                            try await expectSearches { _ = try $0.jobs(plain) }
+                            try await expectSearches { _ = try $0.page(plain) }
                             filter.tag = "t"
                             let tagged = filter
-                            try await expectSearches { _ = try $0.jobs(tagged) }
+                            try await expectSearches { _ = try $0.page(tagged) }
                             filter.parent = 1
                             let below = filter
                             // The children of one job, 10,000 at most for each list, are put in order.
-                            try await expectSearches(sorting: true) { _ = try $0.jobs(below) }
+                            try await expectSearches(sorting: true) { _ = try $0.page(below) }
                         }
                     }
                 }
@@ -106,9 +106,6 @@ import Testing
         _ = try await store.submit(many)
         for position in [nil, ReadyPosition(priority: 1, id: 1)] {
             for hosts in [[], ["a:80"]] as [Set<String>] {
-                try await expectSearches {
-                    _ = try $0.ready(queue: "default", after: position, excluding: hosts, limit: 10)
-                }
                 try await expectSearches {
                     _ = try $0.ready(queue: "default", owner: 1000, after: position, excluding: hosts, limit: 10)
                 }

@@ -53,10 +53,8 @@ import Testing
         var job = try await store.existing(first[0])
         job.link = 0
         try await store.save(job.finished(at: .after(1)))
-        let sizes = try await store.jobs(numbered: first).map(\.storedSize)
-        let removed = try await withCheckedContinuation { continuation in
-            store.remove(first[0]) { continuation.resume(returning: $0) }
-        }.get()
+        let sizes = try await store.jobs(.jobs(first)).map(\.storedSize)
+        let removed = try await store.removing(.remove(first[0]))
         #expect(
             removed == [
                 RemovedJob(id: first[0], owner: 1000, queue: "default", state: .succeeded, links: 0, size: sizes[0]),
@@ -81,9 +79,7 @@ import Testing
         try await store.pool.writeWithoutTransaction { connection in
             try connection.execute(sql: "UPDATE notes SET note = '{' WHERE link = 1")
         }
-        let removed = try await withCheckedContinuation { continuation in
-            store.remove(first[0]) { continuation.resume(returning: $0) }
-        }.get()
+        let removed = try await store.removing(.remove(first[0]))
         #expect(removed.map(\.notes) == [[["a": "\"b\""]], [3]])
     }
 
@@ -112,7 +108,9 @@ import Testing
         var parent = try await store.stored()
         _ = try parent.handle(.start, at: .after(1))
         parent.children = 1
-        let child = try Job.example(parent: .init(job: parent.id, link: 0, index: 0, depth: 1))
+        // As a child is stored with the queue that it may have from its parent.
+        let child = try Job.example(
+            #""queue": "default""#, parent: .init(job: parent.id, link: 0, index: 0, depth: 1))
         let ids = try await store.submit(children: [child], of: parent)
         #expect(try await store.job(parent.id) == parent)
         #expect(try await store.job(ids[0]) == child.numbered(ids[0]))

@@ -36,7 +36,7 @@ import Testing
 
     @Test func jobs_areInTheOrderOfTheirNumbersAsAsked() async throws {
         let ids = try await store.create(.example(), .example(), .example())
-        #expect(try await store.jobs(numbered: [ids[2], 99, ids[0]]).map(\.id) == [ids[2], ids[0]])
+        #expect(try await store.jobs(.jobs([ids[2], 99, ids[0]])).map(\.id) == [ids[2], ids[0]])
     }
 
     @Test func job_isNil_whenThereIsNone() async throws {
@@ -73,7 +73,7 @@ import Testing
         }
         let ids = try await store.submit(jobs)
         #expect(ids == (1...count).map { .created(JobID($0)) })
-        let stored = try await store.jobs(numbered: (1...count).map { JobID($0) })
+        let stored = try await store.jobs(.jobs((1...count).map { JobID($0) }))
         #expect(stored == jobs.enumerated().map { $1.numbered(JobID($0 + 1)) })
         var filter = JobFilter()
         filter.tag = "a"
@@ -217,7 +217,7 @@ import Testing
         try await store.save(QueueSettings(name: "a", concurrency: 1, isSuspended: true))
         try await store.save(QueueSettings(name: "b", concurrency: 4))
         #expect(
-            try await store.queues() == [
+            try await store.recovery().queues == [
                 QueueSettings(name: "a", concurrency: 1, isSuspended: true), QueueSettings(name: "b", concurrency: 4),
             ])
     }

@@ -90,7 +90,7 @@ import Testing
             """)
         let store = try SQLiteStore(path: folder.path)
         let counts = try await store.counts()
-        let ready = try await store.ready(queue: "default", after: nil, excluding: [], limit: 100)
+        let ready = try await store.ready(limit: 100)
         let next = try await store.create(job)
         #expect(counts.map(\.count).reduce(0, +) == 100_000)
         #expect(counts.count == 6)

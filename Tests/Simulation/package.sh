@@ -30,7 +30,11 @@ let package = Package(
     targets: [
         .target(name: "JobModel", swiftSettings: ours),
         .target(
-            name: "JobCore", dependencies: ["JobModel", .product(name: "HeapModule", package: "swift-collections")],
+            name: "JobCore",
+            dependencies: [
+                "JobModel", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
             swiftSettings: ours),
         .target(
             name: "JobStore", dependencies: ["JobModel"], exclude: ["Memory/MemoryStore.swift"], swiftSettings: ours),

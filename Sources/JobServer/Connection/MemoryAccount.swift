@@ -1,3 +1,4 @@
+import DequeModule
 import JobModel
 import JobProtocol
 import Synchronization
@@ -20,8 +21,7 @@ final class MemoryAccount: Sendable {
         var refusals = 0
         /// Calls that are carried out now, and those that wait for their turn.
         var working = 0
-        var waiting: [CheckedContinuation<Void, Never>] = []
-        var firstWaiting = 0
+        var waiting: Deque<CheckedContinuation<Void, Never>> = []
     }
 
     /// Calls of one user that are carried out at once: what each of them reads is in memory before its answer is counted.
@@ -145,18 +145,9 @@ extension MemoryAccount.State {
 
     /// The next one, which has the turn now.
     fileprivate mutating func end() -> CheckedContinuation<Void, Never>? {
-        guard firstWaiting < waiting.count else {
-            working -= 1
-            return nil
-        }
-        defer {
-            firstWaiting += 1
-            if firstWaiting == waiting.count {
-                waiting = []
-                firstWaiting = 0
-            }
-        }
-        return waiting[firstWaiting]
+        if let next = waiting.popFirst() { return next }
+        working -= 1
+        return nil
     }
 }
 

@@ -5,18 +5,6 @@ import JobModel
 /// source together. Of the last one each combination that exists is asked for by itself, since only within one are
 /// the jobs in the order of their numbers.
 extension Reader {
-    /// All that the filter asks for, however large they are.
-    func jobs(_ filter: JobFilter) throws -> [Job] {
-        var (filter, found) = (filter, [Job]())
-        while true {
-            let page = try page(filter)
-            found += page.jobs
-            guard page.isFull, let last = page.jobs.last?.id, found.count < filter.limit else { return found }
-            filter.limit -= page.jobs.count
-            filter.after = last
-        }
-    }
-
     func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
         var page = StoredJobPage(limit: filter.limit)

@@ -23,34 +23,6 @@ extension Reader {
         return found
     }
 
-    /// Of all owners.
-    func ready(
-        queue: String, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
-    ) throws -> [Job] {
-        var places: [ReadyPosition] = []
-        let next = try statement(
-            """
-            SELECT owner FROM jobs INDEXED BY jobs_ready \
-            WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner > ?2 ORDER BY owner LIMIT 1
-            """)
-        var last: Int64 = -1
-        while true {
-            next.bind(queue, at: 1)
-            next.bind(last, at: 2)
-            guard let owner = try next.row({ $0.integer(0) }) else { break }
-            last = owner
-            guard let owner = UInt32(exactly: owner) else { continue }
-            let search = ReadySearch(queue: queue, owner: owner, position: position, excluded: hosts, limit: limit)
-            places += try self.places(search)
-            places.sort()
-            places.removeLast(max(0, places.count - limit))
-        }
-        let found = try jobs(places.map(\.id))
-        guard found.count < places.count, places.count == limit else { return found }
-        // Jobs left out because they make no sense are made up for.
-        return try found + ready(queue: queue, after: places.last, excluding: hosts, limit: limit - found.count)
-    }
-
     /// The gated children of a link that are queued.
     func gated(of parent: JobID, link: Int, from index: Int, limit: Int) throws -> [ReadyJob] {
         let statement = try statement(

@@ -17,12 +17,6 @@ struct Reader {
 
     // MARK: Single jobs
 
-    func job(_ id: JobID) throws -> Job? {
-        let statement = try statement(JobRow.select)
-        statement.bind(id, at: 1)
-        return try statement.row { row in try JobRow.job(row, templates) }
-    }
-
     /// The jobs of these numbers, without those that make no sense.
     func jobs(_ ids: [JobID]) throws -> [Job] {
         let select = try statement(JobRow.select)

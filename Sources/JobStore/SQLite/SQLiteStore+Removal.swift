@@ -1,9 +1,9 @@
-package import JobModel
+import JobModel
 
 /// A removal of many jobs goes on in several transactions, so that it does not hold up what others write. The lowest jobs
 /// go first and a root last, so that what was cut short can be done again.
 extension SQLiteStore {
-    package func remove(_ job: JobID, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
+    func remove(_ job: JobID, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
         remove(done) { writer in
             let tree = try writer.tree(of: job)
             // A new job with this key must not join one that is about to go.
@@ -12,7 +12,7 @@ extension SQLiteStore {
         }
     }
 
-    package func removeChildren(
+    func removeChildren(
         of parent: JobID, fromLink link: Int, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) {
         remove(done, { writer in try writer.removeTemplates(of: parent, fromLink: link) }) { writer in
@@ -54,7 +54,7 @@ extension SQLiteStore {
 
     // MARK: Purging
 
-    package func purge(
+    func purge(
         finishedBefore time: Timestamp, keeping count: Int, atMost limit: Int,
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) {

@@ -7,7 +7,7 @@ import Synchronization
 /// The job store in one SQLite database, in a folder that it locks.
 ///
 /// One connection writes, in groups (``CommitQueue``); a few others read. The write-ahead log is synced at every commit.
-package final class SQLiteStore: CallableJobStore {
+package final class SQLiteStore: JobStore {
     let pool: DatabasePool
     let queue: CommitQueue
     private let folder: StateFolder
@@ -94,20 +94,6 @@ package final class SQLiteStore: CallableJobStore {
 
     // MARK: Writing
 
-    package func submit(_ jobs: [Job], _ done: @escaping @Sendable (Result<[Submission], StoreError>) -> Void) {
-        enqueue(done) { try $0.submit(jobs) }
-    }
-
-    package func submit(
-        children: [Job], of parent: Job, _ done: @escaping @Sendable (Result<[JobID], StoreError>) -> Void
-    ) {
-        enqueue(done) { try $0.submit(children: children, of: parent) }
-    }
-
-    package func save(_ jobs: [Job], _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
-        enqueue(done) { try $0.save(jobs) }
-    }
-
     package func save(
         note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
@@ -118,14 +104,6 @@ package final class SQLiteStore: CallableJobStore {
         download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
         enqueue(done) { try $0.save(download: download, to: path) }
-    }
-
-    package func save(_ queue: QueueSettings, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
-        enqueue(done) { try $0.save(queue) }
-    }
-
-    package func probe(_ done: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
-        enqueue(done) { try $0.probe() }
     }
 
     func enqueue<Value: Sendable>(

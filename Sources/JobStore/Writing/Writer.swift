@@ -211,12 +211,6 @@ final class Writer {
         return first..<lastJob.present + 1
     }
 
-    /// Stores children with their parent; none where the parent was removed.
-    func submit(children: [Job], of parent: Job) throws -> [JobID] {
-        guard try update(parent, numbered: parent.id, storedSize: parent.storedSize) else { return [] }
-        return Array(try insert(children.map { NewRow($0) }))
-    }
-
     /// Stores what a link makes, with the job that it belongs to; none where that was removed.
     func insert(_ new: NewChildren) throws -> [JobID] {
         let parent = new.parent
