@@ -89,7 +89,9 @@ let package = Package(
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
-            dependencies: ["CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services]
+            dependencies: [
+                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services,
+            ]
                 + nio,
             swiftSettings: ours
         ),
