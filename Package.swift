@@ -34,6 +34,7 @@ let package = Package(
     name: "deferd",
     products: [
         .library(name: "DeferredKit", targets: ["DeferredKit"]),
+        .library(name: "DataSources", targets: ["DataSources"]),
         .library(name: "JobClient", targets: ["JobClient"]),
         .executable(name: "deferd", targets: ["deferd"]),
         .executable(name: "deferctl", targets: ["deferctl"]),
@@ -135,6 +136,10 @@ let package = Package(
         .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+        // What a program of somebody else sees of the products, without what this package keeps to itself.
+        .executableTarget(
+            name: "outside", dependencies: ["DataSources", "DeferredKit"], path: "Tests/Outside/App",
+            packageAccess: false, swiftSettings: ours),
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(

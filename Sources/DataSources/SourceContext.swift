@@ -17,6 +17,8 @@ package struct SourceContext: Sendable {
     package let memory: RunMemory
     /// What this link's source noted in an earlier attempt or an earlier run of the daemon.
     package let note: JSON?
+    /// Whether what a broken-off download fetched is kept for a retry.
+    package let mayResume: Bool
     /// Keeps a note durably; it succeeds once a crash cannot undo it.
     package let saveNote: @Sendable (JSON?) -> Deferred<Void, any Error>
     /// What is remembered of the last download to this absolute path.
@@ -26,7 +28,7 @@ package struct SourceContext: Sendable {
 
     package init(
         job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String, timeout: Double? = nil,
-        memory: RunMemory = RunMemory(), note: JSON?,
+        memory: RunMemory = RunMemory(), note: JSON?, mayResume: Bool = true,
         saveNote: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
         rememberDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
@@ -39,6 +41,7 @@ package struct SourceContext: Sendable {
         self.timeout = timeout
         self.memory = memory
         self.note = note
+        self.mayResume = mayResume
         self.saveNote = saveNote
         self.lastDownload = lastDownload
         self.rememberDownload = rememberDownload

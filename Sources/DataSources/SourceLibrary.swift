@@ -14,7 +14,7 @@ package final class SourceLibrary: Sendable {
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
     private let policy: AccessPolicy
-    private let folders: DownloadFolders
+    private let directories: DownloadDirectories
     private let transport: HTTPTransport
     private let files: FileOperations
     private let queue: FileQueue
@@ -40,14 +40,14 @@ package final class SourceLibrary: Sendable {
         self.logger = logger
         self.files = files
         policy = try AccessPolicy(settings.policy)
-        folders = try DownloadFolders(settings.downloads)
+        directories = try DownloadDirectories(settings.downloads)
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
         transport = try HTTPTransport(
             settings.http, limits: settings.limits, policy: policy, resolver: NameResolver(lookup: lookup),
             queue: queue)
         downloads = DownloadServices(
-            transport: transport, policy: policy, folders: folders, files: files, queue: queue,
+            transport: transport, policy: policy, directories: directories, files: files, queue: queue,
             userAgent: settings.http.userAgent, minimumFree: settings.downloads.minimumFree, logger: logger)
     }
 
@@ -59,7 +59,7 @@ package final class SourceLibrary: Sendable {
 
     /// Refuses a download path that lies where `owner` may not write (kind `policy`), by its text alone.
     package func check(path: String, owner: UInt32) throws(JobError) {
-        _ = try folders.path(path, owner: owner)
+        _ = try directories.path(path, owner: owner)
     }
 
     /// The server of `url` as `name:port`, in lower case and without a trailing dot; nil for no URL.
@@ -69,25 +69,66 @@ package final class SourceLibrary: Sendable {
 
     /// The source that `parameters` describe. `list` and `each` are not among them: they are made of jobs.
     package func source(_ parameters: SourceParameters, _ context: SourceContext) -> any DataSource<JSON> {
+        Source { self.start(parameters, context) }
+    }
+
+    /// What a job's spec describes, to be started.
+    private struct Source: DataSource {
+        let begin: @Sendable () -> Deferred<JSON, any Error>
+
+        func start() -> Deferred<JSON, any Error> { begin() }
+    }
+
+    private func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
         switch parameters {
-        case .url(let spec): document(spec, .response, context)
-        case .json(let spec, let pointer): document(spec, .json(pointer), context)
-        case .download(let spec):
-            DownloadSource(
-                spec: spec, context: context, services: downloads.serving(context.owner), task: task(context))
-        case .value(let value): ConstantSource(outcome: .success(value))
-        case .error(let kind, let message): ConstantSource(outcome: .failure(JobError(kind, message)))
-        case .timer(let seconds): TimerSource(seconds: seconds, loop: timers ?? group.next())
+        case .url(let spec): response(spec, context) { $0.json }
+        case .json(let spec, let pointer): value(spec, at: pointer, context)
+        case .download(let spec): download(spec, context)
+        case .value(let value): .succeeded(value)
+        case .error(let kind, let message): .failed(JobError(kind, message))
+        case .timer(let seconds): timer(seconds)
         case .list, .each: preconditionFailure("The engine runs lists itself.")
         }
     }
 
-    private func document(
-        _ spec: HTTPRequestSpec, _ form: DocumentSource.Form, _ context: SourceContext
-    ) -> DocumentSource {
-        DocumentSource(
-            spec: spec, form: form, transport: transport, policy: policy, settings: settings,
-            context: context, files: files, queue: queue.of(context.owner), documents: documents, task: task(context))
+    // What follows is the one way to transfer something, for jobs and for ``URLSource``, ``JSONSource`` and
+    // ``DownloadSource`` alike.
+
+    /// Asks for a document; its status, headers and body, as `make` has them.
+    func response<Output: Sendable>(
+        _ spec: HTTPRequestSpec, _ context: SourceContext, _ make: @escaping @Sendable (DocumentResponse) -> Output
+    ) -> Deferred<Output, any Error> {
+        document(spec, context).response(make)
+    }
+
+    /// Asks for a document that is JSON; the value at `pointer` in it.
+    func value(_ spec: HTTPRequestSpec, at pointer: JSONPointer, _ context: SourceContext) -> Deferred<JSON, any Error>
+    {
+        document(spec, context).value(at: pointer)
+    }
+
+    private func document(_ spec: HTTPRequestSpec, _ context: SourceContext) -> DocumentTransfer {
+        DocumentTransfer(
+            spec: spec, transport: transport, policy: policy, settings: settings, context: context, files: files,
+            queue: queue.of(context.owner), documents: documents, task: task(context))
+    }
+
+    /// Fetches a file and puts it in its place: in `directory`, or where the settings say.
+    func download(
+        _ spec: DownloadSpec, below directory: DownloadDirectories? = nil, _ context: SourceContext
+    ) -> Deferred<JSON, any Error> {
+        let services = downloads.serving(context.owner, below: directory ?? directories)
+        return task(context).start { handle async throws(JobError) in
+            try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
+        }
+    }
+
+    /// `null` after some seconds of an event loop's clock.
+    private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
+        let timer = EarlyCancellation<Scheduled<Void>> { $0.cancel() }
+        let promise = Promise<JSON, any Error> { _ in timer.cancel() }
+        timer.set((timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) { promise.succeed(.null) })
+        return promise.deferred
     }
 
     private func task(_ context: SourceContext) -> TransferTask {
@@ -100,7 +141,8 @@ package final class SourceLibrary: Sendable {
     /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job
     /// that is not running.
     package func discard(_ note: JSON, owner: UInt32) async {
-        guard let note = DownloadNote(note), let path = try? folders.path(note.folder + "/" + note.name, owner: owner)
+        guard let note = DownloadNote(note),
+            let path = try? directories.path(note.folder + "/" + note.name, owner: owner)
         else { return }
         let files = files
         do throws(SystemError) {
@@ -127,5 +169,11 @@ package final class SourceLibrary: Sendable {
         transport.shutdown()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 { await queue.shutdown() }
+    }
+
+    /// The same without waiting, for one that nothing runs in any more.
+    func end() {
+        transport.shutdown()
+        queue.end()
     }
 }

@@ -21,7 +21,7 @@ final class DownloadAttempt: Sendable {
         guard !Task.isCancelled else {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }
-        let path = try services.folders.path(spec.path, owner: context.owner)
+        let path = try services.directories.path(spec.path, owner: context.owner)
         let note = DownloadNote(context.note)
         let folder = try await services.queue.run { [services] () throws(JobError) in
             do throws(SystemError) {

@@ -109,7 +109,9 @@ final class DownloadTransfer {
 
     /// Keeps the `.part` where a retry can go on with it.
     private func keepForRetry() async {
-        guard let partial, let journal = partial.journal, partial.part.size > 0 else { return }
+        guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.size > 0 else {
+            return
+        }
         // Without a note nobody would ever find it again.
         if await journal.close() { target.release() }
     }

@@ -67,6 +67,11 @@ struct FileQueue: Sendable {
         return try outcome.get()
     }
 
+    /// Ends the threads once they have nothing more to do, without waiting for that.
+    func end() {
+        shared.threads.shutdownGracefully { _ in }
+    }
+
     func shutdown() async {
         // It fails only where the pool cannot be stopped, as the process's shared ones.
         try? await shared.threads.shutdownGracefully()

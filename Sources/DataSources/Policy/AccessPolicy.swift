@@ -59,7 +59,8 @@ struct AccessPolicy: Sendable {
             allowed.isEmpty || allowed.contains(where: { $0.matches(url.host) })
         else {
             throw JobError(
-                .policy, "The host \(url.hostText) is not allowed by the daemon's policy; ask its administrator.")
+                .policy, "The host \(url.hostText) is not allowed by the policy; use another, or ask the administrator."
+            )
         }
         if case .address(let address) = url.host { try check(address) }
     }
@@ -91,7 +92,7 @@ struct AccessPolicy: Sendable {
         }
         guard !isDenied else {
             throw JobError(
-                .policy, "The address \(address) is not allowed by the daemon's policy; use another server.")
+                .policy, "The address \(address) is not allowed by the policy; use another server.")
         }
     }
 }

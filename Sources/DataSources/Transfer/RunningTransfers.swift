@@ -14,7 +14,7 @@ final class RunningTransfers: Sendable {
 
     private static var stopped: JobError {
         JobError(
-            .cancelled, "The daemon is stopping, so the transfer was broken off; it goes on later.", retryable: true)
+            .cancelled, "The transfer was broken off, as all are stopped; start it again later.", retryable: true)
     }
 
     func begin(_ control: TransferControl) {

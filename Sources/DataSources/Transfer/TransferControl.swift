@@ -87,7 +87,7 @@ final class TransferControl: Sendable {
     /// Waits until `deadline` by the time of `clock`.
     func sleep(until deadline: NIODeadline, by clock: any EventLoop) async throws(JobError) {
         guard deadline > clock.now else { return }
-        let timer = ScheduledTimer()
+        let timer = EarlyCancellation<Scheduled<Void>> { $0.cancel() }
         defer { timer.cancel() }
         try await wait { delivery in
             timer.set(clock.scheduleTask(deadline: deadline) { _ = delivery.deliver(.success(())) })

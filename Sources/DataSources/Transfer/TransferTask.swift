@@ -2,7 +2,6 @@ import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
-import Synchronization
 
 /// What a transfer's steps are given.
 struct TransferHandle: Sendable {
@@ -37,11 +36,11 @@ struct TransferTask: Sendable {
     /// Seconds after which the transfer fails with kind `timeout`, or nil for no limit.
     let timeout: Double?
 
-    func start(
-        _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> JSON
-    ) -> Deferred<JSON, any Error> {
-        let task = CancellableTask()
-        let promise = Promise<JSON, any Error> { _ in task.cancel() }
+    func start<Output: Sendable>(
+        _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> Output
+    ) -> Deferred<Output, any Error> {
+        let task = EarlyCancellation<Task<Void, Never>> { $0.cancel() }
+        let promise = Promise<Output, any Error> { _ in task.cancel() }
         let control = TransferControl()
         running.begin(control)
         let timer = timeout.map { seconds in
@@ -56,7 +55,7 @@ struct TransferTask: Sendable {
         // Owned by the promise above: it ends when the outcome is there, and is cancelled with it.
         task.set(
             Task(executorPreference: executor) {
-                let outcome: Result<JSON, any Error>
+                let outcome: Result<Output, any Error>
                 do throws(JobError) {
                     outcome = .success(
                         try await steps(
@@ -72,26 +71,5 @@ struct TransferTask: Sendable {
                 promise.resolve(outcome)
             })
         return promise.deferred
-    }
-}
-
-/// A task that can be cancelled before it is known.
-private final class CancellableTask: Sendable {
-    private let state = Mutex<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
-
-    func set(_ task: Task<Void, Never>) {
-        let isCancelled = state.withLock { state in
-            state.task = task
-            return state.isCancelled
-        }
-        if isCancelled { task.cancel() }
-    }
-
-    func cancel() {
-        let task = state.withLock { state in
-            state.isCancelled = true
-            return state.task
-        }
-        task?.cancel()
     }
 }

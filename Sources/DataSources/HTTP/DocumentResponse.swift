@@ -7,17 +7,33 @@ enum ResponseBody: Sendable {
     case spilled(size: Int)
 }
 
-extension IncomingResponse {
-    /// The result of the source `url`.
-    func json(isNotModified: Bool, body: ResponseBody) -> JSON {
+/// The answer to a request for a document, complete.
+struct DocumentResponse: Sendable {
+    let response: IncomingResponse
+    let isNotModified: Bool
+    let body: ResponseBody
+
+    init(_ response: IncomingResponse, isNotModified: Bool, body: ResponseBody) {
+        self.response = response
+        self.isNotModified = isNotModified
+        self.body = body
+    }
+
+    /// The header's fields by their names in lower case; of a repeated one the values are joined.
+    var fields: JSONObject {
         var fields = JSONObject()
-        for (name, value) in head.headers {
+        for (name, value) in response.head.headers {
             let name = name.lowercased()
             let earlier = fields[name]?.string.map { $0 + ", " } ?? ""
             fields[name] = .string(earlier + value)
         }
+        return fields
+    }
+
+    /// The result of the source `url`.
+    var json: JSON {
         var result = JSONObject()
-        result.append("status", JSON(status))
+        result.append("status", JSON(response.status))
         result.append("headers", .object(fields))
         result.append("mediaType", mediaType.map(JSON.string) ?? .null)
         switch body {
@@ -39,8 +55,10 @@ extension IncomingResponse {
     }
 
     /// The content's type without parameters, in lower case.
-    private var mediaType: String? {
-        guard var type = field("Content-Type")?.utf8.prefix(while: { $0 != UInt8(ascii: ";") }) else { return nil }
+    var mediaType: String? {
+        guard var type = response.field("Content-Type")?.utf8.prefix(while: { $0 != UInt8(ascii: ";") }) else {
+            return nil
+        }
         func isSpace(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
         while isSpace(type.first) { type.removeFirst() }
         while isSpace(type.last) { type.removeLast() }

@@ -1,26 +1,11 @@
-import DeferredKit
 import JobModel
 import Logging
-
-/// The source `download`: a file that is fetched, checked and put in its place.
-struct DownloadSource: DataSource {
-    let spec: DownloadSpec
-    let context: SourceContext
-    let services: DownloadServices
-    let task: TransferTask
-
-    func start() -> Deferred<JSON, any Error> {
-        task.start { handle async throws(JobError) in
-            try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
-        }
-    }
-}
 
 /// What all downloads share; one object, as each step of each of them that waits would keep a copy of a value.
 final class DownloadServices: Sendable {
     let transport: HTTPTransport
     let policy: AccessPolicy
-    let folders: DownloadFolders
+    let directories: DownloadDirectories
     let registry: TargetRegistry
     let files: FileOperations
     let queue: FileQueue
@@ -29,12 +14,12 @@ final class DownloadServices: Sendable {
     let logger: Logger
 
     init(
-        transport: HTTPTransport, policy: AccessPolicy, folders: DownloadFolders, files: FileOperations,
+        transport: HTTPTransport, policy: AccessPolicy, directories: DownloadDirectories, files: FileOperations,
         queue: FileQueue, userAgent: String, minimumFree: Int, logger: Logger
     ) {
         self.transport = transport
         self.policy = policy
-        self.folders = folders
+        self.directories = directories
         registry = TargetRegistry()
         self.files = files
         self.queue = queue
@@ -43,10 +28,10 @@ final class DownloadServices: Sendable {
         self.logger = logger
     }
 
-    private init(_ services: DownloadServices, queue: FileQueue) {
+    private init(_ services: DownloadServices, queue: FileQueue, directories: DownloadDirectories) {
         transport = services.transport
         policy = services.policy
-        folders = services.folders
+        self.directories = directories
         registry = services.registry
         files = services.files
         self.queue = queue
@@ -55,6 +40,8 @@ final class DownloadServices: Sendable {
         logger = services.logger
     }
 
-    /// The same, with the file operations of `user`.
-    func serving(_ user: UInt32) -> DownloadServices { DownloadServices(self, queue: queue.of(user)) }
+    /// The same, with the file operations of `user`, for files below these directories.
+    func serving(_ user: UInt32, below directories: DownloadDirectories) -> DownloadServices {
+        DownloadServices(self, queue: queue.of(user), directories: directories)
+    }
 }

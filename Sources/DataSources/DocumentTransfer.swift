@@ -4,18 +4,9 @@ import JobModel
 import NIOCore
 import NIOHTTP1
 
-/// The sources `url` and `json`: one request, and its answer as a result.
-struct DocumentSource: DataSource {
-    /// What becomes of the answer.
-    enum Form: Sendable {
-        /// Status, headers and body.
-        case response
-        /// The value at this place of the JSON that the body is.
-        case json(JSONPointer)
-    }
-
+/// One request and what becomes of its answer, for the sources `url` and `json`.
+struct DocumentTransfer: Sendable {
     let spec: HTTPRequestSpec
-    let form: Form
     let transport: HTTPTransport
     let policy: AccessPolicy
     let settings: SourceSettings
@@ -25,14 +16,44 @@ struct DocumentSource: DataSource {
     let documents: DocumentBudget
     let task: TransferTask
 
-    func start() -> Deferred<JSON, any Error> {
-        task.start { handle async throws(JobError) in try await self.run(handle) }
+    /// Status, headers and body, as `make` has them.
+    func response<Output: Sendable>(
+        _ make: @escaping @Sendable (DocumentResponse) -> Output
+    ) -> Deferred<Output, any Error> {
+        task.start { handle async throws(JobError) in
+            let (response, isNotModified) = try await open(accepting: "*/*", handle)
+            defer { response.close() }
+            let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
+            let body = try await spill.removingUnlessFinished { () async throws(JobError) in
+                let body = try await receive(response, in: spill, beyond: settings.limits.inlineResult, handle)
+                if case .spilled = body { try await spill.finish() }
+                return body
+            }
+            return make(DocumentResponse(response, isNotModified: isNotModified, body: body))
+        }
     }
 
-    private func run(_ handle: TransferHandle) async throws(JobError) -> JSON {
-        let request = try request()
+    /// The value at `pointer` in the JSON that the body is.
+    func value(at pointer: JSONPointer) -> Deferred<JSON, any Error> {
+        task.start { handle async throws(JobError) in
+            let (response, isNotModified) = try await open(accepting: "application/json, */*;q=0.5", handle)
+            defer { response.close() }
+            // There is no document to select from; null says that nothing is new.
+            if isNotModified { return .null }
+            let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
+            return try await spill.removingAtEnd { () async throws(JobError) in
+                let body = try await receive(response, in: spill, beyond: Self.largestReceived, handle)
+                return try await value(at: pointer, of: body, in: spill, from: response.url, handle)
+            }
+        }
+    }
+
+    /// Sends the request; the caller closes the response.
+    private func open(
+        accepting types: String, _ handle: TransferHandle
+    ) async throws(JobError) -> (response: IncomingResponse, isNotModified: Bool) {
+        let request = try request(accepting: types)
         let response = try await transport.open(request, handle)
-        defer { response.close() }
         let isNotModified =
             response.status == 304
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
@@ -40,36 +61,13 @@ struct DocumentSource: DataSource {
             await response.discard()
             throw response.statusError
         }
-        let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
-        switch form {
-        case .response:
-            let limit = settings.limits.inlineResult
-            let body = try await spill.removingUnlessFinished { () async throws(JobError) in
-                let body = try await receive(response, to: request.method, in: spill, beyond: limit, handle)
-                if case .spilled = body { try await spill.finish() }
-                return body
-            }
-            return response.json(isNotModified: isNotModified, body: body)
-        case .json(let pointer):
-            // There is no document to select from; null says that nothing is new.
-            if isNotModified { return .null }
-            return try await spill.removingAtEnd { () async throws(JobError) in
-                let body = try await receive(
-                    response, to: request.method, in: spill, beyond: Self.largestReceived, handle)
-                return try await value(at: pointer, of: body, in: spill, from: response.url, handle)
-            }
-        }
+        return (response, isNotModified)
     }
 
-    private func request() throws(JobError) -> OutgoingRequest {
-        let accept =
-            switch form {
-            case .response: "*/*"
-            case .json: "application/json, */*;q=0.5"
-            }
+    private func request(accepting types: String) throws(JobError) -> OutgoingRequest {
         var request = OutgoingRequest(
             try policy.url(spec.url), method: spec.method, headers: spec.headers, body: spec.body, coding: .decoded,
-            accept: accept, userAgent: settings.http.userAgent)
+            accept: types, userAgent: settings.http.userAgent)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
         return request
@@ -77,11 +75,10 @@ struct DocumentSource: DataSource {
 
     /// The body in memory, or in the file `spill` where it is longer than `threshold`.
     private func receive(
-        _ response: IncomingResponse, to method: String, in spill: SpillFile, beyond threshold: Int,
-        _ handle: TransferHandle
+        _ response: IncomingResponse, in spill: SpillFile, beyond threshold: Int, _ handle: TransferHandle
     ) async throws(JobError) -> ResponseBody {
         let limit = settings.limits.body
-        let announced = method == "HEAD" || response.status == 304 ? nil : response.contentLength
+        let announced = spec.method == "HEAD" || response.status == 304 ? nil : response.contentLength
         if let announced, announced > limit { throw JobError(bodyOf: response.url, largerThan: limit) }
         let isEncoded = response.head.headers.contains(name: "Content-Encoding")
         var bytes: [UInt8] = []
@@ -115,19 +112,19 @@ struct DocumentSource: DataSource {
         case .whole(let bytes):
             if bytes.count <= Self.smallDocument { return try text.value(in: bytes).value }
             let cost = try await queue.run { () throws(JobError) in try text.cost(of: bytes) }
-            return try await value(of: text, taking: bytes.count + cost, handle) { () throws(JobError) in bytes }
+            return try await value(of: text, needing: bytes.count + cost, handle) { () throws(JobError) in bytes }
         case .spilled(let size):
             let lease = try await documents.lease(size, for: context.owner, handle.control)
             let cost = try await queue.run { () throws(JobError) in try text.cost(of: try spill.read(size)) }
             lease.shrink(to: 0)
-            return try await value(of: text, taking: size + cost, handle) { () throws(JobError) in
+            return try await value(of: text, needing: size + cost, handle) { () throws(JobError) in
                 try spill.read(size)
             }
         }
     }
 
     private func value(
-        of text: DocumentText, taking bytes: Int, _ handle: TransferHandle,
+        of text: DocumentText, needing bytes: Int, _ handle: TransferHandle,
         _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
     ) async throws(JobError) -> JSON {
         let lease = try await documents.lease(bytes, for: context.owner, handle.control)

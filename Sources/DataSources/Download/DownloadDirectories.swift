@@ -1,7 +1,7 @@
 import JobModel
 
 /// Decides by its text where a download's path lies, and refuses one that lies nowhere it may.
-struct DownloadFolders: Sendable {
+struct DownloadDirectories: Sendable {
     private let directory: [Substring]
     private let roots: [[Substring]]
     private let isSystemInstance: Bool
@@ -13,6 +13,16 @@ struct DownloadFolders: Sendable {
         self.roots = roots
         isSystemInstance = settings.isSystemInstance
     }
+
+    /// One directory that everything lies in, as a program names it.
+    init(_ directory: String) throws(JobError) {
+        self.directory = try Self.folder(directory, key: "the source's directory")
+        roots = []
+        isSystemInstance = false
+    }
+
+    /// The absolute path of the directory that relative paths lie in.
+    var primary: String { "/" + directory.joined(separator: "/") }
 
     private static func folder(_ text: String, key: String) throws(JobError) -> [Substring] {
         let components = components(text)

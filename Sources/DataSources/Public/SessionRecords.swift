@@ -1,0 +1,92 @@
+import Crypto
+import DeferredKit
+import Foundation
+import JobModel
+import Synchronization
+
+/// What a session knows of downloads: how to go on with unfinished ones, and which files the finished ones were.
+///
+/// At most ``most`` are in memory, those used last; with a directory there is a file of each there.
+final class SessionRecords: Sendable {
+    /// What is known of one path.
+    struct Entry: Sendable {
+        var checkpoint: JSON?
+        var record: JSON?
+    }
+
+    static let most = 1024
+
+    private struct State {
+        var entries: [String: Entry] = [:]
+        /// The one used last is the last.
+        var order: [String] = []
+    }
+
+    private let directory: String?
+    private let state = Mutex(State())
+    /// Reads and writes the files, in order.
+    private let queue = DispatchQueue(label: "DataSources.records")
+
+    init(directory: String?) {
+        self.directory = directory.map(SourceSession.absolute)
+    }
+
+    /// What is known of the download to an absolute path.
+    func entry(_ path: String) -> Deferred<Entry, any Error> {
+        if let known = state.withLock({ $0.entries[path] }) { return .succeeded(known) }
+        guard let directory else { return .succeeded(Entry()) }
+        return .run(on: .queue(queue)) { Self.read(path, in: directory) }
+    }
+
+    /// Changes what is known of it; succeeds once that is kept.
+    func change(_ path: String, _ body: @escaping @Sendable (inout Entry) -> Void) -> Deferred<Void, any Error> {
+        guard let directory else {
+            change(path, from: Entry(), body)
+            return .succeeded(())
+        }
+        return .run(on: .queue(queue)) { [self] in
+            let changed = change(path, from: Self.read(path, in: directory), body)
+            try Self.write(changed, path, in: directory)
+        }
+    }
+
+    @discardableResult
+    private func change(_ path: String, from stored: Entry, _ body: (inout Entry) -> Void) -> Entry {
+        state.withLock { state in
+            var entry = state.entries[path] ?? stored
+            body(&entry)
+            state.entries[path] = entry
+            state.order.removeAll { $0 == path }
+            state.order.append(path)
+            if state.order.count > Self.most { state.entries[state.order.removeFirst()] = nil }
+            return entry
+        }
+    }
+
+    // MARK: Files
+
+    private static func file(_ path: String, in directory: String) -> URL {
+        let name = SHA256.hash(data: Data(path.utf8)).hexadecimal
+        return URL(filePath: directory, directoryHint: .isDirectory).appending(path: name + ".json")
+    }
+
+    /// A file that is not there or is damaged is as good as nothing known.
+    private static func read(_ path: String, in directory: String) -> Entry {
+        guard let data = try? Data(contentsOf: file(path, in: directory)),
+            let json = try? data.withUnsafeBytes({ try JSONParser.parse($0) }), json["path"]?.string == path
+        else { return Entry() }
+        return Entry(checkpoint: json["checkpoint"], record: json["record"])
+    }
+
+    private static func write(_ entry: Entry, _ path: String, in directory: String) throws {
+        var object = JSONObject()
+        object.append("path", .string(path))
+        object.append("checkpoint", ifPresent: entry.checkpoint)
+        object.append("record", ifPresent: entry.record)
+        var writer = JSONWriter()
+        writer.write(.object(object))
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try Data(writer.bytes).write(to: file(path, in: directory), options: .atomic)
+    }
+}

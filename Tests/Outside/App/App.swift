@@ -1,0 +1,46 @@
+import DataSources
+import DeferredKit
+import Foundation
+
+/// A program as somebody else would write it: it fetches a list, then the files that the list names, two at a time, with
+/// progress, and prints their digests. It ends with 0 where all is as it should be.
+@main struct App {
+    struct Release: Decodable, Sendable {
+        let assets: [String]
+    }
+
+    static func main() async throws {
+        let server = try LoopbackServer(#"{"assets": ["first.bin", "second.bin", "../third.bin"]}"#)
+        let folder = FileManager.default.temporaryDirectory.appending(path: "outside-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+
+        let queue = WorkQueue(concurrency: 2)
+        let release = JSONSource(server.url + "release.json", as: Release.self).start()
+        let files = release.flatMap { release in
+            Deferred.settled(
+                release.assets.map { name in
+                    let file = DownloadSource(server.url + name, to: name, in: folder.path).start(on: queue)
+                    file.onProgress { print(name, $0.fraction ?? 0) }
+                    return file
+                }
+            ).erased()
+        }
+        let outcomes = try await files.timeout(.seconds(30)).get()
+        var refused: [SourceError.Code] = []
+        for outcome in outcomes {
+            do {
+                let file = try outcome.get()
+                print(file.path, file.size, file.sha256)
+            } catch let error as SourceError {
+                print(error)
+                refused.append(error.code)
+            }
+        }
+        let written = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        // A name that leads out of the directory is no name for a file.
+        guard refused == [.policy], written == ["first.bin", "second.bin"] else {
+            print("Not as it should be:", refused, written)
+            exit(1)
+        }
+    }
+}
