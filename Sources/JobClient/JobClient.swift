@@ -8,8 +8,8 @@ import Synchronization
 /// A connection to a deferd daemon.
 ///
 /// ```swift
-/// try await JobClient.withConnection(path: "/run/deferd/deferd.sock") { client in
-///     let job = try await client.submit(["source": ["type": "url", "url": "https://example.org/"]])
+/// try await JobClient.withConnection(path: socket) { client in
+///     let job = try await client.submit(["source": ["type": "url", "url": .string(url)]])
 ///     print(try await client.wait(job.id).state)
 /// }
 /// ```

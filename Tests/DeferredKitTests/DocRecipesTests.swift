@@ -2,19 +2,8 @@ import DeferredKit
 import Foundation
 import Testing
 
-// The recipes, word for word; DocExamplesTests sees to it that none is left out. What belongs to NIO is in the tests of
+// The recipes, word for word; DocCoverageTests sees to it that none is left out. What belongs to NIO is in the tests of
 // DataSources, which have it.
-
-private struct NotThere: Error {
-    let name: String
-}
-
-private let everything = ["list": "page", "page": "A page", "name": "deferd"]
-
-@Sendable private func load(_ name: String) -> Deferred<String, any Error> {
-    guard let text = everything[name] else { return .failed(NotThere(name: name)) }
-    return .succeeded(text)
-}
 
 actor Library {
     var titles: [String] = []
