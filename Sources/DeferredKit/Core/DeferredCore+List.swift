@@ -46,9 +46,7 @@ extension DeferredCore {
             followers -= 1
             if let extras { skip(waiter, in: extras) }
         }
-        #if !DEFECT_INTEREST
-            if waiter.isInterested { interest -= 1 }
-        #endif
+        if waiter.isInterested { interest -= 1 }
         let next = waiter.next.take()
         if let previous = waiter.previous {
             next?.previous = previous

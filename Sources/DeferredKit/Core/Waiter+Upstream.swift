@@ -59,7 +59,9 @@ extension DeferredCore {
     /// Counts a waiter of this one no longer. Call it with both locked.
     final func loseInterest(of waiter: DeferredWaiter) {
         guard waiter.isInterested else { return }
-        waiter.isInterested = false
+        #if !DEFECT_INTEREST
+            waiter.isInterested = false
+        #endif
         interest -= 1
     }
 }
