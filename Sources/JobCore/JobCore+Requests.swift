@@ -34,7 +34,7 @@ extension JobCore {
                 continue
             }
             var job = Job(submitting: new.spec, owner: caller.uid, at: now.wall)
-            job.host = new.host
+            job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? new.host
             bytes = bytes.saturatingAdding(job.storedSize)
             jobs.append(job)
             indexes.append(index)

@@ -110,11 +110,12 @@ extension JobCore {
                 return scheduler.insert(turn.entry, queue: job.spec.queue, owner: job.owner)
             }
             var permit = turn.permit
-            if permit == nil, ConcurrencyKey(job) == .lists {
-                // Of a large spec it shows only now that it is a list; those that wait for others do so in the window.
+            if ConcurrencyKey(job) == .lists {
+                // Only now it shows how much it takes up, and where an earlier version stored it, that it is a list.
+                if let permit { scheduler.release(permit) }
                 permit = scheduler.acquire(.lists, for: job.owner, bytes: job.spec.size)
                 guard permit != nil else {
-                    giveBack(turn)
+                    scheduler.release(turn.slot)
                     return insert(
                         ReadyWindow.Entry(turn.entry.position, .lists, parent: nil, job: nil, isPinned: false), job)
                 }

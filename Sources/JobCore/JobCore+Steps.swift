@@ -37,8 +37,9 @@ extension JobCore {
         }
     }
 
-    /// The host that a job asks when it goes on, as far as that is known.
+    /// The host that a job asks when it goes on, as far as that is known, or what else it waits for.
     func nextHost(of job: Job) -> String? {
+        if let key = ConcurrencyKey(hostlessStepOf: job) { return key.name }
         guard case .source(let parameters) = prepare(job) else { return nil }
         return admission.host(of: parameters)
     }

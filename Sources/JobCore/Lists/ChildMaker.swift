@@ -105,7 +105,7 @@ struct ChildMaker {
             }
             let place = Job.Parent(job: parent.id, link: link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
             var job = Job(submitting: spec, owner: parent.owner, parent: place, deadline: parent.deadlineAt, at: now)
-            job.host = admission.host(of: spec)
+            job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? admission.host(of: spec)
             job.isGated = isGated
             return (
                 NewChild(

@@ -18,21 +18,41 @@ enum ConcurrencyKey: Hashable {
 
     /// The key of what `job` runs next, as far as that is known before it runs.
     init(_ job: Job) {
+        self =
+            ConcurrencyKey(hostlessStepOf: job) ?? ConcurrencyKey(host: job.host, isAgain: job.lastFailure?.http != nil)
+    }
+
+    /// The key of what `job` runs next, where that is a list or a timer, whatever it fills in; nil for all else.
+    init?(hostlessStepOf job: Job) {
         if job.step?.type?.hasChildren == true {
             self = job.parent == nil ? .lists : .none
         } else if job.step?.type == .timer {
             self = .timers
         } else {
-            self.init(host: job.host, isAgain: job.lastFailure?.http != nil)
+            return nil
         }
     }
 
+    private static let listsName = " lists"
+    private static let timersName = " timers"
+
+    /// The name that is stored with a job as the host that it asks, so that a large job need not be read to know what it
+    /// waits for. No name of a host has a space.
+    var name: String? {
+        switch self {
+        case .none: nil
+        case .lists: Self.listsName
+        case .timers: Self.timersName
+        case .host(let host), .hostAgain(let host): host
+        }
+    }
+
+    /// The key of a stored name.
     init(host: String?, isAgain: Bool = false) {
         switch host {
         case nil, "": self = .none
-        // Jobs that an earlier version stored have a name of its own instead of a host.
-        case " lists": self = .lists
-        case " timers": self = .timers
+        case Self.listsName: self = .lists
+        case Self.timersName: self = .timers
         case let host?: self = isAgain ? .hostAgain(host) : .host(host)
         }
     }

@@ -225,8 +225,9 @@ final class ReadyWindow {
         guard closed.count <= Self.mostClosed else { return nil }
         if members.count - pinned + Self.aroundSize > Self.size * 2 { dropBehindHorizon() }
         search = Search(closed: closed, after: after)
+        // What asks a host again may do so while others may not.
         return .around(
-            Set(closed.compactMap { key in if case .host(let host) = key { host } else { nil } }), after: after)
+            Set(closed.compactMap { key in if case .hostAgain = key { nil } else { key.name } }), after: after)
     }
 
     private var position: ReadyPosition? {

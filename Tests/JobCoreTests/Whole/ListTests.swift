@@ -260,6 +260,25 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test(arguments: [false, true])
+    func listsOfAnOwner_wait_whereThoseThatAreOpenAreLarge(_ isReadAgain: Bool) throws {
+        let driver = CoreDriver { $0.openLists = 40 }
+        let text = String(repeating: "x", count: 500_000)
+        let links = Array(repeating: #"{"then":{"return":"\#(text)"}}"#, count: 6).joined(separator: ",")
+        let large = list([url("a")], job: #""then":[\#(links)]"#)
+        driver.holdsWrites = isReadAgain
+        for _ in 0..<6 { _ = try driver.requestSubmit(large) }
+        if isReadAgain {
+            driver.commitWrites()
+            driver.holdsWrites = false
+            driver.crash()
+        }
+        #expect(driver.core.inspection.openLists == 3)
+        driver.endAll()
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.expectQuiet()
+    }
+
     // MARK: - What comes in between
 
     @Test func childrenThatAreBeingMade_areGone_whereTheirListIsCancelled() throws {

@@ -131,6 +131,24 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func largeListsThatWait_areNotRead_andTakeNoTurnsOfTheJobsBehindThem() throws {
+        let driver = CoreDriver {
+            $0.openLists = 1
+            $0.queues[0].concurrency = 3
+        }
+        let list = #"{"source":{"type":"list","jobs":[\#(url("a"))]},"then":[{"then":{"return":"\#(Self.large)"}}]}"#
+        let open = try driver.submit(list)
+        for _ in 0..<(ReadyWindow.size + 100) { try driver.submit(list) }
+        let other = try driver.submit(url("b"), as: .two)
+        let last = try driver.submit(url("b"))
+        driver.forgetEvents()
+        driver.restart()
+        #expect(driver.stored(open)?.state == .running)
+        // What is behind the window and waits for nothing is found at once, without a look at what waits.
+        #expect(driver.atWork == [driver.store.children(of: open)[0].id, other, last])
+        #expect(driver.reads.count(where: isJobs) < 10)
+    }
+
     @Test func queue_goesOn_whereItsReadyJobsCouldNotBeRead() throws {
         let driver = CoreDriver { $0.queues[0].concurrency = 1 }
         for _ in 0..<3 { try driver.submit(url()) }
