@@ -18,7 +18,14 @@ extension Oracle {
     func starts(_ run: SourceRun, at now: CoreTime, _ world: World) {
         checked.starts += 1
         guard let job = jobs[run.job] else {
-            return world.violate(1, "a source of job \(run.job) starts, which is not stored")
+            guard let gone = removed[run.job], gone.root.removeAsked else {
+                return world.violate(1, "a source of job \(run.job) starts, which is not stored")
+            }
+            // A `finally` link below a job that is over. The core is yet to be told that all of it is gone.
+            runs[run.run] = KnownRun(
+                job: gone, link: run.link, attempt: run.attempt,
+                place: Shares.Place(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""))
+            return
         }
         let row = job.row
         if job.run != nil { world.violate(2, "a second source of job \(job.id) starts") }

@@ -210,7 +210,10 @@ final class Oracle {
         guard let write = pendingWrites.removeValue(forKey: id) else { return }
         switch write {
         case .save(let rows): for row in rows { jobs[row.id].map(refreshReady) }
-        case .submit: break
+        case .remove(let root):
+            if jobs[root] == nil, let run = runs.values.first(where: { $0.job.root.id == root }) {
+                world.violate(2, "the source of job \(run.job.id) goes on, which was removed")
+            }
         default: break
         }
         for id in newlyStored[id] ?? [] { jobs[id].map(refreshReady) }
