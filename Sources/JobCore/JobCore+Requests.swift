@@ -12,7 +12,8 @@ extension JobCore {
         case .cancel(let job): cancel(job, id, caller)
         case .retry(let job, let point): retry(job, from: point, id, caller)
         case .remove(let job): remove(job, id, caller)
-        case .result(let job): result(of: job, id, caller)
+        case .result(let job, let offset, let length):
+            result(of: job, offset: offset, length: length, id, caller)
         case .queues: answer(id, .queues(scheduler.names.map { status(of: $0, caller) }))
         case .setQueue(let name, let change): setQueue(name, change, id, caller)
         case .statistics: answer(id, .statistics(statistics(for: caller)))
@@ -252,10 +253,19 @@ extension JobCore {
         return CoreError(.storage, "The store answered another question; try again.")
     }
 
-    private func result(of job: JobID, _ id: RequestID, _ caller: Caller) {
+    private func result(of job: JobID, offset: Int, length: Int, _ id: RequestID, _ caller: Caller) {
         find(job, for: caller) { [unowned self] found in
             switch found {
             case .failure(let error): fail(id, error)
+            case .success(let job) where job.storedResult != nil:
+                read(.result(of: job.id, offset: offset, length: length)) { [unowned self] result in
+                    switch result {
+                    case .success(.result(let part?)): answer(id, .result(.part(part)))
+                    // It was removed meanwhile.
+                    case .success(.result(nil)): fail(id, .noJob(job.id))
+                    default: fail(id, Self.error(of: result))
+                    }
+                }
             case .success(let job):
                 guard let result = JobResult(of: job) else {
                     return fail(

@@ -80,7 +80,7 @@ struct ConfigurationKey: Sendable {
         count("limits.queuedJobs", \.limits.queuedJobs, 1...most),
         count("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser, 1...most),
         count("limits.storedPerUser", \.storedPerUser, 1...most),
-        count("limits.inlineResult", \.limits.inlineResult, 0...1 << 24),
+        count("limits.inlineResult", \.limits.inlineResult, 0...Job.longestResultRead),
         count("limits.body", \.limits.body, 1...1 << 32),
         count("limits.documents", \.limits.documents, 1 << 20...most),
         count("limits.memoryPerUser", \.limits.memoryPerUser, 1 << 20...most),

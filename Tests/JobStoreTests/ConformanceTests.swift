@@ -70,6 +70,40 @@ import Testing
         #expect(try await store.jobs([1]).map(\.crashes) == [0])
     }
 
+    // MARK: Long results
+
+    @Test(arguments: Conformer.allCases)
+    func longResult_isLeftInTheStore_andReadInParts(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(.example(), .example(), .example())
+        let long = JSON.array((0..<300).map { .string("\($0)ä" + String(repeating: "x", count: 4000)) })
+        // The first that is left out, and the last that is not.
+        let longest = JSON.string(String(repeating: "y", count: Job.longestResultRead - 2))
+        let ended = try zip(jobs, [long, longest]).map { try $0.finished(.success($1), at: .after(5)) }
+        try await store.save(ended[0], ended[1])
+        let shown = try await store.jobs(.jobs([1, 2]))
+        #expect(shown[0] == ended[0].withoutLongResult && shown[0].storedResult == long.size)
+        #expect(shown[0].storedSize == ended[0].storedSize && shown[0].memorySize < 1000)
+        #expect(shown[1] == ended[1] && ended[1].withoutLongResult == ended[1])
+        #expect(try await store.jobs(.firstJobs([1])) == [shown[0]])
+        #expect(try await store.jobs(.list(JobFilter())).map(\.storedResult) == [nil, nil, long.size])
+        func part(_ id: JobID, _ offset: Int, _ length: Int) async throws -> ResultPart? {
+            guard case .result(let part) = try await store.read(.result(of: id, offset: offset, length: length)) else {
+                throw WrongAnswer()
+            }
+            return part
+        }
+        let text = long.utf8
+        for (offset, length) in [
+            (0, text.count), (0, 10), (7, 5000), (text.count - 3, 9), (text.count, 9), (.max, .max),
+        ] {
+            #expect(try await part(1, offset, length) == ResultPart(of: text, offset: offset, length: length))
+        }
+        #expect(try await part(2, 0, 3)?.bytes == Array(#""yy"#.utf8))
+        #expect(try await part(3, 0, 3) == nil)
+        #expect(try await part(9, 0, 3) == nil)
+    }
+
     // MARK: Sizes
 
     @Test(arguments: Conformer.allCases)
@@ -434,7 +468,7 @@ import Testing
     @Test(arguments: Conformer.allCases)
     func page_endsEarly_whenItsJobsAreLarge(_ conformer: Conformer) async throws {
         let store = try StoreUnderTest(conformer)
-        let half = JSON.string(String(repeating: "x", count: Int(StoredJobPage.largest) / 2))
+        let half = JSON.string(String(repeating: "x", count: Int(StoredJobPage.largest) / 2 - 2))
         let jobs = try await store.create(.example(), .example(), .example(), .example())
         for job in jobs.prefix(3) { try await store.save(job.finished(.success(half), at: .after(1))) }
         #expect(try await store.list { $0.order = .oldest } == [1, 2])

@@ -56,6 +56,8 @@ package struct ProgressRow: Sendable {
 /// Where the result of a succeeded job is.
 package enum JobResult: Sendable {
     case value(JSON)
+    /// The part asked for of a value that was not in memory.
+    case part(ResultPart)
     /// The body of a response, as it stands in the result.
     case body([UInt8])
     /// The body is in the file of this link.

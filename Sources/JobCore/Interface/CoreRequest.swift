@@ -18,7 +18,8 @@ package enum CoreRequest: Sendable {
     /// Answered with `done`.
     case remove(JobID)
     /// The result of a succeeded job. Answered with `result`.
-    case result(JobID)
+    /// A part of the result of a job, as long results are not in memory.
+    case result(JobID, offset: Int = 0, length: Int = 0)
     /// Answered with `queues`.
     case queues
     case setQueue(String, QueueChange)

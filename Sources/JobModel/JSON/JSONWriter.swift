@@ -169,6 +169,13 @@ extension JSON: CustomStringConvertible {
         return writer.bytes
     }
 
+    /// The same where it is `size` bytes long, so that a long text is never there twice.
+    package func utf8(size: Int) -> [UInt8] {
+        var writer = JSONWriter(reservingCapacity: size)
+        writer.write(self)
+        return writer.bytes
+    }
+
     /// The value as JSON text, without white space.
     public var description: String { String(decoding: utf8, as: UTF8.self) }
 }

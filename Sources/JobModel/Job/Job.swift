@@ -60,6 +60,9 @@ package struct Job: Sendable, Hashable {
     package var linkStartedAt: Timestamp?
     /// What goes into the next link; of a finished job its outcome. Nil before the source ended.
     package var carried: Outcome?
+    /// The size of a long result that was left in the store (``StoreRead/result(of:offset:length:)``), in bytes of its JSON;
+    /// `carried` is null then. Only of a job that succeeded, which is never saved again.
+    package var storedResult: Int?
     package var outcomes: [LinkOutcome] = []
     package var checkpoint: Checkpoint?
     /// Why the last attempt of the present link failed, while it waits for the next.
@@ -131,11 +134,30 @@ extension Job.Stop {
 extension Job {
     /// What a job takes up beside its texts.
     package static let rowSize: Int64 = 256
+    /// What the store writes around a result.
+    package static let resultFrame = Int64(Outcome.success(.null).json.size - JSON.null.size)
+    /// Bytes of JSON beyond which a result is left in the store where jobs are read to be shown: no answer has room for it.
+    package static let longestResultRead = JobPage.mostResults
+
+    /// The job as one who shows it reads it: a long result is left out.
+    package var withoutLongResult: Job {
+        guard state == .succeeded, case .success(let result) = carried else { return self }
+        let size = result.size
+        guard size > Self.longestResultRead else { return self }
+        var job = self
+        job.storedResult = size
+        job.carried = .success(.null)
+        return job
+    }
 
     /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest.
     package var storedSize: Int64 {
         var size = Int64(spec.storedSize) + Self.rowSize
-        if let carried { size += Int64(carried.json.size) }
+        if let storedResult {
+            size = size.saturatingAdding(Int64(storedResult) + Self.resultFrame)
+        } else if let carried {
+            size += Int64(carried.json.size)
+        }
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
         return size
     }

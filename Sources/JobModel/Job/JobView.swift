@@ -14,6 +14,7 @@ package struct JobView: Sendable {
         self.progress = progress
         self.inlineResult = inlineResult
         links = job.spec.links.count
+        droppedResult = job.storedResult
     }
 
     private init(_ job: Job, of view: JobView, droppedResult: Int?) {
@@ -39,12 +40,12 @@ package struct JobView: Sendable {
         var dropped = droppedResult
         switch job.carried {
         case .failure(let error): job.carried = .failure(error.brief)
-        case .success(let result) where job.state == .succeeded && dropped == nil:
+        case .success(let result) where job.state == .succeeded:
             let size = result.size
-            if size <= min(inlineResult, results) {
+            if dropped == nil, size <= min(inlineResult, results) {
                 results -= size
             } else {
-                dropped = size
+                dropped = dropped ?? size
                 job.carried = .success(.null)
             }
         default: job.carried = nil

@@ -35,12 +35,14 @@ package enum StoreWritten: Sendable {
 package enum StoreRead: Sendable {
     /// What a daemon needs when it starts. Answered with `recovery`.
     case recovery
-    /// The jobs of these numbers that there are, in their order. Answered with `jobs`.
+    /// The jobs of these ids that there are, in their order, without long results. Answered with `jobs`.
     case jobs([JobID])
-    /// The first of these jobs that there are, in their order. Answered with `jobs`, a page of them.
+    /// The first of these jobs that there are, in their order, without long results. Answered with `jobs`, a page of them.
     case firstJobs([JobID])
-    /// The jobs that a filter asks for, at most `filter.limit`. Answered with `jobs`, a page of them.
+    /// The jobs that a filter asks for, at most `filter.limit`, without long results. Answered with `jobs`, a page of them.
     case list(JobFilter)
+    /// `length` bytes from `offset` on of the JSON of a succeeded job's result. Answered with `result`.
+    case result(of: JobID, offset: Int, length: Int)
     /// The children that a link of a job made, by index, `limit` of them from index `from` on. Answered with `jobs`, a
     /// page of them.
     case children(of: JobID, link: Int, from: Int, limit: Int)
@@ -70,6 +72,26 @@ package enum StoreRows: Sendable {
     case childStates([ChildState])
     case ready([ReadyJob])
     case times(StoredTimes)
+    /// Nil where there is no result.
+    case result(ResultPart?)
+}
+
+/// A part of the JSON of a result.
+package struct ResultPart: Sendable, Hashable {
+    package let bytes: [UInt8]
+    /// Bytes of the whole.
+    package let size: Int
+
+    package init(bytes: [UInt8], size: Int) {
+        self.bytes = bytes
+        self.size = size
+    }
+
+    /// `length` bytes of `text` from `offset` on, as far as there are.
+    package init(of text: [UInt8], offset: Int, length: Int) {
+        let start = min(max(0, offset), text.count)
+        self.init(bytes: Array(text[start..<(start + min(max(0, length), text.count - start))]), size: text.count)
+    }
 }
 
 /// A child's number and state.

@@ -18,38 +18,34 @@ extension Connection {
                 try params.integer("length", in: 0...Int.max) ?? Self.piece
             )
         }
-        let result = try await ask(.result(id), \.result)
         // In Base64 three bytes take four.
         let wanted = min(length, Self.piece, max(0, call.room - 128) / 4 * 3)
         guard wanted > 0 || length == 0 else { throw Replies.full }
-        func answerPart(of bytes: [UInt8]) {
-            let start = min(offset, bytes.count)
-            answer(call, bytes[start..<min(bytes.count, start + wanted)], offset: offset, size: bytes.count)
-        }
-        switch result {
-        case .value(let value): answerPart(of: value.utf8)
-        case .body(let bytes): answerPart(of: bytes)
+        switch try await ask(.result(id, offset: offset, length: wanted), \.result) {
+        case .value(let value): answer(call, ResultPart(of: value.utf8, offset: offset, length: wanted), at: offset)
+        case .body(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
+        case .part(let part): answer(call, part, at: offset)
         case .file(let link):
             let path = engine.bodyPath(of: id, link: link)
             do {
-                let (bytes, size) = try await NIOThreadPool.singleton.runIfActive {
+                let part = try await NIOThreadPool.singleton.runIfActive {
                     try Self.read(path, offset: offset, length: wanted)
                 }
-                answer(call, bytes[...], offset: offset, size: size)
+                answer(call, part, at: offset)
             } catch {
                 throw ProtocolError(.storage, "The body of job \(id) cannot be read: \(error); retry the job.")
             }
         }
     }
 
-    private func answer(_ call: Call, _ bytes: ArraySlice<UInt8>, offset: Int, size: Int) {
+    private func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
         call.succeed([
-            "data": .string(Base64.encode(bytes)), "offset": JSON(offset), "size": JSON(size),
-            "eof": .bool(offset + bytes.count >= size),
+            "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
+            "eof": .bool(offset >= part.size - part.bytes.count),
         ])
     }
 
-    private static func read(_ path: String, offset: Int, length: Int) throws -> ([UInt8], Int) {
+    private static func read(_ path: String, offset: Int, length: Int) throws -> ResultPart {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw IOError(errnoCode: errno, reason: "open") }
         defer { close(file) }
@@ -66,6 +62,6 @@ extension Connection {
             }
         }
         if let failure { throw failure }
-        return (bytes, Int(status.st_size))
+        return ResultPart(bytes: bytes, size: Int(status.st_size))
     }
 }

@@ -18,15 +18,22 @@ extension MemoryTables {
     }
 
     /// A page of these jobs, without those that make no sense.
-    func page(_ ids: some Sequence<JobID>, limit: Int) -> StoredJobPage {
+    func page(_ ids: some Sequence<JobID>, limit: Int, withResults: Bool = true) -> StoredJobPage {
         var page = StoredJobPage(limit: limit)
         guard page.mayGrow else { return page }
         for id in ids {
             guard let job = job(id) else { continue }
-            page.append(job)
+            page.append(withResults ? job : job.withoutLongResult)
             if !page.mayGrow { break }
         }
         return page
+    }
+
+    func result(of id: JobID, offset: Int, length: Int) -> ResultPart? {
+        guard let job = rows[id]?.job, job.state == .succeeded, case .success(let result) = job.carried else {
+            return nil
+        }
+        return ResultPart(of: result.utf8, offset: offset, length: length)
     }
 
     private func job(_ id: JobID) -> Job? { rows[id].flatMap(job) }
@@ -178,7 +185,7 @@ extension MemoryTables {
             }
             ids.sort(by: isNewest ? { $0 > $1 } : { $0 < $1 })
             for id in ids.prefix(wanted) where page.mayGrow {
-                if let job = job(id) { page.append(job) }
+                if let job = job(id) { page.append(job.withoutLongResult) }
             }
             // Jobs left out because they make no sense are made up for, so that a short page is the last one.
             guard ids.count >= wanted else { break }
@@ -188,7 +195,8 @@ extension MemoryTables {
     }
 
     private func list(_ ids: some Sequence<JobID>, _ filter: JobFilter) -> [Job] {
-        page(ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, limit: filter.limit).jobs
+        page(ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, limit: filter.limit, withResults: false)
+            .jobs
     }
 }
 

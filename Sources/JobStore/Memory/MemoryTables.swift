@@ -88,9 +88,10 @@ package struct MemoryTables: Sendable {
     package func read(_ read: StoreRead) -> StoreRows {
         switch read {
         case .recovery: .recovery(recovery)
-        case .jobs(let ids): .jobs(jobs(ids))
-        case .firstJobs(let ids): .jobs(page(ids, limit: ids.count).jobs)
+        case .jobs(let ids): .jobs(jobs(ids).map(\.withoutLongResult))
+        case .firstJobs(let ids): .jobs(page(ids, limit: ids.count, withResults: false).jobs)
         case .list(let filter): .jobs(list(filter))
+        case .result(let job, let offset, let length): .result(result(of: job, offset: offset, length: length))
         case .children(let parent, let link, let start, let limit):
             .jobs(page(childKeys(of: parent, link: link, from: start).lazy.map(\.id), limit: limit).jobs)
         case .childStates(let parent, let link): .childStates(childStates(of: parent, link: link))

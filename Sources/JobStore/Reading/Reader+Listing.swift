@@ -8,7 +8,7 @@ extension Reader {
     func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
         var page = StoredJobPage(limit: filter.limit)
-        let select = try statement(JobRow.select)
+        let select = try statement(JobRow.selectShown)
         // Jobs left out because they make no sense are made up for, so that a short page is the last one.
         while page.mayGrow {
             let wanted = filter.limit - page.jobs.count

@@ -17,15 +17,15 @@ struct Reader {
 
     // MARK: Single jobs
 
-    /// The jobs of these numbers, without those that make no sense.
+    /// The jobs of these ids, without long results, and without those that make no sense.
     func jobs(_ ids: [JobID]) throws -> [Job] {
-        let select = try statement(JobRow.select)
+        let select = try statement(JobRow.selectShown)
         return try ids.compactMap { try legibleJob($0, select) }
     }
 
-    /// A page of these jobs, without those that make no sense.
+    /// A page of these jobs, without long results, and without those that make no sense.
     func page(_ ids: [JobID]) throws -> StoredJobPage {
-        let select = try statement(JobRow.select)
+        let select = try statement(JobRow.selectShown)
         var page = StoredJobPage(limit: ids.count)
         for id in ids where page.mayGrow {
             if let job = try legibleJob(id, select) { page.append(job) }
@@ -42,11 +42,21 @@ struct Reader {
     func legibleJob(_ id: JobID, _ select: PreparedStatement) throws -> Job? {
         select.bind(id, at: 1)
         do {
-            return try select.row { row in try JobRow.job(row, templates) }
+            return try select.row { row in try JobRow.job(row, templates, connection) }
         } catch let error as StoreError {
             unreadable.tell(of: id, error)
             return nil
         }
+    }
+
+    /// A part of the result of a job; nil where it has none.
+    func result(of job: JobID, offset: Int, length: Int) throws -> ResultPart? {
+        let state = try statement("SELECT state FROM jobs WHERE id = ?1")
+        state.bind(job, at: 1)
+        guard try state.row({ $0.integer(0) }) == JobState.succeeded.code,
+            let result = try StoredResult(of: job, in: connection)
+        else { return nil }
+        return ResultPart(bytes: try result.bytes(offset: offset, length: length), size: result.size)
     }
 
     // MARK: Times

@@ -19,6 +19,10 @@ enum JobRow {
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
 
+    /// The same without the result of a succeeded job that may be long: SQLite reads a text whole to tell its length.
+    static let selectShown = select.replacing(
+        "carried", with: "iif(state = 3 AND size > \(Job.longestResultRead), NULL, carried)", maxReplacements: 1)
+
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
@@ -52,7 +56,8 @@ enum JobRow {
         statement.bind(job.host, at: 12)
         var size = 0
         func bind(_ json: JSON?, at index: Int32) {
-            guard let utf8 = json?.utf8 else { return }
+            guard let json else { return }
+            let utf8 = storedSize > Job.longestResultRead ? json.utf8(size: json.size) : json.utf8
             statement.bind(utf8: utf8, at: index, keptIn: texts)
             size += utf8.count
         }
@@ -67,7 +72,7 @@ enum JobRow {
     }
 
     /// The job in the present row of a statement that selects ``columns``.
-    static func job(_ row: PreparedStatement, _ templates: TemplateCache) throws(StoreError) -> Job {
+    static func job(_ row: PreparedStatement, _ templates: TemplateCache, _ connection: Database) throws -> Job {
         let id = row.integer(Column.id.rawValue)
         func damaged(_ what: String, _ underlying: (any Error)? = nil) -> StoreError {
             StoreError(
@@ -131,6 +136,18 @@ enum JobRow {
         if let carried = try json(.carried, "result") {
             guard let outcome = Outcome(json: carried) else { throw damaged("result") }
             job.carried = outcome
+        } else if state == .succeeded, let result = try StoredResult(of: id, in: connection) {
+            // It was not read with the row.
+            if result.size > Job.longestResultRead {
+                job.storedResult = result.size
+                job.carried = .success(.null)
+            } else {
+                let text = try result.bytes(offset: 0, length: result.size)
+                do {
+                    let value = try text.withUnsafeBytes { try JSONParser.parse($0, maximumDepth: maximumDepth) }
+                    job.carried = .success(value)
+                } catch { throw damaged("result", error) }
+            }
         }
         job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))
         if let written = try json(.checkpoint, "checkpoint") {

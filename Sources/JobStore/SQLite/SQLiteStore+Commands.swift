@@ -47,6 +47,8 @@ extension Reader {
         case .jobs(let ids): .jobs(try jobs(ids))
         case .firstJobs(let ids): .jobs(try page(ids).jobs)
         case .list(let filter): .jobs(try page(filter).jobs)
+        case .result(let job, let offset, let length):
+            .result(try result(of: job, offset: offset, length: length))
         case .children(let parent, let link, let start, let limit):
             .jobs(try children(of: parent, link: link, from: start, limit: limit).jobs)
         case .childStates(let parent, let link): .childStates(try childStates(of: parent, link: link))

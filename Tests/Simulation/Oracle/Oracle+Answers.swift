@@ -12,7 +12,7 @@ extension Oracle {
             jobs[id].flatMap { caller.isAdmin || $0.row.owner == caller.uid ? $0 : nil }
         }
         switch request {
-        case .job(let job), .result(let job): existed = visible(job) != nil
+        case .job(let job), .result(let job, _, _): existed = visible(job) != nil
         case .wait(let ids, _): existed = ids.allSatisfy { visible($0) != nil }
         case .cancel(let job):
             if let job = visible(job) {
@@ -101,7 +101,7 @@ extension Oracle {
 
     private func checkRefusal(_ error: CoreError, _ open: OpenRequest, at now: CoreTime, _ world: World) {
         switch (error.code, open.request) {
-        case (.notFound, .job(let job)), (.notFound, .result(let job)), (.notFound, .cancel(let job)):
+        case (.notFound, .job(let job)), (.notFound, .result(let job, _, _)), (.notFound, .cancel(let job)):
             if open.existed, jobs[job] != nil, jobs[job]?.root.removeAsked == false {
                 world.violate(1, "job \(job) is not found, and is stored")
             }

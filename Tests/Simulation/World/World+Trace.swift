@@ -84,7 +84,7 @@ extension CoreRequest {
         case .cancel(let id): (6, id)
         case .retry(let id, _): (7, id)
         case .remove(let id): (8, id)
-        case .result(let id): (9, id)
+        case .result(let id, _, _): (9, id)
         case .queues: (10, 0)
         case .setQueue: (11, 0)
         case .statistics: (12, 0)
@@ -166,6 +166,7 @@ extension StoreRead {
         case .overdue: 9
         case .times: 10
         case .orphans: 11
+        case .result(let id, _, _): 12 + id << 4
         }
     }
 }
@@ -177,6 +178,7 @@ extension StoreRows {
         case .jobs(let jobs): Int64(jobs.count)
         case .childStates(let states): Int64(states.count)
         case .ready(let jobs): Int64(jobs.count)
+        case .result(let part): Int64(part?.size ?? 0)
         case .times: 0
         }
     }
