@@ -123,6 +123,7 @@ let package = Package(
             path: "Tests/TestOrigin",
             swiftSettings: ours
         ),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
             name: "demo", dependencies: [.product(name: "NIOHTTP1", package: "swift-nio")] + nio, path: "Tests/Demo",
@@ -130,7 +131,8 @@ let package = Package(
         .executableTarget(
             name: "crash",
             dependencies: [
-                "DataSources", "JobClient", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin", log,
+                "DataSources", "JobClient", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin", "TestSupport",
+                log,
             ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
@@ -143,19 +145,22 @@ let package = Package(
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
-            name: "JobModelTests", dependencies: ["JobModel"], resources: [.copy("Fixtures")], swiftSettings: ours),
+            name: "JobModelTests", dependencies: ["JobModel", "TestSupport"], resources: [.copy("Fixtures")],
+            swiftSettings: ours),
         .testTarget(
             name: "SimulationTests", dependencies: ["JobCore", "JobModel", "simulate"], swiftSettings: ours),
-        .testTarget(name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore"], swiftSettings: ours),
+        .testTarget(
+            name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore", "TestSupport"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin",
+                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin", "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),
         .testTarget(
-            name: "JobStoreTests", dependencies: ["JobStore", "JobModel"], resources: [.copy("Fixtures")],
+            name: "JobStoreTests", dependencies: ["JobStore", "JobModel", "TestSupport"],
+            resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",
@@ -170,7 +175,9 @@ let package = Package(
             swiftSettings: ours),
         .testTarget(
             name: "JobServerTests",
-            dependencies: ["MallocCounter", "JobServer", "JobCore", "JobEngine", "JobModel", "JobProtocol"] + nio,
+            dependencies: [
+                "MallocCounter", "JobServer", "JobCore", "JobEngine", "JobModel", "JobProtocol", "TestSupport",
+            ] + nio,
             swiftSettings: ours),
         .testTarget(
             name: "JobClientTests", dependencies: ["FakeDaemon", "JobClient", "JobModel", "JobProtocol"] + nio,
@@ -184,7 +191,7 @@ let package = Package(
             name: "SystemdTests", dependencies: ["Systemd", log], exclude: ["boot.sh"],
             swiftSettings: ours),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin"],
+            name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],
             swiftSettings: ours
         ),
     ]

@@ -17,7 +17,7 @@ struct CommandFailure: Error, Sendable, Equatable {
         self.init(Self.status(of: error), Self.message(of: error))
     }
 
-    /// The message, with the place in the spec or the params that it is about.
+    /// The message, with the pointer into the spec or the params that it is about.
     private static func message(of error: JobClientError) -> String {
         guard let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
             let pointer = remote.data["pointer"]?.string, !pointer.isEmpty

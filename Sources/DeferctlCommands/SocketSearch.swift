@@ -27,8 +27,8 @@ struct SocketSearch: Sendable {
 
     /// Where the user's own daemon listens.
     var ownPath: String? {
-        guard let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/") else { return nil }
-        return folder + "/deferd/deferd.sock"
+        guard let directory = environment["XDG_RUNTIME_DIR"], directory.hasPrefix("/") else { return nil }
+        return directory + "/deferd/deferd.sock"
     }
 
     /// How to start the daemon that listens at `path`.

@@ -78,7 +78,7 @@ public struct JobEvent: Sendable, Hashable {
         }
     }
 
-    /// This progress in place of `earlier`, which nobody had read yet; nil where one of them is no progress.
+    /// This progress instead of `earlier`, which nobody had read yet; nil where one of them is no progress.
     func merging(_ earlier: JobEvent) -> JobEvent? {
         guard case .progress(_, _, _, let before) = earlier.change,
             case .progress(let progress, let link, let links, let coalesced) = change

@@ -55,7 +55,7 @@ package struct Admission: Sendable {
             spec = try JobSpecReader.child(
                 json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits, storedSize: storedSize)
         } catch {
-            throw JobError(.invalid, "The child at \(error.place.description.echoed) cannot run: \(error.reason)")
+            throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }
         do { try checkPolicy(of: spec, pointer, parent.owner, isOpen: false) } catch { throw error.error }
         return spec
@@ -65,10 +65,11 @@ package struct Admission: Sendable {
     func parameters(_ source: JSON, owner: UInt32) throws(JobError) -> SourceParameters {
         let parameters: SourceParameters
         do { parameters = try SourceParameters(source, mode: .expanded, limits: limits) } catch {
-            if error.place.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true {
+            if error.pointer.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true
+            {
                 throw JobError(.tooLarge, "The list has more than \(limits.children) items; split it up.")
             }
-            throw JobError(.invalid, "The source cannot run; see \(error.place.description.echoed): \(error.reason)")
+            throw JobError(.invalid, "The source cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
         switch parameters {
         case .url(let request), .json(let request, _): _ = try policy.checkURL(request.url)
@@ -173,7 +174,7 @@ package struct Admission: Sendable {
 
 extension CoreError {
     init(_ fault: SpecError) {
-        self.init(.invalid(fault.place), fault.reason)
+        self.init(.invalid(fault.pointer), fault.reason)
     }
 
     /// A refusal by policy, or a URL or path that is none.

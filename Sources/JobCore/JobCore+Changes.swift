@@ -112,7 +112,7 @@ extension JobCore {
                 self.save(entry, then: action) { result in done?(result.map { entry.job }) }
             }
             guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else { return save() }
-            // Before the note of it goes.
+            // Before its checkpoint goes.
             // What was being saved is not how it goes on any more.
             entry.saves += 1
             entry.unsaved = action

@@ -126,12 +126,12 @@ extension JobCore {
                 notify(job)
                 if child.notBefore == nil, !child.isGated { enqueue(job) }
             } else if child.notBefore == nil, !child.isGated {
-                let place = Job.Parent(
+                let parentage = Job.Parent(
                     job: made.job, link: made.link, index: child.index, depth: (parent.job.parent?.depth ?? 0) + 1)
                 let key = child.source?.hasChildren == true ? ConcurrencyKey.none : ConcurrencyKey(host: child.host)
                 scheduler.insert(
                     ReadyWindow.Entry(
-                        ReadyPosition(priority: child.priority, id: ids[index]), key, parent: place, job: nil,
+                        ReadyPosition(priority: child.priority, id: ids[index]), key, parent: parentage, job: nil,
                         isPinned: false), queue: child.queue, owner: parent.job.owner)
             }
         }
@@ -197,15 +197,17 @@ extension JobCore {
     }
 
     /// A child is over.
-    func childEnded(_ place: Job.Parent, _ child: Job, bytes: Int64) {
-        guard let entry = table[place.job], entry.job.link == place.link, lists[place.job]?.link == place.link else {
+    func childEnded(_ parentage: Job.Parent, _ child: Job, bytes: Int64) {
+        guard let entry = table[parentage.job], entry.job.link == parentage.link,
+            lists[parentage.job]?.link == parentage.link
+        else {
             return
         }
-        let action = lists.childEnded(child.id, at: place.index, child.state, bytes: bytes, of: place.job)
+        let action = lists.childEnded(child.id, at: parentage.index, child.state, bytes: bytes, of: parentage.job)
         markProgress(of: entry)
         switch action {
         case .none: break
-        case .cancelRest: stopLater(lists[place.job]?.join.open ?? [])
+        case .cancelRest: stopLater(lists[parentage.job]?.join.open ?? [])
         case .end: endList(entry)
         }
     }

@@ -3,7 +3,7 @@ package import Dispatch
 import Glibc
 import Synchronization
 
-/// Runs the engine's work, one piece after another, both as its actor's executor and as the place where callbacks of
+/// Runs the engine's work, one piece after another, both as its actor's executor and as what callbacks of
 /// Deferreds run. So a callback is on the engine without a task being made for it.
 ///
 /// States: idle, and running on one thread, which is that of `queue` or of a caller of ``runNow(_:further:)``. What is
@@ -57,7 +57,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         guard isFree else { return }
         run([.body(body)])
         var left = further
-        while left > 0, let work = takeOrEnd() {
+        while left > 0, let work = dequeueAllOrEnd() {
             run(work)
             left -= work.count
         }
@@ -65,11 +65,11 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     }
 
     private func drain() {
-        while let work = takeOrEnd() { run(work) }
+        while let work = dequeueAllOrEnd() { run(work) }
     }
 
     /// All that waits; nil where nothing does, and then nothing runs any more.
-    private func takeOrEnd() -> [Work]? {
+    private func dequeueAllOrEnd() -> [Work]? {
         state.withLock { state in
             if state.endIfNothingWaits() { return nil }
             defer { state.waiting = [] }
@@ -91,7 +91,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     private static var thisThread: UInt { UInt(pthread_self()) }
 
     package func checkIsolated() {
-        // Only the running thread itself ever stores its own name here, so no other can take itself for it.
+        // Only the running thread itself ever stores its own name here, so no other can mistake itself for it.
         precondition(runner.load(ordering: .relaxed) == Self.thisThread, "This is not on the engine.")
     }
 }

@@ -6,13 +6,13 @@ import Logging
 
 /// Removes the files of jobs that are gone, on a queue of its own: bodies, and what unfinished downloads have kept.
 final class FileCleaner: Sendable {
-    let bodies: BodyFolder
+    let bodies: BodyDirectory
     private let queue = DispatchQueue(label: "deferd.bodies", qos: .utility)
     private let store: any JobStore
     private let library: SourceLibrary
     private let logger: Logger
 
-    init(bodies: BodyFolder, store: any JobStore, library: SourceLibrary, logger: Logger) {
+    init(bodies: BodyDirectory, store: any JobStore, library: SourceLibrary, logger: Logger) {
         self.bodies = bodies
         self.store = store
         self.library = library
@@ -23,7 +23,9 @@ final class FileCleaner: Sendable {
     func discardPart(of job: JobID, link: Int, owner: UInt32, _ done: @escaping @Sendable () -> Void) {
         // Owned by its caller, who waits for `done`.
         Task {
-            if let note = try? await store.note(of: job, link: link) { await library.discard(note, owner: owner) }
+            if let checkpoint = try? await store.checkpoint(of: job, link: link) {
+                await library.discard(checkpoint, owner: owner)
+            }
             done()
         }
     }
@@ -33,11 +35,11 @@ final class FileCleaner: Sendable {
         queue.async { [bodies] in
             for job in removed { bodies.remove(job.id, upTo: job.links) }
         }
-        guard removed.contains(where: { !$0.notes.isEmpty }) else { return done() }
+        guard removed.contains(where: { !$0.checkpoints.isEmpty }) else { return done() }
         // Owned by its caller, who waits for `done`.
         Task {
             for job in removed {
-                for note in job.notes { await library.discard(note, owner: job.owner) }
+                for checkpoint in job.checkpoints { await library.discard(checkpoint, owner: job.owner) }
             }
             done()
         }

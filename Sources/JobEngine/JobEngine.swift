@@ -64,7 +64,8 @@ package actor JobEngine {
                 checkPath: { (path, owner) throws(JobError) in try library.check(path: path, owner: owner) }),
             limits: settings.limits)
         core = JobCore(settings: settings.core, admission: admission)
-        files = FileCleaner(bodies: BodyFolder(path: settings.bodies), store: store, library: library, logger: logger)
+        files = FileCleaner(
+            bodies: BodyDirectory(path: settings.bodies), store: store, library: library, logger: logger)
     }
 
     // MARK: - Life
@@ -280,18 +281,18 @@ package actor JobEngine {
     private func start(_ run: SourceRun) {
         guard let reports else { return }
         runs[run.run] = Run(progress: RunProgress(run: run.run, reports: reports))
-        guard case .download = run.parameters, run.mayResume else { return start(run, note: nil) }
+        guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
         // Owned by the engine; it ends with the read.
         Task {
-            let note = try? await store.note(of: run.job, link: run.link)
-            start(run, note: note)
+            let checkpoint = try? await store.checkpoint(of: run.job, link: run.link)
+            start(run, checkpoint: checkpoint)
         }
     }
 
-    private func start(_ run: SourceRun, note: JSON?) {
-        // It may have been cancelled while the note was read.
+    private func start(_ run: SourceRun, checkpoint: JSON?) {
+        // It may have been cancelled while its checkpoint was read.
         guard let progress = runs[run.run]?.progress else { return }
-        let work = library.source(run.parameters, context(of: run, note: note)).start()
+        let work = library.source(run.parameters, context(of: run, checkpoint: checkpoint)).start()
         runs[run.run]?.work = work
         work.onProgress { progress.report($0) }
         work.upon(on: executor) { outcome in
@@ -308,15 +309,15 @@ package actor JobEngine {
         newest = nil
     }
 
-    private func context(of run: SourceRun, note: JSON?) -> SourceContext {
+    private func context(of run: SourceRun, checkpoint: JSON?) -> SourceContext {
         let store = store
         return SourceContext(
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
             bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout,
-            memory: runs[run.run]?.memory ?? RunMemory(), note: note,
-            saveNote: { note in
+            memory: runs[run.run]?.memory ?? RunMemory(), note: checkpoint,
+            saveNote: { checkpoint in
                 let promise = Promise<Void, any Error>()
-                store.save(note: note, of: run.job, link: run.link) {
+                store.save(checkpoint: checkpoint, of: run.job, link: run.link) {
                     promise.resolve($0.mapError { $0 as any Error })
                 }
                 return promise.deferred

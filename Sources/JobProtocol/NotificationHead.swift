@@ -20,13 +20,13 @@ package struct NotificationHead: Sendable {
     package func write(
         job: JobID, seq: Int, body: UnsafeRawBufferPointer, to start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
-        let place = bytes.withUnsafeBytes { head in
+        let position = bytes.withUnsafeBytes { head in
             UnsafeMutableRawBufferPointer(start: start, count: head.count).copyMemory(from: head)
             return (start + head.count).writeDigits(of: Int(job))
         }
         // Eight bytes at once, of which the number that follows takes the last.
-        place.storeBytes(of: Self.seq, as: UInt64.self)
-        let end = (place + 7).writeDigits(of: seq)
+        position.storeBytes(of: Self.seq, as: UInt64.self)
+        let end = (position + 7).writeDigits(of: seq)
         UnsafeMutableRawBufferPointer(start: end, count: body.count).copyMemory(from: body)
         return end + body.count
     }

@@ -57,7 +57,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.init(
             .invalidParams, "Invalid params: \(fault.reason)",
             [
-                JSONObject.Member(name: "pointer", value: .string(fault.place.description.echoed)),
+                JSONObject.Member(name: "pointer", value: .string(fault.pointer.description.echoed)),
                 JSONObject.Member(name: "reason", value: .string(fault.reason.shortened(to: JobError.mostMessage))),
             ])
     }

@@ -16,14 +16,14 @@ package protocol JobStore: Sendable {
     /// machine. `StoredState.crashed` tells the next daemon what was marked; a clean close leaves no mark.
     func mark(_ job: JobID, isWorking: Bool)
 
-    /// Keeps a note of a transfer of link `link` until the job succeeded, was cancelled or was removed; nil drops it.
+    /// Keeps the checkpoint of a transfer of link `link` until the job succeeded, was cancelled or was removed; nil drops it.
     func save(
-        note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
+        checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
     /// Remembers what was downloaded to `path`, for a later validation. The 100,000 latest are kept.
     func save(download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
-    func note(of job: JobID, link: Int) async throws(StoreError) -> JSON?
+    func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?
     func download(to path: String) async throws(StoreError) -> JSON?
 
     /// Waits for the writes before it and closes the database.

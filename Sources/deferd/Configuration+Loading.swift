@@ -44,14 +44,14 @@ extension Configuration {
     }
 
     private mutating func apply(
-        _ key: ConfigurationKey, _ value: ConfigurationValue, at place: (_ line: Int?) -> String
+        _ key: ConfigurationKey, _ value: ConfigurationValue, at location: (_ line: Int?) -> String
     ) throws(ConfigurationError) {
         do { try key.apply(&self, value) } catch {
-            throw ConfigurationError(place: place(error.line), key: key.name, reason: error.reason)
+            throw ConfigurationError(location: location(error.line), key: key.name, reason: error.reason)
         }
-        // What only the sources can tell is asked at once, while the place is known.
+        // What only the sources can tell is asked at once, while the line is known.
         do { try sources.check() } catch {
-            throw ConfigurationError(place: place(nil), key: key.name, reason: error.message)
+            throw ConfigurationError(location: location(nil), key: key.name, reason: error.message)
         }
     }
 
@@ -59,7 +59,7 @@ extension Configuration {
     private func check() throws(ConfigurationError) {
         for (key, path) in [("socket.path", socketPath), ("state.directory", stateDirectory)] where path.isEmpty {
             throw ConfigurationError(
-                place: "defaults", key: key,
+                location: "defaults", key: key,
                 reason: "has no default without XDG_RUNTIME_DIR and HOME; set it in the file or by its flag")
         }
     }

@@ -19,7 +19,7 @@ struct ConfigurationFile {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
             throw ConfigurationError(
-                place: path, key: nil, reason: "cannot be read; check its path, its mode and that it is UTF-8")
+                location: path, key: nil, reason: "cannot be read; check its path, its mode and that it is UTF-8")
         }
         let root: Node?
         do {
@@ -27,7 +27,7 @@ struct ConfigurationFile {
         } catch let error as YamlError {
             throw Self.fault(error, path, text)
         } catch {
-            throw ConfigurationError(place: path, key: nil, reason: "is not YAML: \(error)")
+            throw ConfigurationError(location: path, key: nil, reason: "is not YAML: \(error)")
         }
         guard let root else { return }
         try read(root, prefix: "")
@@ -37,12 +37,12 @@ struct ConfigurationFile {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
             .composer(_, let problem, let mark, _):
-            ConfigurationError(place: "\(path):\(mark.line)", key: nil, reason: problem)
+            ConfigurationError(location: "\(path):\(mark.line)", key: nil, reason: problem)
         case .duplicatedKeysInMapping(let names, let context):
             duplicate(names.sorted().first ?? "", from: context.mark.line, path, text)
         default:
             ConfigurationError(
-                place: path, key: nil, reason: "is not YAML: \("\(error)".split(separator: "\n").first ?? "")")
+                location: path, key: nil, reason: "is not YAML: \("\(error)".split(separator: "\n").first ?? "")")
         }
     }
 
@@ -52,17 +52,20 @@ struct ConfigurationFile {
     ) -> ConfigurationError {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         func indent(_ line: Substring) -> Int { line.prefix { $0 == " " }.count }
-        let places = lines.indices.filter { index in
+        let occurrences = lines.indices.filter { index in
             index + 1 >= first && lines[index].drop { $0 == " " }.hasPrefix("\(name):")
         }
-        guard let place = places.dropFirst().first ?? places.first else {
+        guard let occurrence = occurrences.dropFirst().first ?? occurrences.first else {
             return ConfigurationError(
-                place: "\(path):\(first)", key: name, reason: "stands there twice; keep one of them")
+                location: "\(path):\(first)", key: name, reason: "stands there twice; keep one of them")
         }
-        let section = lines[..<place].last { !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[place]) }
+        let section = lines[..<occurrence].last {
+            !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[occurrence])
+        }
         let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
         return ConfigurationError(
-            place: "\(path):\(place + 1)", key: "\(prefix)\(name)", reason: "stands there twice; keep one of them")
+            location: "\(path):\(occurrence + 1)", key: "\(prefix)\(name)",
+            reason: "stands there twice; keep one of them")
     }
 
     private mutating func read(_ node: Node, prefix: String) throws(ConfigurationError) {
@@ -139,6 +142,6 @@ struct ConfigurationFile {
     }
 
     private func fault(_ node: Node, _ key: String?, _ reason: String) -> ConfigurationError {
-        ConfigurationError(place: "\(path):\(node.mark?.line ?? 1)", key: key, reason: reason)
+        ConfigurationError(location: "\(path):\(node.mark?.line ?? 1)", key: key, reason: reason)
     }
 }

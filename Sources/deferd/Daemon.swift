@@ -32,9 +32,9 @@ struct Daemon {
         let store = try openStore()
         let group = MultiThreadedEventLoopGroup.singleton
         let bodies = configuration.stateDirectory + "/bodies"
-        try makeFolder(bodies)
+        try makeDirectory(bodies)
         if configuration.downloads.isSystemInstance, mkdir(configuration.downloads.directory, 0o711) == 0 {
-            // Whatever the umask is: callers pass through to their own folders, and cannot look around.
+            // Whatever the umask is: callers pass through to their own directories, and cannot look around.
             chmod(configuration.downloads.directory, 0o711)
         }
         var settings = EngineSettings(bodies: bodies)
@@ -121,19 +121,20 @@ struct Daemon {
         if let passed = sockets.sockets.first(where: { $0.name == "deferd" }) ?? sockets.sockets.first {
             return Listener(adopting: passed.descriptor)
         }
-        let folder = configuration.socketPath.split(separator: "/").dropLast().joined(separator: "/")
-        try? makeFolder("/" + folder, mode: 0o755)
+        let directory = configuration.socketPath.split(separator: "/").dropLast().joined(separator: "/")
+        try? makeDirectory("/" + directory, mode: 0o755)
         return try Listener(
             path: configuration.socketPath, mode: configuration.socketMode, group: configuration.socketGroup)
     }
 
-    private func makeFolder(_ path: String, mode: mode_t = 0o700) throws(StartError) {
+    private func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(StartError) {
         guard mkdir(path, mode) == 0 || errno == EEXIST else {
             let mayPass = [ENOSPC, EDQUOT, EIO].contains(errno)
             throw StartError(
                 code: mayPass ? .tryAgain : .configuration,
                 message:
-                    "The folder \(path) cannot be made: \(String(cString: strerror(errno))); check the one above it.")
+                    "The directory \(path) cannot be made: \(String(cString: strerror(errno))); check the one above it."
+            )
         }
     }
 }

@@ -26,10 +26,10 @@ struct Deferd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Listen on this Unix socket.", valueName: "path"))
     var socket: String?
 
-    @Option(help: ArgumentHelp("Keep jobs in this folder.", valueName: "dir"))
+    @Option(help: ArgumentHelp("Keep jobs in this directory.", valueName: "dir"))
     var stateDirectory: String?
 
-    @Option(help: ArgumentHelp("Put downloads with a relative path into this folder.", valueName: "dir"))
+    @Option(help: ArgumentHelp("Put downloads with a relative path into this directory.", valueName: "dir"))
     var downloadsDirectory: String?
 
     @Option(

@@ -4,7 +4,7 @@ enum ExitStatus: Int32 {
     case usage = 64
     /// The database is damaged, or of a newer version.
     case badData = 65
-    /// Another daemon has the state folder or the socket.
+    /// Another daemon has the state directory or the socket.
     case unavailable = 69
     case software = 70
     /// What keeps it from starting may pass: a full disk, or one that fails.

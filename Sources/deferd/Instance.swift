@@ -10,7 +10,7 @@ struct Instance {
     /// The configuration file that is read without `--config`, where there is one.
     let configurationFile: String?
 
-    /// `environment` is the process's: as a service systemd names the folders in it, else the user's own are used.
+    /// `environment` is the process's: as a service systemd names the directories in it, else the user's own are used.
     init(environment: [String: String], isRoot: Bool = geteuid() == 0) {
         isSystem = isRoot
         func first(_ name: String) -> String? {
@@ -36,7 +36,7 @@ struct Instance {
         configurationFile = file.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil }
     }
 
-    /// The folder that the desktop calls the user's downloads.
+    /// The directory that the desktop calls the user's downloads.
     private static func downloads(_ environment: [String: String]) -> String? {
         guard let home = environment["HOME"] else { return nil }
         if let path = environment["XDG_DOWNLOAD_DIR"], path.hasPrefix("/") { return path }

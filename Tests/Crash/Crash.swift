@@ -13,21 +13,21 @@ struct Crash {
         if isAboutFaults { arguments = arguments.dropFirst() }
         let rounds = arguments.first.flatMap(Int.init) ?? 200
         let seed = arguments.dropFirst().first.flatMap(UInt64.init) ?? UInt64.random(in: 1 ... .max)
-        let folder = FileManager.default.temporaryDirectory.appending(path: "deferd-crash-\(getpid())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let directory = FileManager.default.temporaryDirectory.appending(path: "deferd-crash-\(getpid())")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         print("crash: \(rounds) rounds, seed \(seed)")
         if isAboutFaults {
-            let report = try await FaultRun(rounds: rounds, seed: seed, folder: folder).run()
+            let report = try await FaultRun(rounds: rounds, seed: seed, directory: directory).run()
             print(report)
-            return end(report.isClean, folder)
+            return end(report.isClean, directory)
         }
-        let report = try await CrashRun(rounds: rounds, seed: seed, folder: folder).run()
+        let report = try await CrashRun(rounds: rounds, seed: seed, directory: directory).run()
         print(report)
-        end(report.isClean, folder)
+        end(report.isClean, directory)
     }
 
-    private static func end(_ isClean: Bool, _ folder: URL) {
-        try? FileManager.default.removeItem(at: folder)
+    private static func end(_ isClean: Bool, _ directory: URL) {
+        try? FileManager.default.removeItem(at: directory)
         exit(isClean ? 0 : 1)
     }
 }

@@ -6,13 +6,13 @@ struct CrashDaemon {
     let socket: String
 
     /// Starts the daemon that was built beside this program, and waits until it serves.
-    init(folder: URL) throws {
-        socket = folder.appending(path: "s").path
+    init(directory: URL) throws {
+        socket = directory.appending(path: "s").path
         process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appending(path: "deferd")
         process.arguments = [
-            "--socket", socket, "--state-directory", folder.appending(path: "state").path, "--downloads-directory",
-            folder.appending(path: "downloads").path,
+            "--socket", socket, "--state-directory", directory.appending(path: "state").path, "--downloads-directory",
+            directory.appending(path: "downloads").path,
         ]
         process.environment = ProcessInfo.processInfo.environment
             .merging(["DEFERD_RETENTION_COUNT": "1000000000", "DEFERD_LIMITS_QUEUEDJOBSPERUSER": "100000000"]) { $1 }

@@ -3,6 +3,7 @@ import JobClient
 import JobModel
 import Synchronization
 import TestOrigin
+import TestSupport
 
 /// One run: a daemon, an origin, clients, and the kills.
 final class CrashRun: Sendable {
@@ -17,16 +18,16 @@ final class CrashRun: Sendable {
     private static let inFlight = 16
 
     private let rounds: Int
-    private let folder: URL
+    private let directory: URL
     private let file: [UInt8]
     private let answered = Mutex<[Expectation]>([])
     private let random: Mutex<SeededGenerator>
     private let submitted = Atomic<Int>(0)
 
-    init(rounds: Int, seed: UInt64, folder: URL) {
+    init(rounds: Int, seed: UInt64, directory: URL) {
         self.rounds = rounds
-        self.folder = folder
-        var generator = SeededGenerator(state: seed)
+        self.directory = directory
+        var generator = SeededGenerator(seed: seed)
         file = (0..<(3 << 19)).map { _ in UInt8.random(in: 0...255, using: &generator) }
         random = Mutex(generator)
     }
@@ -48,7 +49,7 @@ final class CrashRun: Sendable {
     // MARK: - Killing
 
     private func kill(_ origin: TestOrigin) async throws {
-        let daemon = try CrashDaemon(folder: folder)
+        let daemon = try CrashDaemon(directory: directory)
         let pause = random.withLock { Int.random(in: 5...180, using: &$0) }
         await withTaskGroup(of: Void.self) { tasks in
             for client in 0..<Self.clients {
@@ -123,7 +124,7 @@ final class CrashRun: Sendable {
         report.rounds = rounds
         let expected = answered.withLock(\.self)
         report.acknowledged = expected.count
-        let daemon = try CrashDaemon(folder: folder)
+        let daemon = try CrashDaemon(directory: directory)
         let client = try await JobClient.connect(path: daemon.socket)
         var seen: Set<Int64> = []
         for expectation in expected where !seen.insert(expectation.id).inserted {
@@ -150,7 +151,7 @@ final class CrashRun: Sendable {
         report.unanswered = try await countAll(client) - expected.count
         await client.close()
         daemon.terminate()
-        checkFolder(&report)
+        checkDirectory(&report)
         return report
     }
 
@@ -202,8 +203,8 @@ final class CrashRun: Sendable {
         return count
     }
 
-    private func checkFolder(_ report: inout CrashReport) {
-        let downloads = folder.appending(path: "downloads")
+    private func checkDirectory(_ report: inout CrashReport) {
+        let downloads = directory.appending(path: "downloads")
         let paths = FileManager.default.enumerator(atPath: downloads.path)?.compactMap { $0 as? String } ?? []
         for path in paths where path.hasSuffix(".part") {
             report.problems.append("\(path) is left over")

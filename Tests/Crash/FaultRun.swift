@@ -8,6 +8,7 @@ import Logging
 import NIOPosix
 import Synchronization
 import TestOrigin
+import TestSupport
 
 /// An engine in this process whose file operations fail by chance, started anew in each round over the same state.
 ///
@@ -17,15 +18,15 @@ struct FaultRun {
 
     private let rounds: Int
     private let seed: UInt64
-    private let folder: URL
+    private let directory: URL
     private let file: [UInt8]
     private let files: FaultyFiles
 
-    init(rounds: Int, seed: UInt64, folder: URL) {
+    init(rounds: Int, seed: UInt64, directory: URL) {
         self.rounds = rounds
         self.seed = seed
-        self.folder = folder
-        var random = SeededGenerator(state: seed)
+        self.directory = directory
+        var random = SeededGenerator(seed: seed)
         file = (0..<200_000).map { _ in UInt8.random(in: 0...255, using: &random) }
         files = FaultyFiles(seed: seed)
     }
@@ -34,7 +35,7 @@ struct FaultRun {
         try await TestOrigin.run { origin in
             origin["/file"] = OriginResource(self.file, etag: "\"1\"")
             var report = FaultReport()
-            var random = SeededGenerator(state: self.seed)
+            var random = SeededGenerator(seed: self.seed)
             var ids: [JobID] = []
             for round in 1...self.rounds {
                 self.files.fail(oneIn: Int.random(in: 4...60, using: &random))
@@ -56,16 +57,16 @@ struct FaultRun {
                 try await self.check(ids, nil, isLast: true, engine, &report)
             }
             report.faults = self.files.failures
-            let downloads = self.folder.appending(path: "downloads").path
+            let downloads = self.directory.appending(path: "downloads").path
             for path in FileManager.default.enumerator(atPath: downloads)?.compactMap({ $0 as? String }) ?? []
             where path.hasSuffix(".part") { report.problems.append("\(path) is left over") }
             return report
         }
     }
 
-    /// Runs `body` with an engine over the run's folder.
+    /// Runs `body` with an engine over the run's directory.
     private func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
-        let path = folder.path
+        let path = directory.path
         for name in ["state", "downloads", "bodies"] { mkdir(path + "/" + name, 0o700) }
         var logger = Logger(label: "faults")
         logger.logLevel = .critical
@@ -137,7 +138,7 @@ struct FaultRun {
 
     /// Looks at the files that a result tells of.
     private func check(_ result: JSON, of id: JobID, _ report: inout FaultReport) {
-        let bodies = folder.appending(path: "bodies").path
+        let bodies = directory.appending(path: "bodies").path
         let paths =
             result.array?.map { $0["path"]?.string ?? "" }
             ?? [result["path"]?.string ?? "\(bodies)/\(id)-0"]

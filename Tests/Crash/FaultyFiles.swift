@@ -1,6 +1,7 @@
 import DataSources
 import Glibc
 import Synchronization
+import TestSupport
 
 /// The real file system, but that opening, writing, syncing and renaming fail now and then.
 final class FaultyFiles: Sendable {
@@ -14,7 +15,7 @@ final class FaultyFiles: Sendable {
     private let state: Mutex<State>
 
     init(seed: UInt64) {
-        state = Mutex(State(random: SeededGenerator(state: seed)))
+        state = Mutex(State(random: SeededGenerator(seed: seed)))
     }
 
     /// Lets one of so many calls fail from now on; 0 for none.
@@ -41,9 +42,9 @@ final class FaultyFiles: Sendable {
             try self.pass("open")
             return try real.openFolder(path)
         }
-        files.openBeneath = { (folder, path, flags, mode) throws(SystemError) in
+        files.openBeneath = { (directory, path, flags, mode) throws(SystemError) in
             try self.pass("open")
-            return try real.openBeneath(folder, path, flags, mode)
+            return try real.openBeneath(directory, path, flags, mode)
         }
         files.write = { (file, bytes) throws(SystemError) in
             do throws(SystemError) { try self.pass("write") } catch {
@@ -61,13 +62,13 @@ final class FaultyFiles: Sendable {
             try self.pass("fsync")
             try real.syncData(file)
         }
-        files.rename = { (folder, name, newName) throws(SystemError) in
+        files.rename = { (directory, name, newName) throws(SystemError) in
             try self.pass("rename")
-            try real.rename(folder, name, newName)
+            try real.rename(directory, name, newName)
         }
-        files.renameUnlessExists = { (folder, name, newName) throws(SystemError) in
+        files.renameUnlessExists = { (directory, name, newName) throws(SystemError) in
             try self.pass("rename")
-            try real.renameUnlessExists(folder, name, newName)
+            try real.renameUnlessExists(directory, name, newName)
         }
         return files
     }

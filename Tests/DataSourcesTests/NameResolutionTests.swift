@@ -3,6 +3,7 @@ import JobModel
 import NIOCore
 import NIOEmbedded
 import Synchronization
+import TestSupport
 import Testing
 import TestOrigin
 

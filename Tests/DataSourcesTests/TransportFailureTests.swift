@@ -3,6 +3,7 @@ import DeferredKit
 import JobModel
 import NIOCore
 import NIOEmbedded
+import TestSupport
 import Testing
 import TestOrigin
 

@@ -16,7 +16,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
             .state(job(1, "failed", ["error": ["kind": "http", "message": "No.", "http": ["status": 503]]])),
         ]
         #expect(
-            events.map { lines.take($0, now: noon) } == [
+            events.map { lines.render($0, now: noon) } == [
                 "job 1 queued: https://example.org/a\n", "",
                 "job 1 running (link 0 of 2): https://example.org/a\n", "",
                 "job 1 running (link 1 of 2): https://example.org/a\n",
@@ -26,9 +26,9 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
     @Test func take_writesProgress_atEachTenth() {
         var lines = StepLines()
-        _ = lines.take(.state(job(1, "running")), now: noon)
+        _ = lines.render(.state(job(1, "running")), now: noon)
         let written = stride(from: 0, through: 1000, by: 7).map {
-            lines.take(.progress(of: 1, progress($0, of: 1000, rate: 500, eta: 1)), now: noon)
+            lines.render(.progress(of: 1, progress($0, of: 1000, rate: 500, eta: 1)), now: noon)
         }.filter { !$0.isEmpty }
         #expect(written.count == 9)
         #expect(written.first == "job 1 10 %, 105 B of 1.0 kB, 500 B/s, 0:01 left\n")
@@ -36,16 +36,16 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
     @Test func take_writesProgress_everyTenSeconds_whenTheTotalIsUnknown() {
         var lines = StepLines()
-        _ = lines.take(.state(job(1, "running")), now: noon)
+        _ = lines.render(.state(job(1, "running")), now: noon)
         let written = (1...25).map { second in
-            lines.take(.progress(of: 1, progress(second * 1000)), now: noon.adding(seconds: Double(second)))
+            lines.render(.progress(of: 1, progress(second * 1000)), now: noon.adding(seconds: Double(second)))
         }.filter { !$0.isEmpty }
         #expect(written == ["job 1 10.0 kB\n", "job 1 20.0 kB\n"])
     }
 
     @Test func take_writesNothing_forProgressOfAJobNeverSeen() {
         var lines = StepLines()
-        #expect(lines.take(.progress(of: 1, progress(1, of: 2)), now: noon) == "")
+        #expect(lines.render(.progress(of: 1, progress(1, of: 2)), now: noon) == "")
     }
 }
 
@@ -53,10 +53,10 @@ private let size = ScreenSize(columns: 61, rows: 10)
     @Test func draw_showsStateThenProgress_inOneLine() {
         var display = BarDisplay(job: 1, isUnicode: false)
         #expect(display.draw(now: noon, size: size) == "")
-        _ = display.take(.state(job(1, "queued")), now: noon)
+        _ = display.render(.state(job(1, "queued")), now: noon)
         #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  queued\u{1B}[K")
-        _ = display.take(.state(job(1, "running", ["links": 1])), now: noon)
-        _ = display.take(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
+        _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
+        _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
         #expect(
             display.draw(now: noon, size: size)
                 == "\rhttps://example.o...  link 0/1  [=========>         ]   50 %\u{1B}[K")
@@ -67,23 +67,23 @@ private let size = ScreenSize(columns: 61, rows: 10)
         var display = BarDisplay(job: 1, isUnicode: true)
         let next = noon.adding(seconds: 4).description
         let error: JSON = ["kind": "http", "message": "No.", "http": ["status": 503]]
-        _ = display.take(.progress(of: 1, progress(500, of: 1000)), now: noon)
-        _ = display.take(
+        _ = display.render(.progress(of: 1, progress(500, of: 1000)), now: noon)
+        _ = display.render(
             .state(job(1, "scheduled", ["notBefore": .string(next), "error": error, "label": "a\u{1B}b"])), now: noon)
         #expect(display.draw(now: noon, size: size) == "\ra\\x1bb  scheduled  in 4s, http 503\u{1B}[K")
     }
 
     @Test func take_forgetsProgress_whenTheNextLinkBegins() {
         var display = BarDisplay(job: 1, isUnicode: false)
-        _ = display.take(.state(job(1, "running", ["links": 1])), now: noon)
-        _ = display.take(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
-        _ = display.take(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
+        _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
+        _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
+        _ = display.render(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
         #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  link 1/1  running\u{1B}[K")
     }
 
     @Test func take_ignoresOtherJobs() {
         var display = BarDisplay(job: 1, isUnicode: false)
-        _ = display.take(.state(job(2, "running")), now: noon)
+        _ = display.render(.state(job(2, "running")), now: noon)
         #expect(display.draw(now: noon, size: size) == "")
     }
 }
@@ -91,10 +91,10 @@ private let size = ScreenSize(columns: 61, rows: 10)
 @Suite struct TableDisplayTests {
     private func table(forgets: Bool = true) -> TableDisplay {
         var table = TableDisplay(isUnicode: false, forgets: forgets)
-        _ = table.take(.state(job(3, "queued", ["label": "three"])), now: noon)
-        _ = table.take(.state(job(2, "running", ["label": "two"])), now: noon)
-        _ = table.take(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000)), now: noon)
-        _ = table.take(.state(job(1, "succeeded", ["label": "one", "result": ["size": 5]])), now: noon)
+        _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
+        _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
+        _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000)), now: noon)
+        _ = table.render(.state(job(1, "succeeded", ["label": "one", "result": ["size": 5]])), now: noon)
         return table
     }
 
@@ -111,7 +111,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
     @Test func lines_stayWithinTheScreen() {
         var table = table()
-        for number in 10..<100 { _ = table.take(.state(job(Int64(number), "queued")), now: noon) }
+        for number in 10..<100 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
         let lines = table.lines(now: noon, width: 30, height: 6)
         #expect(lines.count == 6)
         #expect(lines.allSatisfy { $0.columns <= 30 })
@@ -140,8 +140,8 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
     @Test func take_keepsABoundedNumberOfJobs() {
         var table = TableDisplay(isUnicode: false, forgets: true)
-        for number in 1...TableDisplay.limit + 5 { _ = table.take(.state(job(Int64(number), "queued")), now: noon) }
-        _ = table.take(.state(job(99_999, "running")), now: noon)
+        for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
+        _ = table.render(.state(job(99_999, "running")), now: noon)
         #expect(table.lines(now: noon, width: 60, height: 5).last == "1 running, \(TableDisplay.limit) queued")
     }
 }

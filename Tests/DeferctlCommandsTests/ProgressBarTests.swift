@@ -32,7 +32,7 @@ import Testing
         let bar = ProgressBar(width: width, isUnicode: isUnicode)
         for title in ["x", "a title that is rather long and 日本語 too"] {
             for progress in [whole, progress(5), progress(3, of: 7, unit: "jobs", rate: 0.5)] {
-                #expect(bar.line(title: title, progress: progress, place: "link 2/3").columns <= width)
+                #expect(bar.line(title: title, progress: progress, step: "link 2/3").columns <= width)
             }
         }
     }

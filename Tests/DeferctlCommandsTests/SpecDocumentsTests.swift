@@ -10,8 +10,8 @@ import Testing
         var documents: [String] = []
         for try await document in SpecDocuments(path: file.path) {
             switch document.spec {
-            case .success(let spec): documents.append("\(document.place.replacing(file.path, with: "FILE")) \(spec)")
-            case .failure(let failure): documents.append("\(document.place): \(failure.message)")
+            case .success(let spec): documents.append("\(document.location.replacing(file.path, with: "FILE")) \(spec)")
+            case .failure(let failure): documents.append("\(document.location): \(failure.message)")
             }
         }
         return documents

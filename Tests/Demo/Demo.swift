@@ -5,15 +5,15 @@ import NIOCore
 @main
 struct Demo {
     private let programs: URL
-    private let folder: URL
-    private var socket: String { folder.appending(path: "deferd.sock").path }
+    private let directory: URL
+    private var socket: String { directory.appending(path: "deferd.sock").path }
 
     static func main() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "deferd-demo-\(getpid())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let directory = FileManager.default.temporaryDirectory.appending(path: "deferd-demo-\(getpid())")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
         let programs = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        let demo = Demo(programs: programs, folder: folder)
+        let demo = Demo(programs: programs, directory: directory)
         let file = Self.noise(96 << 20)
         let origin = try await DemoOrigin { path, port in
             switch path {
@@ -26,7 +26,7 @@ struct Demo {
         }
         try demo.run(origin)
         try await origin.close()
-        print("\nDone: the daemon is stopped, and nothing is left in \(folder.deletingLastPathComponent().path).")
+        print("\nDone: the daemon is stopped, and nothing is left in \(directory.deletingLastPathComponent().path).")
     }
 
     private func run(_ origin: DemoOrigin) throws {
@@ -45,8 +45,8 @@ struct Demo {
         print(
             "\n\u{1B}[1m▸ A whole chain, written down, and a daemon that is killed in the middle of it\u{1B}[0m\n\(spec)"
         )
-        try Data(spec.utf8).write(to: folder.appending(path: "chain.json"))
-        let id = capture(["submit", folder.appending(path: "chain.json").path])
+        try Data(spec.utf8).write(to: directory.appending(path: "chain.json"))
+        let id = capture(["submit", directory.appending(path: "chain.json").path])
         print("job \(id)")
         Thread.sleep(forTimeInterval: 1.5)
         print("$ kill -9 \(daemon.processIdentifier)   # and start it again")
@@ -69,8 +69,8 @@ struct Demo {
         let daemon = Process()
         daemon.executableURL = programs.appending(path: "deferd")
         daemon.arguments = [
-            "--socket", socket, "--state-directory", folder.appending(path: "state").path,
-            "--downloads-directory", folder.appending(path: "downloads").path,
+            "--socket", socket, "--state-directory", directory.appending(path: "state").path,
+            "--downloads-directory", directory.appending(path: "downloads").path,
         ]
         let log = Pipe()
         daemon.standardError = log

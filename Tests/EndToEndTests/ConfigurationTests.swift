@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
 /// `--check`, and which setting wins over which.
@@ -8,10 +9,10 @@ import Testing
     private func check(
         _ yaml: String, environment: [String: String] = [:], flags: [String] = []
     ) async throws -> (end: ChildProcess.End, output: String, errors: String) {
-        try await TemporaryFolder.with { folder in
-            let command = try Daemon.command(in: folder, configuration: yaml, flags: flags) + ["--check"]
+        try await TemporaryDirectory.with { directory in
+            let command = try Daemon.command(in: directory, configuration: yaml, flags: flags) + ["--check"]
             let result = try await ChildProcess.run(command, environment: environment)
-            #expect(Files.names(in: folder.path) == ["deferd.yaml"], "checking makes nothing")
+            #expect(Files.names(in: directory.path) == ["deferd.yaml"], "checking makes nothing")
             return result
         }
     }
@@ -77,8 +78,8 @@ import Testing
     }
 
     @Test func start_isRefused_forWhatCheckRefuses() async throws {
-        try await TemporaryFolder.with { folder in
-            let command = try Daemon.command(in: folder, configuration: "limits:\n  wat: 1\n")
+        try await TemporaryDirectory.with { directory in
+            let command = try Daemon.command(in: directory, configuration: "limits:\n  wat: 1\n")
             let (end, _, errors) = try await ChildProcess.run(command)
             #expect(end == .code(78))
             #expect(errors.contains("deferd.yaml:2"))
@@ -88,7 +89,7 @@ import Testing
 
     @Test func variable_winsOverFile_andFlagOverVariable() async throws {
         try await Household.with { household in
-            let elsewhere = household.folder.path + "/elsewhere"
+            let elsewhere = household.directory.path + "/elsewhere"
             let daemon = try await household.start(
                 configuration:
                     "limits:\n  inFlight: 5\n  links: 6\nqueues:\n  default: 3\nstate:\n  directory: /nowhere\n",

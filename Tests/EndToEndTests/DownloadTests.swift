@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 import TestOrigin
 
@@ -126,7 +127,7 @@ import TestOrigin
         }
     }
 
-    @Test func download_isRefused_whenPathLeavesFolder() async throws {
+    @Test func download_isRefused_whenPathLeavesDirectory() async throws {
         try await serve { origin, daemon, wire in
             for path in ["../x", "a/../../x", "/etc/deferd-e2e", "/tmp/x", daemon.downloads + "/../x"] {
                 let refusal = try await wire.refusal("job.submit", download(origin, to: path))
@@ -141,7 +142,7 @@ import TestOrigin
     @Test func download_failsWithPolicy_whenLinkLeadsOut() async throws {
         try await serve { origin, daemon, wire in
             _ = try await wire.succeed(download(origin, to: "first"))
-            let outside = daemon.folder.path + "/outside"
+            let outside = daemon.directory.path + "/outside"
             #expect(mkdir(outside, 0o777) == 0)
             #expect(symlink(outside, daemon.downloads + "/link") == 0)
             let error = try await wire.fail(download(origin, to: "link/file"))
@@ -151,7 +152,7 @@ import TestOrigin
     }
 
     @Test func download_goesToRoot_whenAbsolutePathLiesInOne() async throws {
-        try await TemporaryFolder.with { root in
+        try await TemporaryDirectory.with { root in
             try await serve(configuration: "downloads:\n  roots: [\(root.path)]\n") { origin, daemon, wire in
                 let result = try await wire.succeed(download(origin, to: root.path + "/sub/file"))
                 #expect(result["path"]?.string == root.path + "/sub/file")

@@ -2,6 +2,7 @@ import Glibc
 import JobModel
 import Synchronization
 import TestOrigin
+import TestSupport
 import Testing
 
 /// What is left after the daemon was killed without warning.
@@ -366,7 +367,7 @@ import Testing
                 let kept = try #require(Files.names(in: bodies).first)
                 try await daemon.crash()
                 // As a kill between a job's removal and that of its body leaves it.
-                try household.folder.write("left over", to: "state/bodies/999-0")
+                try household.directory.write("left over", to: "state/bodies/999-0")
                 daemon = try await household.start()
                 try await daemon.process.line(containing: "Bodies of removed jobs were left over")
                 #expect(Files.names(in: bodies) == [kept])

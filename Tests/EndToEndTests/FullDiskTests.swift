@@ -1,13 +1,14 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
 /// A small disk of the daemon's own that is full.
 @Suite(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"))) struct FullDiskTests {
-    /// Runs what follows with a disk of `size` at the folder of state, after `first` was done there.
-    private func wrapper(_ folder: TemporaryFolder, size: String, first: String = ":") throws -> [String] {
-        let state = folder.path + "/state"
+    /// Runs what follows with a disk of `size` at the directory of state, after `first` was done there.
+    private func wrapper(_ directory: TemporaryDirectory, size: String, first: String = ":") throws -> [String] {
+        let state = directory.path + "/state"
         try #require(mkdir(state, 0o700) == 0 || errno == EEXIST)
         let script = "mount -t tmpfs -o size=\(size) tmpfs \"$0\" && cd \"$0\" && { \(first); } && cd / && exec \"$@\""
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state]
@@ -17,7 +18,7 @@ import Testing
         try await Household.with { household in
             let daemon = try await household.start(
                 configuration: "downloads:\n  minimumFree: 0\n",
-                wrapper: try wrapper(household.folder, size: "12m"))
+                wrapper: try wrapper(household.directory, size: "12m"))
             let wire = try daemon.connect()
             let large = JSON.string(String(repeating: "x", count: 200_000))
             var finished: [Int] = []
@@ -48,17 +49,17 @@ import Testing
     }
 
     @Test func start_isToBeTriedAgain_whenThereIsNoRoom() async throws {
-        try await TemporaryFolder.with { folder in
+        try await TemporaryDirectory.with { directory in
             for first in ["dd if=/dev/zero of=filler bs=4096 2>/dev/null || :", "head -c 60000 /dev/zero > filler"] {
-                let command = try wrapper(folder, size: "64k", first: first) + Daemon.command(in: folder)
+                let command = try wrapper(directory, size: "64k", first: first) + Daemon.command(in: directory)
                 let (end, _, errors) = try await ChildProcess.run(command)
                 #expect(end == .code(75), "\(errors)")
-                #expect(errors.contains(folder.path + "/state"), "\(errors)")
+                #expect(errors.contains(directory.path + "/state"), "\(errors)")
             }
         }
     }
 
-    /// Leaves so many bytes of the disk at the folder of state.
+    /// Leaves so many bytes of the disk at the directory of state.
     private func fill(_ daemon: Daemon, with megabytes: Int) async throws {
         let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
         let arguments = ["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=1M", "count=\(megabytes)"]
@@ -69,7 +70,7 @@ import Testing
         try await Household.with { household in
             let daemon = try await household.start(
                 configuration: "downloads:\n  minimumFree: 20000000\n",
-                wrapper: try wrapper(household.folder, size: "32m"))
+                wrapper: try wrapper(household.directory, size: "32m"))
             let wire = try daemon.connect()
             let id = try await wire.submit(.value(1))
             _ = try await wire.wait(id)

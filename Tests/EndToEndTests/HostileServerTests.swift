@@ -1,6 +1,7 @@
 import Glibc
 import JobModel
 import TestOrigin
+import TestSupport
 import Testing
 
 /// Servers that try to end the daemon: it goes on, and so it does when it is started again.
@@ -34,7 +35,7 @@ import Testing
     @Test(.enabled(if: Files.exists(openssl), "openssl(1) makes and serves the certificate"))
     func job_failsWithTLS_whenCertificateIsSelfSigned() async throws {
         try await Daemon.run { daemon in
-            let (key, certificate) = (daemon.folder.path + "/key.pem", daemon.folder.path + "/certificate.pem")
+            let (key, certificate) = (daemon.directory.path + "/key.pem", daemon.directory.path + "/certificate.pem")
             let made = try await ChildProcess.run([
                 Self.openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
                 "-days",
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    /// The job fails by itself, and a daemon started again in the same folder serves as well.
+    /// The job fails by itself, and a daemon started again in the same directory serves as well.
     private func survives(
         _ script: @escaping ScriptedOrigin.Script, _ job: @Sendable (ScriptedOrigin) -> JSON
     ) async throws {

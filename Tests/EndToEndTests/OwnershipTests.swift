@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
 /// Whose job it is, by the peer's user; for anyone else it does not exist.
@@ -8,7 +9,7 @@ import Testing
     /// Runs `body` with a daemon that every user may connect to.
     private func share(_ configuration: String = "", _ body: (Daemon) async throws -> Void) async throws {
         try await Household.with { household in
-            chmod(household.folder.path, 0o711)
+            chmod(household.directory.path, 0o711)
             let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n" + configuration)
             try await body(daemon)
             try await daemon.stop()
@@ -168,73 +169,74 @@ import Testing
         }
     }
 
-    @Test func downloadFolder_isReadable_byItsOwnerOnly() async throws {
+    @Test func downloadDirectory_isReadable_byItsOwnerOnly() async throws {
         try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
             try await share { daemon in
                 let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
                 let spec = JSON.download(origin.url("/f"), to: "sub/file")
                 let path = try await ann.succeed(spec)["path"]?.string ?? ""
                 let other = try await bob.succeed(spec)["path"]?.string ?? ""
-                #expect(path == Daemon.downloads(in: daemon.folder, of: 64_001) + "/sub/file")
-                #expect(other == Daemon.downloads(in: daemon.folder, of: 64_002) + "/sub/file")
-                let folder = Daemon.downloads(in: daemon.folder, of: 64_001)
-                #expect(try Files.mode(of: folder) & 0o077 == 0)
-                #expect(try Files.owner(of: folder) == 64_001)
+                #expect(path == Daemon.downloads(in: daemon.directory, of: 64_001) + "/sub/file")
+                #expect(other == Daemon.downloads(in: daemon.directory, of: 64_002) + "/sub/file")
+                let directory = Daemon.downloads(in: daemon.directory, of: 64_001)
+                #expect(try Files.mode(of: directory) & 0o077 == 0)
+                #expect(try Files.owner(of: directory) == 64_001)
                 #expect(try Files.owner(of: path) == 64_001)
                 let (own, text, _) = try await ChildProcess.run(User.ann.command(["/usr/bin/wc", "-c", path]))
                 #expect(own == .code(0))
                 #expect(text.hasPrefix("100000 "))
                 let (foreign, _, _) = try await ChildProcess.run(User.bob.command(["/usr/bin/wc", "-c", path]))
                 #expect(foreign != .code(0))
-                // Nor can the path of another's folder be written to.
+                // Nor can the path of another's directory be written to.
                 let refusal = try await bob.refusal("job.submit", .download(origin.url("/f"), to: path + "2"))
                 #expect(refusal.code == -32002)
             }
         }
     }
 
-    @Test func downloadFolder_isNotFollowed_whereItsOwnerMakesALink() async throws {
+    @Test func downloadDirectory_isNotFollowed_whereItsOwnerMakesALink() async throws {
         try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
             try await share { daemon in
                 let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
                 _ = try await ann.succeed(.download(origin.url("/f"), to: "file"))
                 _ = try await bob.succeed(.download(origin.url("/f"), to: "file"))
-                let annsFolder = Daemon.downloads(in: daemon.folder, of: 64_001)
-                let bobsFolder = Daemon.downloads(in: daemon.folder, of: 64_002)
+                let annsDirectory = Daemon.downloads(in: daemon.directory, of: 64_001)
+                let bobsDirectory = Daemon.downloads(in: daemon.directory, of: 64_002)
                 let (linked, _, _) = try await ChildProcess.run(
-                    User.ann.command(["/bin/ln", "-s", bobsFolder, annsFolder + "/link"]))
+                    User.ann.command(["/bin/ln", "-s", bobsDirectory, annsDirectory + "/link"]))
                 #expect(linked == .code(0))
                 let error = try await ann.fail(.download(origin.url("/f"), to: "link/mine"))
                 #expect(error["kind"] == "policy", "\(error)")
                 let (final, _, _) = try await ChildProcess.run(
-                    User.ann.command(["/bin/ln", "-s", bobsFolder + "/file", annsFolder + "/alias"]))
+                    User.ann.command(["/bin/ln", "-s", bobsDirectory + "/file", annsDirectory + "/alias"]))
                 #expect(final == .code(0))
                 let replaced = try await ann.run(.download(origin.url("/f"), to: "alias", ["exists": "skip"]))
                 #expect(replaced["state"] == "failed", "\(replaced)")
-                #expect(Files.names(in: bobsFolder) == ["file"])
+                #expect(Files.names(in: bobsDirectory) == ["file"])
             }
         }
     }
 
     @Test func ordinaryUser_runsAnInstanceOfTheirOwn() async throws {
         try await Stage.with {
-            try await TemporaryFolder.with { folder in
-                chown(folder.path, 64_001, 64_001)
-                let program = folder.path + "/deferd"
+            try await TemporaryDirectory.with { directory in
+                chown(directory.path, 64_001, 64_001)
+                let program = directory.path + "/deferd"
                 // Where the user can get at it. Copied by another process: a file that this one writes could still be
                 // open in a child that another test is just starting, and such a file cannot be run.
                 let (copied, _, _) = try await ChildProcess.run(["/bin/cp", BuiltProgram.deferd, program])
                 try #require(copied == .code(0))
                 chmod(program, 0o755)
-                let readiness = try Readiness(in: folder)
+                let readiness = try Readiness(in: directory)
                 chmod(readiness.path, 0o777)
-                let runtime = folder.path + "/run"
+                let runtime = directory.path + "/run"
                 mkdir(runtime, 0o700)
                 chown(runtime, 64_001, 64_001)
                 let process = try ChildProcess(
                     User.ann.command([program]),
                     environment: [
-                        "HOME": folder.path, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": folder.path + "/.state",
+                        "HOME": directory.path, "XDG_RUNTIME_DIR": runtime,
+                        "XDG_STATE_HOME": directory.path + "/.state",
                         "NOTIFY_SOCKET": readiness.path,
                     ])
                 defer { process.send(signal: SIGKILL) }
@@ -243,7 +245,7 @@ import Testing
                 let wire = try Wire(runtime + "/deferd/deferd.sock")
                 #expect(try await wire.call("server.info")["you"] == ["uid": 0, "admin": true])
                 #expect(try await wire.succeed(.value(1)) == 1)
-                #expect(Files.exists(folder.path + "/.state/deferd"))
+                #expect(Files.exists(directory.path + "/.state/deferd"))
                 process.send(signal: SIGTERM)
                 #expect(try await process.end() == .code(0))
                 readiness.close()

@@ -1,22 +1,22 @@
 import Foundation
 import Testing
 
-/// The papers for those who work on the code name files, folders, commands and symbols that are there.
+/// The papers for those who work on the code name files, directories, commands and symbols that are there.
 @Suite struct PapersTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// A paper, and the folders below which what it names is looked for.
+    /// A paper, and the directories below which what it names is looked for.
     struct Paper: Sendable, CustomTestStringConvertible {
         let path: String
-        let folders: [String]
+        let directories: [String]
         var testDescription: String { path }
     }
 
     private static let papers = [
-        Paper(path: "Sources/README.md", folders: ["Sources", "Tests", ""]),
-        Paper(path: "Tests/README.md", folders: ["Tests", "Sources", ""]),
-        Paper(path: ".github/CONTRIBUTING.md", folders: ["", "Sources", "Tests"]),
+        Paper(path: "Sources/README.md", directories: ["Sources", "Tests", ""]),
+        Paper(path: "Tests/README.md", directories: ["Tests", "Sources", ""]),
+        Paper(path: ".github/CONTRIBUTING.md", directories: ["", "Sources", "Tests"]),
     ]
 
     private static func text(_ path: String) throws -> String {
@@ -34,11 +34,11 @@ import Testing
     /// All code, in which symbols are looked for.
     private static let code: String = {
         var code = ""
-        for folder in ["Sources", "Tests"] {
-            let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+        for directory in ["Sources", "Tests"] {
+            let files = FileManager.default.enumerator(atPath: root.appending(path: directory).path)
             while let path = files?.nextObject() as? String {
                 guard path.hasSuffix(".swift"), !path.hasSuffix("PapersTests.swift") else { continue }
-                code += (try? text("\(folder)/\(path)")) ?? ""
+                code += (try? text("\(directory)/\(path)")) ?? ""
             }
         }
         return code
@@ -55,7 +55,7 @@ import Testing
                 #expect(makefile.contains("\n\(target):"), "\(paper.path): \(term)")
             } else if term.contains("/") || term.hasSuffix(".swift") || term.hasSuffix(".txt") {
                 guard !term.contains(" ") else { continue }
-                let isThere = paper.folders.contains {
+                let isThere = paper.directories.contains {
                     FileManager.default.fileExists(atPath: Self.root.appending(path: $0).appending(path: term).path)
                 }
                 let isNamed = !term.contains("/") && Self.fileNames.contains(term)
@@ -76,8 +76,8 @@ import Testing
 
     private static let fileNames: Set<String> = {
         var names: Set<String> = []
-        for folder in ["Sources", "Tests", ".ci"] {
-            let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+        for directory in ["Sources", "Tests", ".ci"] {
+            let files = FileManager.default.enumerator(atPath: root.appending(path: directory).path)
             while let path = files?.nextObject() as? String { names.insert(URL(filePath: path).lastPathComponent) }
         }
         return names

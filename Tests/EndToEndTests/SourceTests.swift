@@ -1,5 +1,6 @@
 import Foundation
 import JobModel
+import TestSupport
 import Testing
 import TestOrigin
 
@@ -266,7 +267,7 @@ import TestOrigin
         try await serve { _, wire in
             let port = try SilentPort()
             let error = try await wire.fail([
-                "source": ["type": "url", "url": port.url("/")], "retry": ["max": 0],
+                "source": ["type": "url", "url": .string("http://127.0.0.1:\(port.port)/")], "retry": ["max": 0],
             ])
             #expect(error["kind"] == "connect")
             #expect(error["retryable"] == true)

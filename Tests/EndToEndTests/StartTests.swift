@@ -1,16 +1,17 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
 /// Starting: what is refused and how it is said, and that nobody else is harmed.
 @Suite struct StartTests {
     /// Runs a daemon that must not start, and gives its exit code and the one line it says.
     private func refusal(
-        in folder: TemporaryFolder, configuration: String = "", flags: [String] = [],
+        in directory: TemporaryDirectory, configuration: String = "", flags: [String] = [],
         environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> (code: ChildProcess.End, line: String) {
-        let command = try Daemon.command(in: folder, configuration: configuration, flags: flags)
+        let command = try Daemon.command(in: directory, configuration: configuration, flags: flags)
         let (end, _, errors) = try await ChildProcess.run(command, environment: environment)
         let lines = errors.split(separator: "\n").filter { $0.hasPrefix("deferd:") }
         #expect(lines.count == 1, "\(errors)", sourceLocation: sourceLocation)
@@ -42,12 +43,12 @@ import Testing
 
     @Test func socketPath_isRefused_whenItCannotBeOne() async throws {
         try await Stage.with {
-            try await TemporaryFolder.with { folder in
-                let file = try folder.write("precious", to: "file")
-                mkdir(folder.path + "/folder", 0o700)
-                let long = folder.path + "/" + String(repeating: "x", count: 120)
-                for path in [file, folder.path + "/folder", long, file + "/below", "/proc/deferd-e2e/socket"] {
-                    let (code, line) = try await refusal(in: folder, flags: ["--socket", path])
+            try await TemporaryDirectory.with { directory in
+                let file = try directory.write("precious", to: "file")
+                mkdir(directory.path + "/directory", 0o700)
+                let long = directory.path + "/" + String(repeating: "x", count: 120)
+                for path in [file, directory.path + "/directory", long, file + "/below", "/proc/deferd-e2e/socket"] {
+                    let (code, line) = try await refusal(in: directory, flags: ["--socket", path])
                     #expect(code == .code(78), "\(path)")
                     #expect(line.contains(path), "\(line)")
                 }
@@ -70,7 +71,7 @@ import Testing
 
     @Test func liveSocket_isRefused_andKeepsWorking() async throws {
         try await Daemon.run { daemon in
-            try await TemporaryFolder.with { other in
+            try await TemporaryDirectory.with { other in
                 let wire = try daemon.connect()
                 let (code, line) = try await refusal(in: other, flags: ["--socket", daemon.socket])
                 #expect(code == .code(69))
@@ -95,7 +96,7 @@ import Testing
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
             let job = try await wire.submit(.value(1, ["delay": 1000]))
-            try await TemporaryFolder.with { other in
+            try await TemporaryDirectory.with { other in
                 let (code, line) = try await refusal(in: other, flags: ["--state-directory", daemon.state])
                 #expect(code == .code(69))
                 #expect(line.contains(daemon.state))
@@ -115,12 +116,12 @@ import Testing
         }
     }
 
-    @Test func stateFolder_isRefused_whenItCannotBe() async throws {
+    @Test func stateDirectory_isRefused_whenItCannotBe() async throws {
         try await Stage.with {
-            try await TemporaryFolder.with { folder in
-                let file = try folder.write("precious", to: "file")
+            try await TemporaryDirectory.with { directory in
+                let file = try directory.write("precious", to: "file")
                 for path in [file, file + "/below", "/proc/deferd-e2e"] {
-                    let (code, line) = try await refusal(in: folder, flags: ["--state-directory", path])
+                    let (code, line) = try await refusal(in: directory, flags: ["--state-directory", path])
                     #expect(code == .code(78), "\(path)")
                     #expect(line.contains(path), "\(line)")
                 }
@@ -152,7 +153,7 @@ import Testing
             for bytes in damages {
                 try Data(bytes).write(to: URL(fileURLWithPath: path))
                 for _ in 0..<2 {
-                    let (code, line) = try await refusal(in: household.folder)
+                    let (code, line) = try await refusal(in: household.directory)
                     #expect(code == .code(65))
                     #expect(line.contains(daemon.state), "\(line)")
                     #expect(try Files.bytes(path) == bytes, "it was changed")
@@ -166,9 +167,9 @@ import Testing
         }
     }
 
-    @Test func folders_areMade_whenThereAreNone() async throws {
+    @Test func directories_areMade_whenThereAreNone() async throws {
         try await Household.with { household in
-            let deep = household.folder.path + "/a/b"
+            let deep = household.directory.path + "/a/b"
             let daemon = try await household.start(flags: [
                 "--state-directory", deep + "/state", "--downloads-directory", deep + "/downloads",
             ])
@@ -180,10 +181,10 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: geteuid() != 0)) func stateFolder_isRefused_whenItCannotBeWritten() async throws {
-        try await TemporaryFolder.with { folder in
-            mkdir(folder.path + "/locked", 0o500)
-            let (code, _) = try await refusal(in: folder, flags: ["--state-directory", folder.path + "/locked"])
+    @Test(.enabled(if: geteuid() != 0)) func stateDirectory_isRefused_whenItCannotBeWritten() async throws {
+        try await TemporaryDirectory.with { directory in
+            mkdir(directory.path + "/locked", 0o500)
+            let (code, _) = try await refusal(in: directory, flags: ["--state-directory", directory.path + "/locked"])
             #expect(code == .code(78))
         }
     }
@@ -211,12 +212,12 @@ import Testing
         try await Household.with { household in
             let daemon = try await household.start(configuration: "queues:\n  default: 2\n")
             let wire = try daemon.connect()
-            try household.folder.write("queues:\n  default: 9\n  more: 1\nlog:\n  level: debug\n", to: "deferd.yaml")
+            try household.directory.write("queues:\n  default: 9\n  more: 1\nlog:\n  level: debug\n", to: "deferd.yaml")
             daemon.process.send(signal: SIGHUP)
             try await daemon.process.line(containing: "read again")
             let queues = try await wire.call("queue.list")["queues"]?.array ?? []
             #expect(queues.map { [$0["queue"], $0["concurrency"]] } == [["default", 9], ["more", 1]])
-            try household.folder.write("queues:\n  default: none\n", to: "deferd.yaml")
+            try household.directory.write("queues:\n  default: none\n", to: "deferd.yaml")
             daemon.process.send(signal: SIGHUP)
             try await daemon.process.line(containing: "deferd.yaml:2")
             #expect(try await wire.succeed(.value(1)) == 1)
@@ -229,7 +230,7 @@ import Testing
             URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().path
             + "/JobStoreTests/Fixtures/version-1.db"
         try await Household.with { household in
-            let state = household.folder.path + "/state"
+            let state = household.directory.path + "/state"
             try FileManager.default.createDirectory(
                 atPath: state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             try FileManager.default.copyItem(atPath: fixture, toPath: state + "/deferd.db")

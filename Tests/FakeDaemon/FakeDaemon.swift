@@ -19,13 +19,13 @@ package enum FakeDaemon {
         _ connections: [@Sendable (FakeConnection) -> Void], _ body: (String) async throws -> Value
     ) async throws -> Value {
         var template = Array("/tmp/deferd-client-XXXXXX".utf8CString)
-        guard let folder = template.withUnsafeMutableBufferPointer({ $0.baseAddress.flatMap(mkdtemp) }) else {
+        guard let directory = template.withUnsafeMutableBufferPointer({ $0.baseAddress.flatMap(mkdtemp) }) else {
             throw FakeDaemonError(call: "mkdtemp", number: errno)
         }
-        let path = String(cString: folder) + "/s"
+        let path = String(cString: directory) + "/s"
         defer {
             unlink(path)
-            rmdir(String(cString: folder))
+            rmdir(String(cString: directory))
         }
         let listener = try listen(at: path)
         defer { close(listener) }

@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 /// Expressions in the specs of children: which are filled in when, and never twice.

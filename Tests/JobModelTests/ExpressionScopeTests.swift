@@ -30,14 +30,15 @@ import Testing
         ] {
             let fault = try fault(inLinks: #"{"then":{"return":1}},{"\#(branch)":\#(text)}"#)
             #expect((fault == nil) == isKnown, "\(branch) \(text)")
-            if let fault { #expect(fault.place.description == "/then/1/\(branch)/\(inside)") }
+            if let fault { #expect(fault.pointer.description == "/then/1/\(branch)/\(inside)") }
         }
     }
 
     @Test(arguments: ["{{", "{{input", "a{{input}", "{{input}}{{", "{{{input}}", "{{input/~}}", "{{input/~2}}", "{{}}"])
     func expression_isRefused_whereItIsMalformed(_ text: String) throws {
         #expect(
-            try fault(inLinks: #"{"then":{"return":{"a":"\#(text)"}}}"#)?.place.description == "/then/0/then/return/a")
+            try fault(inLinks: #"{"then":{"return":{"a":"\#(text)"}}}"#)?.pointer.description == "/then/0/then/return/a"
+        )
     }
 
     @Test(arguments: [#"\\{{"#, #"\\{{nothing}}"#, "}}", "{", "{ {input}}", "{input}", #"x\\{{\\{{y"#])
@@ -70,9 +71,9 @@ import Testing
             ("{{job/id}}", "", "source/value"), ("", "{{input}}{{item}}{{index}}{{job/id}}", nil),
             ("", "{{error}}", "then/0/then/return"),
         ] as [(String, String, String?)])
-    func child_ofASourceThatIsAnEach_knowsItemAndIndex(_ value: String, _ link: String, _ place: String?) throws {
+    func child_ofASourceThatIsAnEach_knowsItemAndIndex(_ value: String, _ link: String, _ pointer: String?) throws {
         let source = each(value: value, links: #"{"then":{"return":"\#(link)"}}"#)
-        #expect(try fault(in: #"{"source":\#(source)}"#)?.place.description == place.map { "/source/job/" + $0 })
+        #expect(try fault(in: #"{"source":\#(source)}"#)?.pointer.description == pointer.map { "/source/job/" + $0 })
     }
 
     @Test(
@@ -84,21 +85,21 @@ import Testing
             ("fail", "", "{{input}}{{item}}", nil), ("fail", "", "{{error}}", "then/0/then/return"),
         ] as [(String, String, String, String?)])
     func child_ofALinkThatIsAnEach_knowsTheLinksNamesToo(
-        _ branch: String, _ value: String, _ link: String, _ place: String?
+        _ branch: String, _ value: String, _ link: String, _ pointer: String?
     ) throws {
         let source = each(value: value, links: #"{"then":{"return":"\#(link)"}}"#, in: "[]")
         let links = #"{"then":\#(Self.json)},{"\#(branch)":{"source":\#(source)}}"#
-        #expect(try fault(inLinks: links)?.place.description == place.map { "/then/1/\(branch)/source/job/" + $0 })
+        #expect(try fault(inLinks: links)?.pointer.description == pointer.map { "/then/1/\(branch)/source/job/" + $0 })
     }
 
     @Test func items_areOutsideTheEach() throws {
         #expect(
             try fault(
                 inLinks: #"{"then":{"source":{"type":"each","in":"{{item}}","job":{"source":{"type":"error"}}}}}"#)?
-                .place.description == "/then/0/then/source/in")
+                .pointer.description == "/then/0/then/source/in")
         #expect(
             try fault(inLinks: #"{"then":{"source":\#(each(value: ""))}},{"then":{"return":"{{item}}"}}"#)?
-                .place.description == "/then/1/then/return")
+                .pointer.description == "/then/1/then/return")
     }
 
     @Test func childrenOfAList_knowTheLinksNames_butTheirLinksDoNot() throws {
@@ -108,9 +109,9 @@ import Testing
         }
         #expect(try fault(inLinks: list("{{error}}", "{{input}}")) == nil)
         #expect(
-            try fault(inLinks: list("{{item}}", ""))?.place.description == "/then/0/fail/source/jobs/0/source/value")
+            try fault(inLinks: list("{{item}}", ""))?.pointer.description == "/then/0/fail/source/jobs/0/source/value")
         #expect(
-            try fault(inLinks: list("", "{{error}}"))?.place.description
+            try fault(inLinks: list("", "{{error}}"))?.pointer.description
                 == "/then/0/fail/source/jobs/0/then/0/then/return")
     }
 
@@ -128,13 +129,13 @@ import Testing
             #"{"type":"each","in":[],"job":{"source":{"type":"list","jobs":[{"source":{"type":"error"},"#
             + #""then":[{"finally":{"source":{"type":"url","url":"{{items}}"}}}]}]}}}"#
         #expect(
-            try fault(in: #"{"source":\#(deep)}"#)?.place.description
+            try fault(in: #"{"source":\#(deep)}"#)?.pointer.description
                 == "/source/job/source/jobs/0/then/0/finally/source/url")
         #expect(
             try fault(in: #"{"source":{"type":"each","in":[],"job":{"source":{"type":"error"},"label":"{{input}}"}}}"#)?
-                .place.description == "/source/job/label")
+                .pointer.description == "/source/job/label")
         #expect(
             try fault(in: #"{"source":{"type":"each","in":[],"mode":"{{item}}","job":{"source":{"type":"error"}}}}"#)?
-                .place.description == "/source/mode")
+                .pointer.description == "/source/mode")
     }
 }

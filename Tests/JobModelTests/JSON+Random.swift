@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 
 extension JSON {
     /// Any value, at most `depth` levels deep.

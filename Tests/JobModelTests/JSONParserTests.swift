@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @Suite struct JSONParserTests {
@@ -145,11 +146,11 @@ import Testing
         for _ in 0..<2000 {
             var bytes = JSON.random(depth: 4, using: &generator).utf8
             for _ in 0..<Int.random(in: 1...3, using: &generator) where !bytes.isEmpty {
-                let place = Int.random(in: bytes.indices, using: &generator)
+                let pointer = Int.random(in: bytes.indices, using: &generator)
                 switch Int.random(in: 0..<3, using: &generator) {
-                case 0: bytes[place] = UInt8.random(in: 0...255, using: &generator)
-                case 1: bytes.remove(at: place)
-                default: bytes = Array(bytes[..<place])
+                case 0: bytes[pointer] = UInt8.random(in: 0...255, using: &generator)
+                case 1: bytes.remove(at: pointer)
+                default: bytes = Array(bytes[..<pointer])
                 }
             }
             // Whatever is taken is written the same way again.

@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @Suite struct JSONWriterTests {
@@ -25,14 +26,14 @@ import Testing
 
     @Test func write_escapes_whereverTheByteStands() throws {
         for byte in UInt8(0)..<128 {
-            for place in 0..<20 {
+            for pointer in 0..<20 {
                 var bytes = Array("abcdefghijklmnopqrst".utf8)
-                bytes[place] = byte
+                bytes[pointer] = byte
                 let text = String(decoding: bytes, as: UTF8.self)
                 let written = JSON.string(text).utf8
                 #expect(try JSON(parsing: written) == .string(text))
                 let isPlain = byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
-                #expect((written.count == 22) == isPlain, "byte \(byte) at \(place)")
+                #expect((written.count == 22) == isPlain, "byte \(byte) at \(pointer)")
             }
         }
     }

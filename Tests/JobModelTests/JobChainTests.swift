@@ -92,7 +92,7 @@ import Testing
         var job = try Job.chain(#"{"then":{"return":1}},{"then":{"return":1}}"#, #""deadline":60"#)
         try job.run([2: .lasting])
         _ = try job.handle(.retry(.start), at: .after(100))
-        #expect(job.link == 0 && job.carried == nil && job.outcomes.isEmpty && job.checkpoint == nil)
+        #expect(job.link == 0 && job.carried == nil && job.outcomes.isEmpty && job.failedLink == nil)
         #expect(job.deadlineAt == .after(160), "a deadline that has passed would end it at once")
         try job.run()
         #expect(job.state == .succeeded && job.ended == [0, 1, 2])

@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 /// Whatever happens in whatever order, a job stays consistent and comes to one end.

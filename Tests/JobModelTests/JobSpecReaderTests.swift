@@ -70,9 +70,9 @@ import Testing
         (#""tags":[""]"#, "/tags/0"), (#""tags":{}"#, "/tags"), (#""label":"""#, "/label"), (#""label":{}"#, "/label"),
         (#""then":{}"#, "/then"), (#""then":"{{input}}""#, "/then"), (#""then":[1]"#, "/then/0"),
     ])
-    func member_isRefused_withItsPointer(_ members: String, _ place: String) throws {
+    func member_isRefused_withItsPointer(_ members: String, _ pointer: String) throws {
         let fault = try #require(try fault(members))
-        #expect(fault.place.description == place)
+        #expect(fault.pointer.description == pointer)
         #expect(fault.reason.hasSuffix("."))
     }
 
@@ -84,7 +84,7 @@ import Testing
     func text_isAtMost_soManyBytes(_ name: String, _ limit: Int) throws {
         #expect(try fault(#""\#(name)":"\#(String(repeating: "x", count: limit))""#) == nil)
         #expect(
-            try fault(#""\#(name)":"\#(String(repeating: "x", count: limit - 1))\u00e4""#)?.place.description
+            try fault(#""\#(name)":"\#(String(repeating: "x", count: limit - 1))\u00e4""#)?.pointer.description
                 == "/\(name)")
     }
 
@@ -94,17 +94,17 @@ import Testing
             return "\"tags\":[" + Array(repeating: tag, count: count).joined(separator: ",") + "]"
         }
         #expect(try fault(tags(32, 256)) == nil)
-        #expect(try fault(tags(33, 1))?.place.description == "/tags")
-        #expect(try fault(tags(3, 257))?.place.description == "/tags/0")
+        #expect(try fault(tags(33, 1))?.pointer.description == "/tags")
+        #expect(try fault(tags(3, 257))?.pointer.description == "/tags/0")
     }
 
     @Test func place_isThatInTheParams() throws {
         let error = #expect(throws: SpecError.self) {
             try JobSpecReader.spec(["source": 1], at: JSONPointer(["spec"]), limits: JobLimits())
         }
-        #expect(error?.place.description == "/spec/source")
-        #expect(try JobModelTests.fault(in: "{}")?.place.description == "/source")
-        #expect(try JobModelTests.fault(in: "[]")?.place.description == "")
+        #expect(error?.pointer.description == "/spec/source")
+        #expect(try JobModelTests.fault(in: "{}")?.pointer.description == "/source")
+        #expect(try JobModelTests.fault(in: "[]")?.pointer.description == "")
     }
 
     // MARK: - Limits
@@ -117,12 +117,12 @@ import Testing
             return #"{"source":{"type":"error"},"then":[\#(links)]}"#
         }
         #expect(try JobModelTests.fault(in: spec(3), limits: limits) == nil)
-        #expect(try JobModelTests.fault(in: spec(4), limits: limits)?.place.description == "/then")
+        #expect(try JobModelTests.fault(in: spec(4), limits: limits)?.pointer.description == "/then")
         #expect(try JobModelTests.fault(in: spec(100)) == nil)
-        #expect(try JobModelTests.fault(in: spec(101))?.place.description == "/then")
+        #expect(try JobModelTests.fault(in: spec(101))?.pointer.description == "/then")
         // Each child's chain is one of its own.
         let child = #"{"source":{"type":"list","jobs":[\#(spec(3)),\#(spec(4))]}}"#
-        #expect(try JobModelTests.fault(in: child, limits: limits)?.place.description == "/source/jobs/1/then")
+        #expect(try JobModelTests.fault(in: child, limits: limits)?.pointer.description == "/source/jobs/1/then")
     }
 
     @Test func children_areAtMostAsManyAsTheLimit() throws {
@@ -137,9 +137,9 @@ import Testing
             return #"{"source":{"type":"each","in":[\#(items)],"job":{"source":{"type":"error"}}}}"#
         }
         #expect(try JobModelTests.fault(in: list(3), limits: limits) == nil)
-        #expect(try JobModelTests.fault(in: list(4), limits: limits)?.place.description == "/source/jobs")
+        #expect(try JobModelTests.fault(in: list(4), limits: limits)?.pointer.description == "/source/jobs")
         #expect(try JobModelTests.fault(in: each(3), limits: limits) == nil)
-        #expect(try JobModelTests.fault(in: each(4), limits: limits)?.place.description == "/source/in")
+        #expect(try JobModelTests.fault(in: each(4), limits: limits)?.pointer.description == "/source/in")
     }
 
     @Test func children_areBounded_inAllTogether() throws {
@@ -156,7 +156,7 @@ import Testing
         #expect(
             try JobModelTests.fault(
                 in: #"{"source":{"type":"list","jobs":[\#(inner),\#(wide),\#(inner)]}}"#, limits: limits)?
-                .place.description == "/source/jobs/2/source")
+                .pointer.description == "/source/jobs/2/source")
     }
 
     @Test(arguments: [
@@ -171,7 +171,7 @@ import Testing
         }
         #expect(try JobModelTests.fault(in: nested(4), limits: limits) == nil)
         #expect(
-            try JobModelTests.fault(in: nested(5), limits: limits)?.place.description
+            try JobModelTests.fault(in: nested(5), limits: limits)?.pointer.description
                 == String(repeating: step, count: 4) + "/source")
         #expect(try JobModelTests.fault(in: nested(16)) == nil)
         #expect(try JobModelTests.fault(in: nested(17)) != nil)

@@ -57,9 +57,9 @@ import Testing
         (#"{"then":{"throw":{"kind":5,"message":"x"}}}"#, "/then/throw/kind"),
         (#"{"then":{"throw":{"message":"x","code":1}}}"#, "/then/throw/code"),
     ])
-    func link_isRefused_withThePointerOfTheMember(_ link: String, _ place: String) throws {
+    func link_isRefused_withThePointerOfTheMember(_ link: String, _ pointer: String) throws {
         let fault = try #require(try fault(inLinks: #"{"then":{"return":1}},\#(link)"#))
-        #expect(fault.place.description == "/then/1" + place)
+        #expect(fault.pointer.description == "/then/1" + pointer)
         #expect(fault.reason.hasSuffix("."))
     }
 
@@ -92,13 +92,13 @@ import Testing
     @Test func delayAndNotBefore_excludeEachOther_whereExpressionsGiveThem() throws {
         let job = #"{"source":{"type":"error"},"delay":"{{item}}","notBefore":"{{item}}"}"#
         #expect(
-            try fault(in: #"{"source":{"type":"each","in":[],"job":\#(job)}}"#)?.place.description
+            try fault(in: #"{"source":{"type":"each","in":[],"job":\#(job)}}"#)?.pointer.description
                 == "/source/job/notBefore")
     }
 
     @Test func literalString_fitsNoOtherType_inALink() throws {
         #expect(
-            try fault(inLinks: #"{"then":{"source":{"type":"timer","seconds":"\\{{input}}"}}}"#)?.place.description
+            try fault(inLinks: #"{"then":{"source":{"type":"timer","seconds":"\\{{input}}"}}}"#)?.pointer.description
                 == "/then/0/then/source/seconds")
     }
 }

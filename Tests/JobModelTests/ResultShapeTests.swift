@@ -6,7 +6,7 @@ import Testing
     private func isAccepted(_ source: String, _ expression: String, links: String = "") throws -> Bool {
         let last = #"{"then":{"return":"{{\#(expression)}}"}}"#
         let fault = try fault(in: #"{"source":\#(source),"then":[\#(links.isEmpty ? "" : links + ",")\#(last)]}"#)
-        if let fault { #expect(fault.place.tokens.suffix(2) == ["then", "return"], "\(fault)") }
+        if let fault { #expect(fault.pointer.tokens.suffix(2) == ["then", "return"], "\(fault)") }
         return fault == nil
     }
 
@@ -104,7 +104,7 @@ import Testing
             #"{"source":{"type":"each","in":[],"job":{"source":{"type":"value","value":"{{\#(expression)}}"}}}}"#
         }
         #expect(try fault(in: each("index")) == nil)
-        #expect(try fault(in: each("index/0"))?.place.description == "/source/job/source/value")
+        #expect(try fault(in: each("index/0"))?.pointer.description == "/source/job/source/value")
         #expect(try fault(in: each("item/0/x")) == nil)
     }
 
@@ -113,6 +113,6 @@ import Testing
             #"{"source":{"type":"list","jobs":[{"source":{"type":"url","url":"u"},"then":[{"then":{"return":"{{input\#(pointer)}}"}}]}]}}"#
         }
         #expect(try fault(in: child("/body")) == nil)
-        #expect(try fault(in: child("/path"))?.place.description == "/source/jobs/0/then/0/then/return")
+        #expect(try fault(in: child("/path"))?.pointer.description == "/source/jobs/0/then/0/then/return")
     }
 }

@@ -109,15 +109,15 @@ import Testing
         (#""type":"timer","seconds":"1""#, "/seconds"), (#""type":"timer","seconds":31622401"#, "/seconds"),
         (#""type":"timer","seconds":1e999"#, "/seconds"), (#""type":"timer","seconds":null"#, "/seconds"),
     ])
-    func source_isRefused_withThePointerOfTheMember(_ members: String, _ place: String) throws {
+    func source_isRefused_withThePointerOfTheMember(_ members: String, _ pointer: String) throws {
         let fault = try #require(try fault(in: #"{"source":{\#(members)}}"#))
-        #expect(fault.place.description == "/source" + place)
+        #expect(fault.pointer.description == "/source" + pointer)
         #expect(fault.reason.hasSuffix(".") && fault.reason.count > 10)
     }
 
     @Test(arguments: [("null", "/source"), ("[]", "/source"), (#""https://h/""#, "/source"), ("1", "/source")])
-    func source_isRefused_whereItIsNoObject(_ source: String, _ place: String) throws {
-        #expect(try fault(in: #"{"source":\#(source)}"#)?.place.description == place)
+    func source_isRefused_whereItIsNoObject(_ source: String, _ pointer: String) throws {
+        #expect(try fault(in: #"{"source":\#(source)}"#)?.pointer.description == pointer)
     }
 
     @Test func mirrors_areAtMost32() throws {
@@ -126,7 +126,7 @@ import Testing
             return #"{"source":{"type":"download","url":"u","path":"p","mirrors":[\#(mirrors)]}}"#
         }
         #expect(try fault(in: spec(32)) == nil)
-        #expect(try fault(in: spec(33))?.place.description == "/source/mirrors")
+        #expect(try fault(in: spec(33))?.pointer.description == "/source/mirrors")
     }
 
     @Test func headers_areAtMost64KiB() throws {
@@ -134,14 +134,14 @@ import Testing
             #"{"source":{"type":"url","url":"u","headers":{"A":"\#(String(repeating: "x", count: size))"}}}"#
         }
         #expect(try fault(in: spec((64 << 10) - 1)) == nil)
-        #expect(try fault(in: spec(64 << 10))?.place.description == "/source/headers")
+        #expect(try fault(in: spec(64 << 10))?.pointer.description == "/source/headers")
     }
 
     @Test func headers_areRefusedQuickly_whereTheyAreMany() throws {
         let fields = (0..<90_000).map { "\"x\($0)\":\"\"" }.joined(separator: ",")
         let start = try threadSeconds()
         #expect(
-            try fault(in: #"{"source":{"type":"url","url":"u","headers":{\#(fields)}}}"#)?.place.description
+            try fault(in: #"{"source":{"type":"url","url":"u","headers":{\#(fields)}}}"#)?.pointer.description
                 == "/source/headers")
         #expect(try threadSeconds() - start < 20, "looking each up by its name would take minutes")
     }

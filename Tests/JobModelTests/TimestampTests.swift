@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @Suite struct TimestampTests {

@@ -13,11 +13,11 @@ import Testing
 
     /// The lines of the blocks that are marked as examples, in all pages.
     static let examples: [Example] = {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let directory = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "config/man")
-        let pages = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let pages = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         return pages.sorted().flatMap { page -> [Example] in
-            let text = (try? String(contentsOf: folder.appending(path: page), encoding: .utf8)) ?? ""
+            let text = (try? String(contentsOf: directory.appending(path: page), encoding: .utf8)) ?? ""
             var kind: String?
             var examples: [Example] = []
             for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {

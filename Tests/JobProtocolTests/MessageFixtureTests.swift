@@ -10,9 +10,9 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// The messages in a folder, by name. Each is one line with its end.
-    static func all(in folder: String) throws -> [MessageFixture] {
-        let root = Bundle.module.bundleURL.appendingPathComponent("Fixtures/\(folder)")
+    /// The messages in a directory, by name. Each is one line with its end.
+    static func all(in directory: String) throws -> [MessageFixture] {
+        let root = Bundle.module.bundleURL.appendingPathComponent("Fixtures/\(directory)")
         let files = try FileManager.default.contentsOfDirectory(at: root, includingPropertiesForKeys: nil)
         return try files.filter { $0.pathExtension == "json" }
             .sorted { $0.lastPathComponent < $1.lastPathComponent }

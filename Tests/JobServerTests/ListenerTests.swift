@@ -1,16 +1,17 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import JobServer
 
 /// One after the other, as the mask of new files is one for the whole process.
 @Suite(.serialized) struct ListenerTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let path: String
 
     init() throws {
-        folder = try TemporaryFolder()
-        path = "\(folder.path)/socket"
+        directory = try TemporaryDirectory()
+        path = "\(directory.path)/socket"
     }
 
     /// A client's end of a connection to `path`, or nil where nobody listens.
@@ -69,20 +70,20 @@ import Testing
     @Test func group_thatIsNone_isRefused_andNothingIsMade() throws {
         let error = error(at: path, group: "no-such-group-anywhere")
         #expect(error?.code == .system && error?.message.contains("no-such-group-anywhere") == true)
-        #expect(folder.names.isEmpty)
+        #expect(directory.names.isEmpty)
     }
 
     @Test func group_isLookedAt_beforeAnOldSocketIsRemoved() throws {
         close(try Listener(path: path, mode: 0o600, group: nil).descriptor)
         _ = error(at: path, group: "no-such-group-anywhere")
-        #expect(folder.names == ["socket"])
+        #expect(directory.names == ["socket"])
     }
 
     // MARK: - What is there already
 
     @Test func staleSocket_isReplaced() throws {
         close(try Listener(path: path, mode: 0o600, group: nil).descriptor)
-        #expect(connect(path) == nil && folder.names == ["socket"])
+        #expect(connect(path) == nil && directory.names == ["socket"])
         let listener = try Listener(path: path, mode: 0o660, group: nil)
         defer { close(listener.descriptor) }
         let client = try #require(connect(path))
@@ -108,8 +109,8 @@ import Testing
         #expect(read(file, &content, 20) == 8 && content.prefix(8).elementsEqual("precious".utf8))
     }
 
-    @Test func folderAndLink_areLeftAlone() throws {
-        #expect(error(at: folder.path)?.code == .path)
+    @Test func directoryAndLink_areLeftAlone() throws {
+        #expect(error(at: directory.path)?.code == .path)
         #expect(symlink("/tmp/deferd-nowhere", path) == 0)
         #expect(error(at: path)?.code == .path)
         #expect(status(path).map { $0.st_mode & S_IFMT } == S_IFLNK)
@@ -118,9 +119,9 @@ import Testing
     @Test func linkToALiveSocket_isLeftAlone() throws {
         let listener = try Listener(path: path, mode: 0o600, group: nil)
         defer { close(listener.descriptor) }
-        #expect(symlink(path, "\(folder.path)/link") == 0)
-        #expect(error(at: "\(folder.path)/link")?.code == .path)
-        #expect(folder.names == ["link", "socket"])
+        #expect(symlink(path, "\(directory.path)/link") == 0)
+        #expect(error(at: "\(directory.path)/link")?.code == .path)
+        #expect(directory.names == ["link", "socket"])
     }
 
     // MARK: - Paths
@@ -133,12 +134,12 @@ import Testing
         close(client)
         let error = error(at: exact + "x")
         #expect(error?.code == .path && error?.message.contains("107") == true)
-        #expect(folder.names.count == 1)
+        #expect(directory.names.count == 1)
     }
 
-    @Test func path_isRefused_whereItIsEmptyOrItsFolderMissing() {
+    @Test func path_isRefused_whereItIsEmptyOrItsDirectoryMissing() {
         #expect(error(at: "")?.code == .path)
-        let missing = error(at: "\(folder.path)/missing/socket")
+        let missing = error(at: "\(directory.path)/missing/socket")
         #expect(missing?.code == .system && missing?.message.contains("missing/socket") == true)
     }
 
@@ -161,7 +162,7 @@ import Testing
         }
         stop()
         #expect(await connections.next() == nil)
-        #expect(folder.names.isEmpty, "its socket is gone")
+        #expect(directory.names.isEmpty, "its socket is gone")
     }
 
     @Test func adoptedSocket_isServed_andItsFileLeft() async throws {
@@ -177,6 +178,6 @@ import Testing
         close(server)
         stop()
         #expect(await connections.next() == nil)
-        #expect(folder.names == ["socket"])
+        #expect(directory.names == ["socket"])
     }
 }

@@ -2,15 +2,16 @@ import Foundation
 import GRDB
 import JobModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct CommitQueueTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
     /// Calls `body` while the writer has to wait, so that all it enqueues is there when the writer goes on; gives what
@@ -32,7 +33,7 @@ import Testing
     }
 
     @Test func changes_shareTransactions_whenTheyArriveWhileTheWriterIsBusy() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let commits = CommitCounter()
         store.pool.add(transactionObserver: commits, extent: .databaseLifetime)
         for number in 1...3 {
@@ -49,13 +50,13 @@ import Testing
     }
 
     @Test func transaction_endsAtItsBound() async throws {
-        let store = try SQLiteStore(path: folder.path, bound: .init(changes: 10, bytes: 1 << 20))
+        let store = try SQLiteStore(path: directory.path, bound: .init(changes: 10, bytes: 1 << 20))
         let commits = CommitCounter()
         store.pool.add(transactionObserver: commits, extent: .databaseLifetime)
         _ = try await answers(store, 100) { _, done in store.submit([try? .example()].compactMap(\.self), done) }
         #expect((10...12).contains(commits.count))
         await store.close()
-        let small = try SQLiteStore(path: folder.path, bound: .init(changes: 1000, bytes: 1))
+        let small = try SQLiteStore(path: directory.path, bound: .init(changes: 1000, bytes: 1))
         small.pool.add(transactionObserver: commits, extent: .databaseLifetime)
         let before = commits.count
         _ = try await answers(small, 7) { _, done in small.submit([try? .example()].compactMap(\.self), done) }
@@ -64,7 +65,7 @@ import Testing
     }
 
     @Test func connection_syncsEveryCommit() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let settings = try await store.pool.writeWithoutTransaction { connection in
             try ["synchronous", "journal_mode"].map { name in
                 try String.fetchOne(connection, sql: "PRAGMA \(name)")
@@ -75,7 +76,7 @@ import Testing
     }
 
     @Test func group_failsWhole_whenTheDatabaseCannotGrow() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         _ = try await store.create(.example())
         try await store.pool.writeWithoutTransaction { connection in
             let pages = try Int.fetchOne(connection, sql: "PRAGMA page_count") ?? 0
@@ -92,7 +93,7 @@ import Testing
                 created += submissions.compactMap { if case .created(let id) = $0 { id } else { nil } }
             case .failure(let error):
                 #expect(error.code == .write)
-                #expect(error.message.contains(folder.database))
+                #expect(error.message.contains(directory.database))
             }
         }
         // A few may have had a transaction of their own before the large one.
@@ -104,7 +105,7 @@ import Testing
     }
 
     @Test func group_goesOnWithoutTheOne_whenAChangeFailsForItself() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let answers: [Result<[Submission], StoreError>] = try await answers(store, 20) { index, done in
             if index == 10 {
                 store.queue.enqueue(
@@ -122,24 +123,24 @@ import Testing
     }
 
     @Test func close_commitsWhatWasEnqueuedBefore() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let saved = Mutex(0)
         for _ in 0..<50 {
             store.submit([try .example()]) { result in if case .success = result { saved.withLock { $0 += 1 } } }
         }
         await store.close()
         #expect(saved.withLock(\.self) == 50)
-        #expect(!FileManager.default.fileExists(atPath: folder.log))
-        let again = try SQLiteStore(path: folder.path)
+        #expect(!FileManager.default.fileExists(atPath: directory.log))
+        let again = try SQLiteStore(path: directory.path)
         #expect(try await again.counts().map(\.count) == [50])
         await again.close()
     }
 
     @Test(arguments: [(20, 200), (20, 40), (1000, 40)])
     func log_isUsedAgain_whenItWasWrittenIntoTheDatabase(_ pages: Int, _ mostPages: Int) async throws {
-        let store = try SQLiteStore(path: folder.path, bound: .init(pagesInLog: pages, mostPagesInLog: mostPages))
+        let store = try SQLiteStore(path: directory.path, bound: .init(pagesInLog: pages, mostPagesInLog: mostPages))
         for _ in 0..<200 { _ = try await store.create(.example()) }
-        let size = try FileManager.default.attributesOfItem(atPath: folder.log)[.size] as? Int
+        let size = try FileManager.default.attributesOfItem(atPath: directory.log)[.size] as? Int
         // Each commit writes four pages or more.
         #expect(try #require(size) < 250 * 4096)
         await store.close()

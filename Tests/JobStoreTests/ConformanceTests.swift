@@ -140,12 +140,12 @@ import Testing
         let child = try await store.jobs([children[0]])[0]
         let grandchildren = try await store.children(
             NewChildren(parent: child, template: nil, children: [.example(0, .spec(valueSpec))]))
-        try await store.save(note: ["part": "a"], of: grandchildren[0], link: 0)
+        try await store.save(checkpoint: ["part": "a"], of: grandchildren[0], link: 0)
         let removed = try await store.removing(.remove(root.id))
         #expect(removed.map(\.id) == [1, 2, 3, 4])
-        #expect(removed.map(\.notes) == [[], [], [], [["part": "a"]]])
+        #expect(removed.map(\.checkpoints) == [[], [], [], [["part": "a"]]])
         #expect(try await store.jobs([1, 2, 3, 4]).isEmpty)
-        #expect(try await store.store.note(of: 4, link: 0) == nil)
+        #expect(try await store.store.checkpoint(of: 4, link: 0) == nil)
         #expect(try await store.removing(.remove(root.id)).isEmpty)
     }
 
@@ -153,13 +153,13 @@ import Testing
     func note_isKeptUntilTheJobSucceededOrWasCancelled(_ conformer: Conformer) async throws {
         let store = try StoreUnderTest(conformer)
         let job = try await store.create(.example())[0]
-        try await store.save(note: [1], of: 1, link: 0)
+        try await store.save(checkpoint: [1], of: 1, link: 0)
         try await store.save(job.finished(.failure(JobError(.dns, "No.")), at: .after(1)))
-        #expect(try await store.store.note(of: 1, link: 0) == [1])
+        #expect(try await store.store.checkpoint(of: 1, link: 0) == [1])
         try await store.save(job.finished(at: .after(1)))
-        #expect(try await store.store.note(of: 1, link: 0) == nil)
-        try await store.save(note: [1], of: 1, link: 0)
-        #expect(try await store.store.note(of: 1, link: 0) == nil)
+        #expect(try await store.store.checkpoint(of: 1, link: 0) == nil)
+        try await store.save(checkpoint: [1], of: 1, link: 0)
+        #expect(try await store.store.checkpoint(of: 1, link: 0) == nil)
     }
 
     @Test(arguments: Conformer.allCases)

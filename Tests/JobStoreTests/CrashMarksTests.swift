@@ -1,16 +1,17 @@
 import Foundation
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct CrashMarksTests {
-    let folder: TemporaryFolder
-    private var path: String { folder.path + "/marks" }
+    let directory: TemporaryDirectory
+    private var path: String { directory.path + "/marks" }
 
     init() throws {
-        folder = try TemporaryFolder()
-        try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+        directory = try TemporaryDirectory()
+        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)
     }
 
     private func open(boot: String = "boot") -> CrashMarks {

@@ -1,28 +1,29 @@
 import Foundation
 import JobModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct DecodingTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
     /// A store of five jobs, changed behind its back.
     private func store(_ sql: String, _ report: @escaping @Sendable (StoreError) -> Void = { _ in }) async throws
         -> SQLiteStore
     {
-        let first = try SQLiteStore(path: folder.path)
+        let first = try SQLiteStore(path: directory.path)
         _ = try await first.submit((0..<5).map { _ in try .example(#""tags": ["t"], "delay": 5"#) })
         _ = try await first.submit((0..<5).map { _ in try .example(#""tags": ["t"], "deadline": 5"#) })
-        try await first.save(note: 1, of: 1, link: 0)
+        try await first.save(checkpoint: 1, of: 1, link: 0)
         await first.close()
-        try DatabaseFile(folder.database).execute(sql)
-        return try SQLiteStore(path: folder.path, report: report)
+        try DatabaseFile(directory.database).execute(sql)
+        return try SQLiteStore(path: directory.path, report: report)
     }
 
     @Test(arguments: [
@@ -101,7 +102,7 @@ import Testing
 
     @Test func note_saysWhichItIs_whenItMakesNoSense() async throws {
         let store = try await store("UPDATE notes SET note = 'x'")
-        let error = await #expect(throws: StoreError.self) { try await store.note(of: 1, link: 0) }
+        let error = await #expect(throws: StoreError.self) { try await store.checkpoint(of: 1, link: 0) }
         #expect(error?.code == .read)
         #expect(error?.message.contains("job 1") == true)
         await store.close()
@@ -110,14 +111,14 @@ import Testing
     @Test func calls_sayThatTheDatabaseIsDamaged_whenTheyComeToAWrongPage() async throws {
         let store = try await store("PRAGMA user_version")
         // The store has no page in memory yet but those it opened the database with.
-        let file = try #require(FileHandle(forUpdatingAtPath: folder.database))
+        let file = try #require(FileHandle(forUpdatingAtPath: directory.database))
         for page in 2..<(try file.seekToEnd() / 4096) {
             try file.seek(toOffset: page * 4096)
             try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
         }
         let read = await #expect(throws: StoreError.self) { try await store.download(to: "x") }
         #expect(read?.code == .damaged)
-        #expect(read?.message.contains(folder.database) == true)
+        #expect(read?.message.contains(directory.database) == true)
         let write = await #expect(throws: StoreError.self) { try await store.save(download: 1, to: "x") }
         #expect(write?.code == .damaged)
         await store.close()
@@ -127,14 +128,14 @@ import Testing
     func outcome_isTheSame_afterItWasWrittenDown(_ outcome: Outcome) {
         #expect(Outcome(json: outcome.json) == outcome)
         for incoming in [nil, outcome] {
-            let checkpoint = Job.Checkpoint(link: 3, incoming: incoming)
-            #expect(Job.Checkpoint(json: checkpoint.json) == checkpoint)
+            let failed = Job.FailedLink(link: 3, incoming: incoming)
+            #expect(Job.FailedLink(json: failed.json) == failed)
         }
     }
 
     @Test func outcome_isNil_whenTheTextIsNone() {
         #expect(Outcome(json: 1) == nil)
         #expect(Outcome(json: [:]) == nil)
-        #expect(Job.Checkpoint(json: [:]) == nil)
+        #expect(Job.FailedLink(json: [:]) == nil)
     }
 }

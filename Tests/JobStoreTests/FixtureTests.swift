@@ -1,30 +1,31 @@
 import Foundation
 import GRDB
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 /// Databases as each version of deferd wrote them, which must open and be read forever.
 ///
-/// `DEFERD_FIXTURES=folder swift test --filter fixture_isWritten` writes the one of the present version there.
+/// `DEFERD_FIXTURES=directory swift test --filter fixture_isWritten` writes the one of the present version there.
 @Suite struct FixtureTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
     @Test func fixture_isReadWhole_whenItIsOfVersion1() async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
-        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
-        let store = try SQLiteStore(path: folder.path)
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let store = try SQLiteStore(path: directory.path)
         for job in try VersionOne.jobs { #expect(try await store.existing(job.id) == job) }
         var filter = JobFilter()
         filter.tag = "tools"
         #expect(try await store.jobs(filter).map(\.id) == [6, 1])
         #expect(try await store.submit([VersionOne.jobs[0]]) == [.joined(1, .scheduled)])
-        #expect(try await store.note(of: 3, link: 1) == ["part": "tool.part", "etag": "\"1\""])
+        #expect(try await store.checkpoint(of: 3, link: 1) == ["part": "tool.part", "etag": "\"1\""])
         #expect(try await store.download(to: "/srv/tool.tar.gz") == ["etag": "\"1\"", "size": 100])
         #expect(try await store.recovery().queues == [QueueSettings(name: "slow", concurrency: 2, isSuspended: true)])
         #expect(try await store.childStates(of: 3, link: 0).map(\.state) == [.cancelled, .queued])
@@ -37,8 +38,8 @@ import Testing
 
     @Test func fixture_countsWhatItsJobsSay_whenItIsOfVersion1() async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
-        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
-        let store = try SQLiteStore(path: folder.path)
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let store = try SQLiteStore(path: directory.path)
         let sizes = try await store.jobs(.jobs(Array(1...8))).map(\.storedSize)
         #expect(try await store.counts().reduce(0) { $0 + $1.bytes } == sizes.reduce(0, +))
         let ready = try await store.pool.read { connection in
@@ -51,8 +52,8 @@ import Testing
 
     @Test func fixture_isReadWhole_whenItIsOfVersion2() async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-2", withExtension: "db"))
-        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
-        let store = try SQLiteStore(path: folder.path)
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let store = try SQLiteStore(path: directory.path)
         let jobs = try VersionOne.jobs
         for job in jobs.dropFirst() { #expect(try await store.existing(job.id) == job) }
         var crashed = jobs[0]
@@ -75,12 +76,12 @@ import Testing
 
     @Test(.enabled(if: ProcessInfo.processInfo.environment["DEFERD_FIXTURES"] != nil))
     func fixture_isWritten() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let jobs = try VersionOne.jobs
         let ids = try await store.submit(jobs).compactMap { if case .created(let id) = $0 { id } else { nil } }
         #expect(ids == jobs.map(\.id))
         #expect(try await store.remove(store.create(.example())[0]) == [9])
-        try await store.save(note: ["part": "tool.part", "etag": "\"1\""], of: 3, link: 1)
+        try await store.save(checkpoint: ["part": "tool.part", "etag": "\"1\""], of: 3, link: 1)
         try await store.save(download: ["etag": "\"1\"", "size": 100], to: "/srv/tool.tar.gz")
         try await store.save(QueueSettings(name: "slow", concurrency: 2, isSuspended: true))
         try await store.save(QueueSettings(name: "fast", concurrency: 8, perUser: 3))
@@ -94,7 +95,7 @@ import Testing
         await store.close()
         let target = try #require(ProcessInfo.processInfo.environment["DEFERD_FIXTURES"])
         try FileManager.default.copyItem(
-            atPath: folder.database, toPath: "\(target)/version-\(Schema.version).db")
+            atPath: directory.database, toPath: "\(target)/version-\(Schema.version).db")
     }
 }
 
@@ -161,10 +162,10 @@ private enum VersionOne {
             jobs[3].carried = .success(nil)
             jobs[4].link = 1
             jobs[4].carried = .failure(failure)
-            jobs[4].checkpoint = .init(link: 1, incoming: .failure(failure))
+            jobs[4].failedLink = .init(link: 1, incoming: .failure(failure))
             jobs[4].outcomes = [outcome(0, failure), outcome(1, failure)]
             jobs[5].stop = .cancelled
-            jobs[5].checkpoint = .init(link: 0, incoming: nil)
+            jobs[5].failedLink = .init(link: 0, incoming: nil)
             jobs[5].carried = .failure(Job.Stop.cancelled.error)
             for index in [3, 4, 5, 6] { jobs[index].finishedAt = .after(9) }
             return jobs

@@ -54,8 +54,8 @@ extension JobStore {
         return jobs
     }
 
-    func save(note: JSON?, of job: JobID, link: Int) async throws {
-        try await answer { save(note: note, of: job, link: link, $0) }
+    func save(checkpoint: JSON?, of job: JobID, link: Int) async throws {
+        try await answer { save(checkpoint: checkpoint, of: job, link: link, $0) }
     }
 
     func save(download: JSON, to path: String) async throws {

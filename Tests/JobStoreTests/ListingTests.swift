@@ -1,15 +1,16 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct ListingTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let store: SQLiteStore
 
     init() throws {
-        folder = try TemporaryFolder()
-        store = try SQLiteStore(path: folder.path)
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path)
     }
 
     /// Every combination of what a filter may ask for, twice; and children of the first job.

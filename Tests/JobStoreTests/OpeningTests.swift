@@ -1,30 +1,31 @@
 import Foundation
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct OpeningTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
-    /// Leaves a closed database with a few jobs in the folder.
+    /// Leaves a closed database with a few jobs in the directory.
     private func fill(_ count: Int = 200) async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         _ = try await store.submit((0..<count).map { try .example(#""label": "\#($0)""#) })
         await store.close()
     }
 
     /// Leaves what a daemon that was killed does: a database whose jobs are all in the log, each in a transaction.
     private func fillLog(_ count: Int = 10) async throws {
-        let source = try TemporaryFolder()
+        let source = try TemporaryDirectory()
         let store = try SQLiteStore(path: source.path)
         for index in 0..<count { _ = try await store.create(.example(#""label": "\#(index)""#)) }
-        try FileManager.default.copyItem(atPath: source.database, toPath: folder.database)
-        try FileManager.default.copyItem(atPath: source.log, toPath: folder.log)
+        try FileManager.default.copyItem(atPath: source.database, toPath: directory.database)
+        try FileManager.default.copyItem(atPath: source.log, toPath: directory.log)
         await store.close()
     }
 
@@ -36,26 +37,26 @@ import Testing
 
     private func expectDamaged(_ sourceLocation: SourceLocation = #_sourceLocation) throws {
         for start in ["first", "second"] {
-            let before = try folder.contents()
+            let before = try directory.contents()
             let error = #expect(throws: StoreError.self, "\(start)", sourceLocation: sourceLocation) {
-                try SQLiteStore(path: folder.path)
+                try SQLiteStore(path: directory.path)
             }
             #expect(error?.code == .damaged, "\(String(describing: error))", sourceLocation: sourceLocation)
-            #expect(error?.message.contains(folder.database) == true, sourceLocation: sourceLocation)
-            #expect(try folder.contents() == before, sourceLocation: sourceLocation)
+            #expect(error?.message.contains(directory.database) == true, sourceLocation: sourceLocation)
+            #expect(try directory.contents() == before, sourceLocation: sourceLocation)
         }
     }
 
     // MARK: A new one
 
-    @Test func open_makesFolderAndFilesForTheOwnerOnly() async throws {
-        let path = folder.path + "/a/b"
+    @Test func open_makesDirectoryAndFilesForTheOwnerOnly() async throws {
+        let path = directory.path + "/a/b"
         let store = try SQLiteStore(path: path)
         _ = try await store.create(.example())
         func mode(_ path: String) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         }
-        #expect(try mode(folder.path + "/a") == 0o700)
+        #expect(try mode(directory.path + "/a") == 0o700)
         #expect(try mode(path) == 0o700)
         for name in try FileManager.default.contentsOfDirectory(atPath: path) {
             #expect(try mode(path + "/" + name) == 0o600, "\(name)")
@@ -66,10 +67,10 @@ import Testing
     }
 
     @Test func open_beginsAgain_whenMakingTheDatabaseWasCutShort() async throws {
-        try Data("half".utf8).write(to: URL(fileURLWithPath: folder.database + ".new"))
-        let store = try SQLiteStore(path: folder.path)
+        try Data("half".utf8).write(to: URL(fileURLWithPath: directory.database + ".new"))
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.create(.example()) == [1])
-        #expect(!FileManager.default.fileExists(atPath: folder.database + ".new"))
+        #expect(!FileManager.default.fileExists(atPath: directory.database + ".new"))
         await store.close()
     }
 
@@ -80,27 +81,27 @@ import Testing
         #expect(error?.message.contains(path) == true, "\(String(describing: error))")
     }
 
-    @Test func open_saysWhatIsWrong_whenAFolderStandsInPlaceOfTheDatabase() throws {
-        try FileManager.default.createDirectory(atPath: folder.database, withIntermediateDirectories: false)
-        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+    @Test func open_saysWhatIsWrong_whenADirectoryStandsInPlaceOfTheDatabase() throws {
+        try FileManager.default.createDirectory(atPath: directory.database, withIntermediateDirectories: false)
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
         #expect(error?.code == .read)
-        #expect(error?.message.contains(folder.database) == true, "\(String(describing: error))")
+        #expect(error?.message.contains(directory.database) == true, "\(String(describing: error))")
     }
 
     // MARK: The lock
 
-    @Test func open_isRefused_whenAnotherHasTheFolder() async throws {
-        let store = try SQLiteStore(path: folder.path)
+    @Test func open_isRefused_whenAnotherHasTheDirectory() async throws {
+        let store = try SQLiteStore(path: directory.path)
         let id = try await store.create(.example())[0]
         for _ in 0..<2 {
-            let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+            let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
             #expect(error?.code == .locked)
-            #expect(error?.message.contains(folder.path) == true)
+            #expect(error?.message.contains(directory.path) == true)
         }
         #expect(try await store.create(.example()) == [id + 1])
         #expect(try await store.job(id) != nil)
         await store.close()
-        let again = try SQLiteStore(path: folder.path)
+        let again = try SQLiteStore(path: directory.path)
         #expect(try await again.job(id + 1) != nil)
         await again.close()
     }
@@ -109,29 +110,30 @@ import Testing
 
     @Test func open_isRefused_whenTheDatabaseIsEmpty() async throws {
         try await fill()
-        try change(folder.database) { $0 = Data() }
+        try change(directory.database) { $0 = Data() }
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenTheDatabaseIsGarbage() async throws {
-        try Data((0..<20_000).map { _ in UInt8.random(in: 0...255) }).write(to: URL(fileURLWithPath: folder.database))
+        try Data((0..<20_000).map { _ in UInt8.random(in: 0...255) }).write(
+            to: URL(fileURLWithPath: directory.database))
         try expectDamaged()
     }
 
     @Test(arguments: [50, 100, 4096, 5000, 40_960])
     func open_isRefused_whenTheDatabaseIsCutShort(_ length: Int) async throws {
         try await fill()
-        try change(folder.database) { $0 = $0.prefix(length) }
+        try change(directory.database) { $0 = $0.prefix(length) }
         try expectDamaged()
     }
 
     @Test(arguments: [5000, 40_960])
     func inspection_findsThatTheDatabaseIsCutShort_withoutReadingEachPage(_ length: Int) async throws {
         try await fill()
-        #expect(try DatabaseInspection.finds(folder.database, checkingUpTo: 0))
-        try change(folder.database) { $0 = $0.prefix(length) }
+        #expect(try DatabaseInspection.finds(directory.database, checkingUpTo: 0))
+        try change(directory.database) { $0 = $0.prefix(length) }
         let error = #expect(throws: StoreError.self) {
-            try DatabaseInspection.finds(folder.database, checkingUpTo: 0)
+            try DatabaseInspection.finds(directory.database, checkingUpTo: 0)
         }
         #expect(error?.code == .damaged)
     }
@@ -139,7 +141,7 @@ import Testing
     @Test(arguments: [0, 16, 68, 100, 4096, 8192, 40_960])
     func open_isRefused_whenAPageIsOverwritten(_ offset: Int) async throws {
         try await fill()
-        try change(folder.database) { bytes in
+        try change(directory.database) { bytes in
             for place in offset..<offset + 64 { bytes[place] = 0xA5 }
         }
         try expectDamaged()
@@ -147,63 +149,63 @@ import Testing
 
     @Test func open_isRefused_whenOnlyTheLogIsLeft() async throws {
         try await fillLog()
-        try FileManager.default.removeItem(atPath: folder.database)
+        try FileManager.default.removeItem(atPath: directory.database)
         try expectDamaged()
     }
 
     @Test(arguments: [0, 20])
     func open_isRefused_whenTheHeaderOfTheLogIsWrong(_ offset: Int) async throws {
         try await fillLog()
-        try change(folder.log) { $0[offset] ^= 1 }
+        try change(directory.log) { $0[offset] ^= 1 }
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenTheLogIsWrongInTheMiddle() async throws {
         try await fillLog()
-        try change(folder.log) { $0[$0.count / 3] ^= 1 }
+        try change(directory.log) { $0[$0.count / 3] ^= 1 }
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenTheDatabaseIsCutShortBesideItsLog() async throws {
         try await fill(2000)
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         _ = try await store.create(.example())
-        let log = try Data(contentsOf: URL(fileURLWithPath: folder.log))
+        let log = try Data(contentsOf: URL(fileURLWithPath: directory.log))
         await store.close()
-        try log.write(to: URL(fileURLWithPath: folder.log))
-        #expect(try DatabaseInspection.finds(folder.database, checkingUpTo: 0))
-        try change(folder.database) { $0 = $0.prefix($0.count / 2) }
-        #expect(throws: StoreError.self) { try DatabaseInspection.finds(folder.database, checkingUpTo: 0) }
+        try log.write(to: URL(fileURLWithPath: directory.log))
+        #expect(try DatabaseInspection.finds(directory.database, checkingUpTo: 0))
+        try change(directory.database) { $0 = $0.prefix($0.count / 2) }
+        #expect(throws: StoreError.self) { try DatabaseInspection.finds(directory.database, checkingUpTo: 0) }
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenTheDatabaseIsOfAnotherProgram() async throws {
-        let queue = try DatabaseFile(folder.database)
+        let queue = try DatabaseFile(directory.database)
         try queue.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenATableIsMissing() async throws {
         try await fill()
-        try DatabaseFile(folder.database).execute("DROP TABLE notes")
+        try DatabaseFile(directory.database).execute("DROP TABLE notes")
         try expectDamaged()
     }
 
     @Test func open_isRefused_whenTheDatabaseIsNewer() async throws {
         try await fill()
-        try DatabaseFile(folder.database).execute("PRAGMA user_version = \(Schema.version + 1)")
-        let before = try folder.contents()
-        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: folder.path) }
+        try DatabaseFile(directory.database).execute("PRAGMA user_version = \(Schema.version + 1)")
+        let before = try directory.contents()
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
         #expect(error?.code == .newer)
-        #expect(error?.message.contains(folder.database) == true)
-        #expect(try folder.contents() == before)
+        #expect(error?.message.contains(directory.database) == true)
+        #expect(try directory.contents() == before)
     }
 
     // MARK: Unclean ends
 
     @Test func open_takesUpTheLog_whenTheLastDaemonWasKilled() async throws {
         try await fillLog(10)
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [10])
         #expect(try await store.create(.example()) == [11])
         await store.close()
@@ -212,23 +214,23 @@ import Testing
     @Test(arguments: [1, 3000, 4120])
     func open_leavesOutTheLastTransaction_whenItsEndIsMissing(_ missing: Int) async throws {
         try await fillLog(10)
-        try change(folder.log) { $0.removeLast(missing) }
-        let store = try SQLiteStore(path: folder.path)
+        try change(directory.log) { $0.removeLast(missing) }
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [9])
         await store.close()
     }
 
     @Test func open_leavesOutTheLastTransaction_whenItIsWrong() async throws {
         try await fillLog(10)
-        try change(folder.log) { $0[$0.count - 10] ^= 1 }
-        let store = try SQLiteStore(path: folder.path)
+        try change(directory.log) { $0[$0.count - 10] ^= 1 }
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [9])
         await store.close()
     }
 
     @Test func open_leavesOutWhatWasNeverSynced_whenSeveralTransactionsFailedBefore() async throws {
         try await fillLog(10)
-        try change(folder.log) { log in
+        try change(directory.log) { log in
             let frames = stride(from: 32, to: log.count, by: 24 + 4096).map { log[$0..<$0 + 24 + 4096] }
             // Where each transaction begins; its last frame has the length of the database.
             let starts =
@@ -241,7 +243,7 @@ import Testing
             let kept = frames[..<starts[count - 3]] + rests[2] + rests[0]
             log = log.prefix(32) + kept.joined()
         }
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [7])
         await store.close()
     }
@@ -249,8 +251,8 @@ import Testing
     @Test(arguments: [0, 31, 32])
     func open_holdsTheDatabaseAlone_whenTheLogWasJustBegun(_ length: Int) async throws {
         try await fill(5)
-        try Data(count: length).write(to: URL(fileURLWithPath: folder.log))
-        let store = try SQLiteStore(path: folder.path)
+        try Data(count: length).write(to: URL(fileURLWithPath: directory.log))
+        let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [5])
         await store.close()
     }

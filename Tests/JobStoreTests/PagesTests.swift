@@ -1,24 +1,25 @@
 import Foundation
 import GRDB
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 /// Pages of the database that no job needs any more.
 @Suite struct PagesTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
     private func length() throws -> Int {
-        try FileManager.default.attributesOfItem(atPath: folder.database)[.size] as? Int ?? 0
+        try FileManager.default.attributesOfItem(atPath: directory.database)[.size] as? Int ?? 0
     }
 
     @Test func file_shrinks_whenMuchWasRemoved() async throws {
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let text = String(repeating: "x", count: 100_000)
         let jobs = try (0..<300).map { _ in try Job.example(source: #"{"type": "value", "value": "\#(text)"}"#) }
         let ids = try await store.submit(jobs).compactMap { if case .created(let id) = $0 { id } else { nil } }
@@ -27,15 +28,15 @@ import Testing
         await withCheckedContinuation { continuation in store.queue.queue.async { continuation.resume() } }
         await store.close()
         #expect(try length() < 10 << 20)
-        let again = try SQLiteStore(path: folder.path)
+        let again = try SQLiteStore(path: directory.path)
         #expect(try await again.existing(ids[299]).spec == jobs[299].spec)
         await again.close()
     }
 
     @Test func databaseOfAnOlderVersion_canGivePagesBack_whenItIsSmall() async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
-        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: folder.database))
-        let store = try SQLiteStore(path: folder.path)
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let store = try SQLiteStore(path: directory.path)
         let mode = try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA auto_vacuum") }
         #expect(mode == 2)
         await store.close()

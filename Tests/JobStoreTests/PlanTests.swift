@@ -1,17 +1,18 @@
 import GRDB
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 /// No question may take longer because more jobs are stored that it does not ask for.
 @Suite struct PlanTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let store: SQLiteStore
 
     init() throws {
-        folder = try TemporaryFolder()
-        store = try SQLiteStore(path: folder.path)
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path)
     }
 
     /// How SQLite goes about each of the queries that `body` makes.
@@ -143,8 +144,8 @@ import Testing
                         children: [.example(0, .item(1))]))
                 try writer.removeTemplates(of: 1, fromLink: 1)
                 try writer.save([job.numbered(1).finished(at: .after(1))])
-                try writer.save(note: 1, of: 1, link: 0)
-                try writer.save(note: nil, of: 1, link: 0)
+                try writer.save(checkpoint: 1, of: 1, link: 0)
+                try writer.save(checkpoint: nil, of: 1, link: 0)
                 try writer.save(download: 1, to: "x")
                 _ = try writer.tree(of: 1)
                 _ = try writer.trees(fromLink: 0, of: 1)

@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
@@ -19,9 +20,9 @@ import Testing
                 let (job, isWorking) = (run.someJob(), run.generator.chance(0.5))
                 run.tables.mark(job, isWorking: isWorking)
                 sqlite.store.mark(job, isWorking: isWorking)
-                let note: JSON? = run.generator.chance(0.7) ? ["note": JSON(step)] : nil
-                run.tables.save(note: note, of: job, link: 0)
-                try await sqlite.save(note: note, of: job, link: 0)
+                let checkpoint: JSON? = run.generator.chance(0.7) ? ["checkpoint": JSON(step)] : nil
+                run.tables.save(checkpoint: checkpoint, of: job, link: 0)
+                try await sqlite.save(checkpoint: checkpoint, of: job, link: 0)
             }
             if run.generator.chance(0.02) {
                 try await sqlite.reopen()
@@ -185,7 +186,7 @@ private struct CommandRun {
         job.outcomes =
             generator.chance(0.5)
             ? [] : [LinkOutcome(link: 0, error: nil, startedAt: .after(1), finishedAt: .after(2), attempts: 1)]
-        job.checkpoint = generator.pick([nil, .init(link: 0, incoming: .success(1))])
+        job.failedLink = generator.pick([nil, .init(link: 0, incoming: .success(1))])
         return job
     }
 

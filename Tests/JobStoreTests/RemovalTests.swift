@@ -1,16 +1,17 @@
 import GRDB
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct RemovalTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let store: SQLiteStore
 
     init() throws {
-        folder = try TemporaryFolder()
-        store = try SQLiteStore(path: folder.path)
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path)
     }
 
     /// A parent whose link `link` has `count` children; gives the numbers of all, the parent's first.
@@ -31,10 +32,10 @@ import Testing
         let child = try await store.existing(top[1])
         let below = try await family(2, under: child)
         let other = try await store.create(.example())[0]
-        try await store.save(note: 1, of: below[1], link: 0)
+        try await store.save(checkpoint: 1, of: below[1], link: 0)
         #expect(try await Set(store.remove(top[0])) == Set(top + below))
         for id in top + below { #expect(try await store.job(id) == nil) }
-        #expect(try await store.note(of: below[1], link: 0) == nil)
+        #expect(try await store.checkpoint(of: below[1], link: 0) == nil)
         #expect(try await store.job(other) != nil)
     }
 
@@ -73,14 +74,14 @@ import Testing
 
     @Test func remove_tellsTheNotes_butForThoseThatMakeNoSense() async throws {
         let first = try await family(1)
-        try await store.save(note: ["a": "\"b\""], of: first[0], link: 0)
-        try await store.save(note: ["c": 2], of: first[0], link: 1)
-        try await store.save(note: 3, of: first[1], link: 0)
+        try await store.save(checkpoint: ["a": "\"b\""], of: first[0], link: 0)
+        try await store.save(checkpoint: ["c": 2], of: first[0], link: 1)
+        try await store.save(checkpoint: 3, of: first[1], link: 0)
         try await store.pool.writeWithoutTransaction { connection in
             try connection.execute(sql: "UPDATE notes SET note = '{' WHERE link = 1")
         }
         let removed = try await store.removing(.remove(first[0]))
-        #expect(removed.map(\.notes) == [[["a": "\"b\""]], [3]])
+        #expect(removed.map(\.checkpoints) == [[["a": "\"b\""]], [3]])
     }
 
     @Test func removeChildren_leavesThoseOfEarlierLinks() async throws {

@@ -1,15 +1,16 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct SQLiteStoreTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let store: SQLiteStore
 
     init() throws {
-        folder = try TemporaryFolder()
-        store = try SQLiteStore(path: folder.path)
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path)
     }
 
     // MARK: Submitting
@@ -152,27 +153,29 @@ import Testing
     @Test func save_dropsTheNotes_whenTheJobCannotGoOn() async throws {
         let job = try Job.example()
         let ids = try await store.create(job, job, job, job)
-        for id in ids { try await store.save(note: "here", of: id, link: 0) }
+        for id in ids { try await store.save(checkpoint: "here", of: id, link: 0) }
         try await store.save(job.numbered(ids[0]).finished(at: .after(1)))
         var cancelled = job.numbered(ids[1])
         _ = try cancelled.handle(.cancel, at: .after(1))
         try await store.save(cancelled)
         // A failed one can be retried, and goes on with what it has.
         try await store.save(job.numbered(ids[2]).finished(.failure(JobError(.dns, "No.")), at: .after(1)))
-        let notes = [nil, nil, "here", "here"] as [JSON?]
-        for (id, note) in zip(ids, notes) { #expect(try await store.note(of: id, link: 0) == note) }
+        let checkpoints = [nil, nil, "here", "here"] as [JSON?]
+        for (id, checkpoint) in zip(ids, checkpoints) {
+            #expect(try await store.checkpoint(of: id, link: 0) == checkpoint)
+        }
     }
 
     // MARK: Notes, downloads, queues
 
     @Test func note_isTheLatest_untilItIsDropped() async throws {
         let id = try await store.create(.example())[0]
-        try await store.save(note: ["a": 1], of: id, link: 2)
-        try await store.save(note: ["a": 2], of: id, link: 2)
-        #expect(try await store.note(of: id, link: 2) == ["a": 2])
-        #expect(try await store.note(of: id, link: 1) == nil)
-        try await store.save(note: nil, of: id, link: 2)
-        #expect(try await store.note(of: id, link: 2) == nil)
+        try await store.save(checkpoint: ["a": 1], of: id, link: 2)
+        try await store.save(checkpoint: ["a": 2], of: id, link: 2)
+        #expect(try await store.checkpoint(of: id, link: 2) == ["a": 2])
+        #expect(try await store.checkpoint(of: id, link: 1) == nil)
+        try await store.save(checkpoint: nil, of: id, link: 2)
+        #expect(try await store.checkpoint(of: id, link: 2) == nil)
     }
 
     @Test func note_isNotKept_whenTheJobSucceededOrWasRemoved() async throws {
@@ -181,8 +184,8 @@ import Testing
         try await store.save(job.numbered(ids[0]).finished(at: .after(1)))
         _ = try await store.remove(ids[1])
         for id in ids {
-            try await store.save(note: "late", of: id, link: 0)
-            #expect(try await store.note(of: id, link: 0) == nil)
+            try await store.save(checkpoint: "late", of: id, link: 0)
+            #expect(try await store.checkpoint(of: id, link: 0) == nil)
         }
     }
 
@@ -197,12 +200,12 @@ import Testing
 
     @Test func downloads_areTheLatest100000() async throws {
         await store.close()
-        try DatabaseFile(folder.database).execute(
+        try DatabaseFile(directory.database).execute(
             """
             WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
             INSERT INTO downloads (path, record) SELECT '/' || n, n FROM numbers
             """)
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         try await store.save(download: "again", to: "/1")
         #expect(try await store.download(to: "/2") == 2)
         try await store.save(download: "new", to: "/new")
@@ -230,7 +233,7 @@ import Testing
         let finished = try job.numbered(ids[0]).finished(at: .after(1))
         try await store.save(finished)
         await store.close()
-        let again = try SQLiteStore(path: folder.path)
+        let again = try SQLiteStore(path: directory.path)
         #expect(try await again.job(ids[0]) == finished)
         #expect(try await again.submit([job]) == [.joined(ids[0], .succeeded)])
         #expect(try await again.create(.example()) == [ids[1] + 1])
@@ -241,7 +244,7 @@ import Testing
         let last = try await store.create(.example(), .example(), .example())[2]
         _ = try await store.remove(last)
         await store.close()
-        let again = try SQLiteStore(path: folder.path)
+        let again = try SQLiteStore(path: directory.path)
         #expect(try await again.create(.example()) == [last + 1])
         await again.close()
     }

@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobStore
@@ -11,19 +12,19 @@ enum Conformer: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 }
 
-/// A store with a folder of its own, spoken to in commands.
+/// A store with a directory of its own, spoken to in commands.
 final class StoreUnderTest {
     private let conformer: Conformer
-    private let folder: TemporaryFolder
+    private let directory: TemporaryDirectory
     private(set) var store: any JobStore
 
     init(_ conformer: Conformer) throws {
         self.conformer = conformer
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
         store =
             switch conformer {
             case .memory: MemoryStore()
-            case .sqlite: try SQLiteStore(path: folder.path)
+            case .sqlite: try SQLiteStore(path: directory.path)
             }
     }
 
@@ -33,7 +34,7 @@ final class StoreUnderTest {
         if let memory = store as? MemoryStore {
             store = MemoryStore(memory.tables)
         } else {
-            store = try SQLiteStore(path: folder.path)
+            store = try SQLiteStore(path: directory.path)
         }
     }
 
@@ -72,9 +73,9 @@ final class StoreUnderTest {
         return jobs
     }
 
-    func save(note: JSON?, of job: JobID, link: Int) async throws {
+    func save(checkpoint: JSON?, of job: JobID, link: Int) async throws {
         try await withCheckedContinuation { continuation in
-            store.save(note: note, of: job, link: link) { continuation.resume(returning: $0) }
+            store.save(checkpoint: checkpoint, of: job, link: link) { continuation.resume(returning: $0) }
         }.get()
     }
 

@@ -1,20 +1,22 @@
 import Foundation
 import JobModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import JobStore
 
 @Suite struct UncleanEndTests {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
 
     init() throws {
-        folder = try TemporaryFolder()
+        directory = try TemporaryDirectory()
     }
 
     @Test(arguments: [1, 400, 1500])
     func store_holdsAllThatWasAnswered_whenItsProcessIsKilled(_ answers: Int) async throws {
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String, answers = answers as Int] in
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = directory.path as String, answers = answers as Int] in
             let store = try SQLiteStore(path: path)
             let answered = open(path + "/answered", O_WRONLY | O_CREAT | O_APPEND, 0o600)
             let left = Mutex(answers)
@@ -33,10 +35,10 @@ import Testing
             }
             await store.close()
         }
-        let answered = try Data(contentsOf: URL(fileURLWithPath: folder.path + "/answered"))
+        let answered = try Data(contentsOf: URL(fileURLWithPath: directory.path + "/answered"))
             .withUnsafeBytes { Array($0.bindMemory(to: JobID.self)) }
         #expect(answered.count >= answers)
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         for id in answered { #expect(try await store.existing(id).spec.label == "\(id - 1)") }
         let count = try await store.counts().map(\.count).reduce(0, +)
         #expect(try await store.create(.example()) == [JobID(count) + 1])
@@ -44,7 +46,7 @@ import Testing
     }
 
     @Test func store_goesOn_whenAFileCouldNotGrowForAWhile() async throws {
-        await #expect(processExitsWith: .success) { [path = folder.path as String] in
+        await #expect(processExitsWith: .success) { [path = directory.path as String] in
             let store = try SQLiteStore(path: path)
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(rlim_cur: 400_000, rlim_max: .max)
@@ -74,7 +76,7 @@ import Testing
     }
 
     @Test func store_opens_whenItHoldsAHundredThousandJobs() async throws {
-        let first = try SQLiteStore(path: folder.path)
+        let first = try SQLiteStore(path: directory.path)
         var job = try Job.example(#""tags": ["t"]"#)
         job.host = "localhost:80"
         _ = try await first.create(job)
@@ -83,12 +85,12 @@ import Testing
         let columns = """
             state, owner, queue, is_child, source, priority, link, attempt, children, created_at, deadline_at, host, spec
             """
-        try DatabaseFile(folder.database).execute(
+        try DatabaseFile(directory.database).execute(
             """
             WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
             INSERT INTO jobs (id, \(columns)) SELECT n, n % 6\(columns.dropFirst(5)) FROM numbers, jobs WHERE id = 1
             """)
-        let store = try SQLiteStore(path: folder.path)
+        let store = try SQLiteStore(path: directory.path)
         let counts = try await store.counts()
         let ready = try await store.ready(limit: 100)
         let next = try await store.create(job)

@@ -87,11 +87,11 @@ enum BootedSystem {
         """#
 
     private static func run(_ program: String, _ arguments: [String]) -> Transcript? {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "deferd-transcript-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let directory = FileManager.default.temporaryDirectory.appending(path: "deferd-transcript-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let files = ["output", "errors"].map { folder.appending(path: $0) }
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            let files = ["output", "errors"].map { directory.appending(path: $0) }
             for file in files { try Data().write(to: file) }
             let process = Process()
             process.executableURL = URL(filePath: program)

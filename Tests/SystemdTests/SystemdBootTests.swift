@@ -254,8 +254,8 @@ struct SystemdBootTests {
             as systemctl --user stop deferd.service
             say result "$(as systemctl --user show --property Result --value deferd.service)"
             """#,
-            // There is no login here that would name the folder.
-            files: ["user@.service.d/folder.conf": "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"]
+            // There is no login here that would name the directory.
+            files: ["user@.service.d/directory.conf": "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"]
         )
         #expect(transcript.said("file") == ["600 owner 700"])
         #expect(transcript.said("info").count == 1)

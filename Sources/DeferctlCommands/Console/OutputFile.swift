@@ -2,7 +2,7 @@ import Glibc
 
 /// A file of the user's that is written anew.
 ///
-/// It is written in place, as a shell's redirection does, so that `/dev/stdout` and pipes work too.
+/// It is written to as it is, as a shell's redirection does, so that `/dev/stdout` and pipes work too.
 struct OutputFile {
     private let output: FileOutput
 

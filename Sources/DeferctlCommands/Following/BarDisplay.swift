@@ -7,7 +7,7 @@ struct BarDisplay: ProgressDisplay {
     private let isUnicode: Bool
     private var snapshot: JobSnapshot?
     private var progress: JobProgress?
-    private var place: String?
+    private var step: String?
     private var tick = 0
 
     /// The line of the job with this number; events of others, such as its children, are not shown.
@@ -16,7 +16,7 @@ struct BarDisplay: ProgressDisplay {
         self.isUnicode = isUnicode
     }
 
-    mutating func take(_ event: JobEvent, now: Timestamp) -> String {
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         guard event.job == job else { return "" }
         switch event.change {
         case .state(let snapshot):
@@ -26,15 +26,15 @@ struct BarDisplay: ProgressDisplay {
             }
             self.snapshot = snapshot
             progress = snapshot.progress ?? progress
-            place = Self.place(snapshot.json["link"]?.int ?? 0, of: snapshot.json["links"]?.int ?? 0)
+            step = Self.step(snapshot.json["link"]?.int ?? 0, of: snapshot.json["links"]?.int ?? 0)
         case .progress(let progress, let link, let links, _):
             self.progress = progress
-            place = Self.place(link, of: links)
+            step = Self.step(link, of: links)
         }
         return ""
     }
 
-    private static func place(_ link: Int, of links: Int) -> String? {
+    private static func step(_ link: Int, of links: Int) -> String? {
         links > 0 ? "link \(link)/\(links)" : nil
     }
 
@@ -47,11 +47,11 @@ struct BarDisplay: ProgressDisplay {
         let line: String
         if snapshot.state == "running", let progress {
             line = ProgressBar(width: width, isUnicode: isUnicode)
-                .line(title: text.shortTitle, progress: progress, place: place, tick: tick)
+                .line(title: text.shortTitle, progress: progress, step: step, tick: tick)
         } else {
             let detail = text.detail
             let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
-            let words = [text.shortTitle, place, snapshot.state.sanitized + runtime, detail.isEmpty ? nil : detail]
+            let words = [text.shortTitle, step, snapshot.state.sanitized + runtime, detail.isEmpty ? nil : detail]
             line = words.compactMap(\.self).joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")
         }
         return "\r\(line)\u{1B}[K"

@@ -91,7 +91,7 @@ struct BulkSubmission {
                     throw CommandFailure(submitting: error)
                 }
             } catch {
-                return .answered(number, .refused("\(document.place): \(error.message.sanitized)", error.status))
+                return .answered(number, .refused("\(document.location): \(error.message.sanitized)", error.status))
             }
         }
     }

@@ -3,7 +3,7 @@ import JobModel
 
 /// Shows nothing.
 struct NoDisplay: ProgressDisplay {
-    func take(_ event: JobEvent, now: Timestamp) -> String { "" }
+    func render(_ event: JobEvent, now: Timestamp) -> String { "" }
 
     func draw(now: Timestamp, size: ScreenSize) -> String { "" }
 

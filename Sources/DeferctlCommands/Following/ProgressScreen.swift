@@ -2,7 +2,7 @@ import Glibc
 import JobClient
 import JobModel
 
-/// The place where the progress of jobs is shown: it puts what a display draws on standard error.
+/// Shows the progress of jobs: it puts what a display draws on standard error.
 actor ProgressScreen {
     /// The pause between two drawings.
     private static let pause = Duration.milliseconds(100)
@@ -18,8 +18,8 @@ actor ProgressScreen {
         self.display = display
     }
 
-    func take(_ event: JobEvent) {
-        write(display.take(event, now: .now))
+    func show(_ event: JobEvent) {
+        write(display.render(event, now: .now))
     }
 
     /// Writes a message above what is being shown.

@@ -4,7 +4,7 @@ import JobModel
 struct SpecDocuments: AsyncSequence {
     /// A spec and where it stands, for messages.
     struct Document: Sendable, Equatable {
-        let place: String
+        let location: String
         /// The spec, or what stands there instead.
         let spec: Result<JSON, CommandFailure>
     }
@@ -33,20 +33,21 @@ struct SpecDocuments: AsyncSequence {
             }
             defer { isFirst = false }
             do throws(JSONSyntaxError) {
-                return take(try JSON(parsing: line.bytes), at: "line \(line.number)")
+                return document(try JSON(parsing: line.bytes), at: "line \(line.number)")
             } catch {
                 // What is no JSON by itself may be the beginning of a document of many lines.
                 if isFirst { return try await document(beginningWith: line) }
-                return Document(place: "line \(line.number)", spec: .failure(fault(error)))
+                return Document(location: "line \(line.number)", spec: .failure(fault(error)))
             }
         }
 
         /// A line or document is a spec, or at the beginning an array of specs.
-        private mutating func take(_ json: JSON, at place: String) -> Document {
-            guard isFirst, let specs = json.array else { return Document(place: place, spec: spec(json)) }
-            elements = specs.enumerated().map { Document(place: "element \($0)", spec: spec($1)) }[...]
+        private mutating func document(_ json: JSON, at location: String) -> Document {
+            guard isFirst, let specs = json.array else { return Document(location: location, spec: spec(json)) }
+            elements = specs.enumerated().map { Document(location: "element \($0)", spec: spec($1)) }[...]
             return elements.popFirst()
-                ?? Document(place: place, spec: .failure(CommandFailure(.badData, "The array holds no job spec.")))
+                ?? Document(
+                    location: location, spec: .failure(CommandFailure(.badData, "The array holds no job spec.")))
         }
 
         private func spec(_ json: JSON) -> Result<JSON, CommandFailure> {
@@ -66,9 +67,9 @@ struct SpecDocuments: AsyncSequence {
                 }
             }
             do throws(JSONSyntaxError) {
-                return take(try JSON(parsing: bytes), at: name)
+                return document(try JSON(parsing: bytes), at: name)
             } catch {
-                return Document(place: name, spec: .failure(fault(error)))
+                return Document(location: name, spec: .failure(fault(error)))
             }
         }
 

@@ -15,14 +15,14 @@ struct StepLines: ProgressDisplay {
 
     private var jobs: [Int64: Job] = [:]
 
-    mutating func take(_ event: JobEvent, now: Timestamp) -> String {
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         switch event.change {
-        case .state(let snapshot): take(snapshot, now: now)
-        case .progress(let progress, _, _, _): take(progress, of: event.job, now: now)
+        case .state(let snapshot): render(snapshot, now: now)
+        case .progress(let progress, _, _, _): render(progress, of: event.job, now: now)
         }
     }
 
-    private mutating func take(_ snapshot: JobSnapshot, now: Timestamp) -> String {
+    private mutating func render(_ snapshot: JobSnapshot, now: Timestamp) -> String {
         let text = JobText(snapshot, now: now)
         let before = jobs[snapshot.id]
         let (link, links) = (snapshot.json["link"]?.int ?? 0, snapshot.json["links"]?.int ?? 0)
@@ -34,12 +34,12 @@ struct StepLines: ProgressDisplay {
                 state: snapshot.state, link: link, tenth: isSame ? before?.tenth ?? 0 : 0, lastLine: now)
         }
         if isSame { return "" }
-        let place = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : nil
-        let words = [place, text.detail.isEmpty ? nil : text.detail].compactMap(\.self).joined(separator: ", ")
+        let step = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : nil
+        let words = [step, text.detail.isEmpty ? nil : text.detail].compactMap(\.self).joined(separator: ", ")
         return "job \(snapshot.id) \(snapshot.state.sanitized)\(words.isEmpty ? "" : " (\(words))"): \(text.title)\n"
     }
 
-    private mutating func take(_ progress: JobProgress, of id: Int64, now: Timestamp) -> String {
+    private mutating func render(_ progress: JobProgress, of id: Int64, now: Timestamp) -> String {
         guard var job = jobs[id] else { return "" }
         if let fraction = progress.fraction {
             let tenth = Int(fraction * 10)

@@ -48,7 +48,7 @@ struct Submitting: Sendable {
         let screen = ProgressScreen(
             console: console, display: display(of: id))
         let connection = DaemonConnection(path: invocation.socket, say: { await screen.say($0) })
-        let follower = JobFollower(connection: connection, show: { await screen.take($0) })
+        let follower = JobFollower(connection: connection, show: { await screen.show($0) })
         let jobs = try await screen.showing { try await follower.follow([id], with: client) }
         guard let last = jobs.first else { throw CancellationError() }
         let job = try await client.completed(last)

@@ -29,7 +29,7 @@ struct TableDisplay: ProgressDisplay {
         self.forgets = forgets
     }
 
-    mutating func take(_ event: JobEvent, now: Timestamp) -> String {
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         switch event.change {
         case .progress(let progress, _, _, _): rows[event.job]?.progress = progress
         case .state(let snapshot):

@@ -58,7 +58,7 @@ struct Watching: Sendable {
             let connection = DaemonConnection(path: invocation.socket) { await screen.say($0) }
             let follower = JobFollower(
                 connection: connection, interval: interval, showsChildren: showsChildren,
-                show: { await screen.take($0) })
+                show: { await screen.show($0) })
             return try await screen.showing { try await body(follower, client) }
         }
     }

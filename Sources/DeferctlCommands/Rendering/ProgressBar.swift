@@ -10,13 +10,13 @@ struct ProgressBar {
     ///
     /// Where it does not fit, the time left goes first, then the rate, then the amounts, then the bar. `tick` moves the
     /// mark of a bar whose end is not known.
-    func line(title: String, progress: JobProgress, place: String? = nil, tick: Int = 0) -> String {
+    func line(title: String, progress: JobProgress, step: String? = nil, tick: Int = 0) -> String {
         var parts = parts(of: progress)
         let mark = isUnicode ? "…" : "..."
         while true {
             let right = parts.joined(separator: "  ")
             let name = title.cut(to: max(8, width / 3), mark: mark)
-            let head = [name, place].compactMap(\.self).joined(separator: "  ")
+            let head = [name, step].compactMap(\.self).joined(separator: "  ")
             let room = width - head.columns - right.columns - 4
             if room >= 10 || parts.count == 1 {
                 guard room >= 4 else { return "\(head)  \(right)".cut(to: width, mark: mark) }
@@ -64,8 +64,8 @@ struct ProgressBar {
     private func moving(room: Int, tick: Int) -> String {
         let piece = min(3, room)
         let way = max(1, room - piece)
-        let place = tick % (2 * way)
-        let before = place <= way ? place : 2 * way - place
+        let position = tick % (2 * way)
+        let before = position <= way ? position : 2 * way - position
         let (empty, full) = isUnicode ? ("─", "━") : (" ", "=")
         return String(repeating: empty, count: before) + String(repeating: full, count: piece)
             + String(repeating: empty, count: max(0, room - piece - before))

@@ -8,7 +8,7 @@ struct DownloadCommand: DaemonCommand {
         commandName: "download",
         abstract: "Download a URL to a file.",
         discussion: """
-            PATH means your folder among the daemon's downloads, never the folder you are in, unless it is absolute; \
+            PATH means your directory among the daemon's downloads, never the directory you are in, unless it is absolute; \
             without one the file is called as the last part of the URL. The path that was written is printed. \
             A download that breaks off is taken up where it stopped, also after a restart of the daemon.
 
@@ -48,7 +48,7 @@ struct DownloadCommand: DaemonCommand {
     @Argument(help: "What to download.")
     var url: String
 
-    @Argument(help: "Where to: a path in your folder of the daemon's downloads, or an absolute one.")
+    @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute one.")
     var path: String?
 
     func validate() throws {

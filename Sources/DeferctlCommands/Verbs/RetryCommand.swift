@@ -13,13 +13,13 @@ struct RetryCommand: DaemonCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Where to take the job up: at the link that failed, or at the start.", valueName: "place"))
+            "Where to take the job up: at the link that failed, or at the start.", valueName: "point"))
     var from = Start.failed
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var numbers: JobNumbers
 
-    /// The places of `--from`.
+    /// The points of `--from`.
     enum Start: String, ExpressibleByArgument, CaseIterable {
         case failed, start
     }

@@ -9,7 +9,7 @@ struct SubmitCommand: DaemonCommand {
         abstract: "Submit jobs that are written as JSON, and print their numbers.",
         discussion: """
             FILE holds one job spec, an array of them, or one spec a line. The numbers are printed in that order; a \
-            spec that the daemon refuses is told with its place, and those behind it are submitted all the same.
+            spec that the daemon refuses is told with its line, and those behind it are submitted all the same.
 
             Example: echo '{"source": {"type": "url", "url": "https://example.org/"}}' | deferctl submit --watch
             """)

@@ -103,8 +103,9 @@ struct ChildMaker {
                 throw JobError(
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
-            let place = Job.Parent(job: parent.id, link: link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
-            var job = Job(submitting: spec, owner: parent.owner, parent: place, deadline: parent.deadlineAt, at: now)
+            let parentage = Job.Parent(job: parent.id, link: link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
+            var job = Job(
+                submitting: spec, owner: parent.owner, parent: parentage, deadline: parent.deadlineAt, at: now)
             job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? admission.host(of: spec)
             job.isGated = isGated
             return (

@@ -32,9 +32,9 @@ package enum Base64 {
         bytes.reserveCapacity(digits.count / 4 * 3)
         for start in stride(from: 0, to: digits.count, by: 4) {
             var group: UInt32 = 0
-            for place in start..<start + 4 {
-                let isPadding = place >= digits.count - padding
-                let value = isPadding ? 0 : values[Int(digits[place])]
+            for index in start..<start + 4 {
+                let isPadding = index >= digits.count - padding
+                let value = isPadding ? 0 : values[Int(digits[index])]
                 guard value != 255 else { return nil }
                 group = group << 6 | UInt32(value)
             }

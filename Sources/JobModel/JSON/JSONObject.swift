@@ -115,15 +115,15 @@ extension String {
 extension UnsafeRawBufferPointer {
     /// Whether both hold the same bytes; they are equally long.
     fileprivate func isSame(as other: UnsafeRawBufferPointer) -> Bool {
-        var place = 0
-        while place + 8 <= count {
-            let word = loadUnaligned(fromByteOffset: place, as: UInt64.self)
-            guard word == other.loadUnaligned(fromByteOffset: place, as: UInt64.self) else { return false }
-            place += 8
+        var index = 0
+        while index + 8 <= count {
+            let word = loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard word == other.loadUnaligned(fromByteOffset: index, as: UInt64.self) else { return false }
+            index += 8
         }
-        while place < count {
-            guard self[place] == other[place] else { return false }
-            place += 1
+        while index < count {
+            guard self[index] == other[index] else { return false }
+            index += 1
         }
         return true
     }

@@ -416,14 +416,14 @@ extension UnsafeBufferPointer<UInt8> {
     /// Whether no byte has its highest bit set.
     fileprivate var isASCII: Bool {
         let raw = UnsafeRawBufferPointer(self)
-        var place = 0
-        while place + 8 <= count {
-            if raw.loadUnaligned(fromByteOffset: place, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
-            place += 8
+        var index = 0
+        while index + 8 <= count {
+            if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
+            index += 8
         }
-        while place < count {
-            if raw[place] >= 0x80 { return false }
-            place += 1
+        while index < count {
+            if raw[index] >= 0x80 { return false }
+            index += 1
         }
         return true
     }

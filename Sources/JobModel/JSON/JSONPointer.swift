@@ -1,4 +1,4 @@
-/// A place in a JSON value, as RFC 6901 writes it: `/assets/0/url`.
+/// A location in a JSON value, as RFC 6901 writes it: `/assets/0/url`.
 package struct JSONPointer: Sendable, Hashable {
     /// The reference tokens from the root, unescaped.
     package var tokens: [String]
@@ -46,7 +46,7 @@ package struct JSONPointer: Sendable, Hashable {
         return Int(token)
     }
 
-    /// This place's member or element `token`.
+    /// The location of this one's member or element `token`.
     package func appending(_ token: String) -> JSONPointer {
         var longer: [String] = []
         longer.reserveCapacity(tokens.count + 1)
@@ -55,7 +55,7 @@ package struct JSONPointer: Sendable, Hashable {
         return JSONPointer(longer)
     }
 
-    /// This place's element at `index`.
+    /// The location of this one's element at `index`.
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }
 

@@ -15,6 +15,6 @@ public struct JSONSyntaxError: Error, Equatable {
 }
 
 extension JSONSyntaxError: CustomStringConvertible {
-    /// The reason with its place.
+    /// The reason with its offset.
     public var description: String { "\(reason) at byte \(offset)" }
 }

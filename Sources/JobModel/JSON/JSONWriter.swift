@@ -91,18 +91,18 @@ package struct JSONWriter {
 
     /// Where the next byte stands that has to be escaped, or the end: eight bytes at a time while none of them does.
     private static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
-        var place = start
-        while place + 8 <= text.count {
-            let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+        var index = start
+        while index + 8 <= text.count {
+            let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             // A byte's highest bit is set in each of these where the byte is less than a space, or one of two others.
             let control = (word &- 0x2020_2020_2020_2020) & ~word
             let quote = zeros(in: word ^ 0x2222_2222_2222_2222)
             let backslash = zeros(in: word ^ 0x5C5C_5C5C_5C5C_5C5C)
             if (control | quote | backslash) & 0x8080_8080_8080_8080 != 0 { break }
-            place += 8
+            index += 8
         }
-        while place < text.count, !isEscaped(text[place]) { place += 1 }
-        return place
+        while index < text.count, !isEscaped(text[index]) { index += 1 }
+        return index
     }
 
     /// Sets the highest bit of at least each byte that is zero, and none where no byte is.
@@ -118,10 +118,10 @@ package struct JSONWriter {
         return text.withUTF8 { utf8 in
             let raw = UnsafeRawBufferPointer(utf8)
             var size = raw.count + 2
-            var place = plainEnd(raw, from: 0)
-            while place < raw.count {
-                size += escapedSize(of: raw[place]) - 1
-                place = plainEnd(raw, from: place + 1)
+            var index = plainEnd(raw, from: 0)
+            while index < raw.count {
+                size += escapedSize(of: raw[index]) - 1
+                index = plainEnd(raw, from: index + 1)
             }
             return size
         }

@@ -8,28 +8,28 @@ package struct MemberReader {
         case literal
         /// One that holds an expression stands for a value that is not known yet, so it fits every type.
         case template
-        /// Expressions were filled in, so a scalar in the place of a string is written as text.
+        /// Expressions were filled in, so a scalar instead of a string is written as text.
         case expanded
     }
 
     package let object: JSONObject
-    package let place: JSONPointer
+    package let pointer: JSONPointer
     package let mode: Mode
 
-    package init(_ json: JSON, at place: JSONPointer, mode: Mode = .literal) throws(SpecError) {
+    package init(_ json: JSON, at pointer: JSONPointer, mode: Mode = .literal) throws(SpecError) {
         guard let object = json.object else {
-            throw SpecError(place, "This must be an object, not \(json.typeName).")
+            throw SpecError(pointer, "This must be an object, not \(json.typeName).")
         }
         self.object = object
-        self.place = place
+        self.pointer = pointer
         self.mode = mode
     }
 
     /// Where the member `name` is, or would be.
-    package func place(of name: String) -> JSONPointer { place.appending(name) }
+    package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
     /// An error about the member `name`.
-    package func fault(_ name: String, _ reason: String) -> SpecError { SpecError(place(of: name), reason) }
+    package func fault(_ name: String, _ reason: String) -> SpecError { SpecError(pointer(to: name), reason) }
 
     /// Refuses members other than these.
     package func allow(_ names: [String]) throws(SpecError) {
@@ -137,11 +137,11 @@ package struct MemberReader {
         guard let elements = try array(name, atMost: limit) else { return nil }
         var strings: [String] = []
         for (index, element) in elements.enumerated() {
-            let place = place(of: name).appending(index)
+            let pointer = pointer(to: name).appending(index)
             guard let text = text(of: element) else {
-                throw SpecError(place, "An element of \"\(name)\" must be a string, not \(element.typeName).")
+                throw SpecError(pointer, "An element of \"\(name)\" must be a string, not \(element.typeName).")
             }
-            if !isOpen(element), let reason = flaw(text) { throw SpecError(place, reason) }
+            if !isOpen(element), let reason = flaw(text) { throw SpecError(pointer, reason) }
             strings.append(text)
         }
         return strings

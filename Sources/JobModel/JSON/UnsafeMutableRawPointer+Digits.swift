@@ -11,13 +11,13 @@ extension UnsafeMutableRawPointer {
             length += 1
         }
         rest = number
-        var place = length
+        var index = length
         repeat {
-            place -= 1
+            index -= 1
             let (tens, digit) = rest.quotientAndRemainder(dividingBy: 10)
-            storeBytes(of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit), toByteOffset: place, as: UInt8.self)
+            storeBytes(of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit), toByteOffset: index, as: UInt8.self)
             rest = tens
-        } while place > 0
+        } while index > 0
         return self + length
     }
 }

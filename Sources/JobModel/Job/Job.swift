@@ -9,8 +9,8 @@ package struct Job: Sendable, Hashable {
         case deadline
     }
 
-    /// Where a retry takes up a chain that ended in failure.
-    package struct Checkpoint: Sendable, Hashable {
+    /// The link in which a chain ended that failed or was stopped: where a retry goes on.
+    package struct FailedLink: Sendable, Hashable {
         /// The link that failed.
         package var link: Int
         /// What had come into it; nil for the source.
@@ -27,7 +27,7 @@ package struct Job: Sendable, Hashable {
         package var job: JobID
         /// The link of the parent that made it.
         package var link: Int
-        /// Its place among its siblings, from 0.
+        /// Its index among its siblings, from 0.
         package var index: Int
         /// The lists around it.
         package var depth: Int
@@ -64,7 +64,7 @@ package struct Job: Sendable, Hashable {
     /// `carried` is null then. Only of a job that succeeded, which is never saved again.
     package var storedResult: Int?
     package var outcomes: [LinkOutcome] = []
-    package var checkpoint: Checkpoint?
+    package var failedLink: FailedLink?
     /// Why the last attempt of the present link failed, while it waits for the next.
     package var lastFailure: JobError?
     package var stop: Stop?

@@ -70,7 +70,7 @@ package struct JobError: Error, Sendable, Hashable {
         package var cause: JobError?
         /// The child that this is the error of, in `cause` and `failures`.
         package var job: Int64?
-        /// That child's place among its siblings, from 0.
+        /// That child's index among its siblings, from 0.
         package var index: Int?
         /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
         package var retryAfter: Double?

@@ -7,7 +7,7 @@ extension Job {
     package enum Event: Sendable {
         /// The time it waited for has come.
         case due
-        /// It got a place in its queue.
+        /// It got a slot of its queue.
         case start
         /// The running link ended. `random` is drawn from 0 ..< 1 for the pause before a retry.
         case finished(Outcome, random: Double)
@@ -24,7 +24,7 @@ extension Job {
     }
 
     package enum Action: Sendable, Hashable {
-        /// Take a place in the queue.
+        /// Wait for a slot of the queue.
         case enqueue
         /// Run the step of the present link.
         case run
@@ -126,7 +126,7 @@ extension Job {
         )
         if isAtFinally { return }
         // A failure that a later link mended is none to take up again.
-        if stop == nil { checkpoint = failure == nil ? nil : Checkpoint(link: link, incoming: carried) }
+        if stop == nil { failedLink = failure == nil ? nil : FailedLink(link: link, incoming: carried) }
         carried = outcome
     }
 
@@ -170,7 +170,7 @@ extension Job {
         let wasRunning = state == .running
         stop = reason
         // A failure from before a `finally` link stays the one to take up again.
-        if !isAtFinally || checkpoint == nil { checkpoint = Checkpoint(link: link, incoming: carried) }
+        if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
         if wasRunning, isAtFinally {
             carried = .failure(stopError)
             return .none
@@ -212,11 +212,11 @@ extension Job {
     }
 
     private mutating func retry(from point: RetryPoint, at now: Timestamp) {
-        let start = point == .failed ? checkpoint : nil
+        let start = point == .failed ? failedLink : nil
         link = start?.link ?? 0
         carried = start?.incoming
         outcomes.removeAll { $0.link >= link }
-        checkpoint = nil
+        failedLink = nil
         lastFailure = nil
         stop = nil
         crashes = 0

@@ -2,7 +2,7 @@
 package enum JobState: String, Sendable, CaseIterable {
     /// Waits for a time: a delay or a retry.
     case scheduled
-    /// Waits for a place in its queue.
+    /// Waits for a slot of its queue.
     case queued
     case running
     case succeeded

@@ -35,7 +35,7 @@ package struct JobView: Sendable {
             outcome.error = outcome.error?.brief
             return outcome
         }
-        job.checkpoint = nil
+        job.failedLink = nil
         job.lastFailure = job.lastFailure?.brief
         var dropped = droppedResult
         switch job.carried {

@@ -30,13 +30,13 @@ package enum Masking {
         let bytes = Array(text.utf8)
         var masked: [UInt8] = []
         var copied = 0
-        var place = 0
-        while place + 2 < bytes.count {
-            guard bytes[place] == UInt8(ascii: ":"), bytes[place...].starts(with: "://".utf8) else {
-                place += 1
+        var index = 0
+        while index + 2 < bytes.count {
+            guard bytes[index] == UInt8(ascii: ":"), bytes[index...].starts(with: "://".utf8) else {
+                index += 1
                 continue
             }
-            let start = place + 3
+            let start = index + 3
             let (end, at) = authority(in: bytes, from: start)
             if let at {
                 masked += bytes[copied..<start]
@@ -44,7 +44,7 @@ package enum Masking {
                 copied = at
             }
             // Its last byte can be the colon of another "://".
-            place = max(start, end - 1)
+            index = max(start, end - 1)
         }
         guard copied > 0 else { return text }
         return String(decoding: masked + bytes[copied...], as: UTF8.self)
@@ -53,23 +53,23 @@ package enum Masking {
     /// Where the authority that begins at `start` ends, and its last `@`. Expressions in it are passed over.
     private static func authority(in bytes: [UInt8], from start: Int) -> (end: Int, at: Int?) {
         var at: Int?
-        var place = start
-        while place < bytes.count {
-            switch bytes[place] {
+        var index = start
+        while index < bytes.count {
+            switch bytes[index] {
             case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: " "),
                 UInt8(ascii: "\n"):
-                return (place, at)
-            case UInt8(ascii: "@"): at = place
+                return (index, at)
+            case UInt8(ascii: "@"): at = index
             case UInt8(ascii: "{"):
-                if let end = expressionEnd(in: bytes, from: place) {
-                    place = end
+                if let end = expressionEnd(in: bytes, from: index) {
+                    index = end
                     continue
                 }
             default: break
             }
-            place += 1
+            index += 1
         }
-        return (place, at)
+        return (index, at)
     }
 
     /// The end of the expression that begins at `start`; nil where none does. None holds a brace.

@@ -68,27 +68,27 @@ extension Timestamp: CustomStringConvertible {
             let second = digits(17..<19), (1...12).contains(month),
             (1...Self.length(ofMonth: month, year: year)).contains(day), hour < 24, minute < 60, second < 61
         else { return nil }
-        var place = 19
+        var index = 19
         var fraction = 0
-        if bytes[place] == UInt8(ascii: ".") {
-            let start = place + 1
-            place = start
-            while place < bytes.count, (48...57).contains(bytes[place]) { place += 1 }
-            guard place > start else { return nil }
-            let kept = (Array(bytes[start..<place]) + [48, 48, 48]).prefix(3)
+        if bytes[index] == UInt8(ascii: ".") {
+            let start = index + 1
+            index = start
+            while index < bytes.count, (48...57).contains(bytes[index]) { index += 1 }
+            guard index > start else { return nil }
+            let kept = (Array(bytes[start..<index]) + [48, 48, 48]).prefix(3)
             fraction = kept.reduce(0) { $0 * 10 + Int($1 - 48) }
         }
-        guard place < bytes.count else { return nil }
+        guard index < bytes.count else { return nil }
         var offset = 0
-        switch bytes[place] {
+        switch bytes[index] {
         case UInt8(ascii: "Z"), UInt8(ascii: "z"):
-            guard place + 1 == bytes.count else { return nil }
+            guard index + 1 == bytes.count else { return nil }
         case UInt8(ascii: "+"), UInt8(ascii: "-"):
-            guard place + 6 == bytes.count, bytes[place + 3] == UInt8(ascii: ":"),
-                let hours = digits(place + 1..<place + 3), let minutes = digits(place + 4..<place + 6),
+            guard index + 6 == bytes.count, bytes[index + 3] == UInt8(ascii: ":"),
+                let hours = digits(index + 1..<index + 3), let minutes = digits(index + 4..<index + 6),
                 hours < 24, minutes < 60
             else { return nil }
-            offset = (hours * 60 + minutes) * (bytes[place] == UInt8(ascii: "-") ? -1 : 1)
+            offset = (hours * 60 + minutes) * (bytes[index] == UInt8(ascii: "-") ? -1 : 1)
         default: return nil
         }
         let days = Self.days(fromCivil: year, month, day)

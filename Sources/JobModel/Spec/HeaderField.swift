@@ -20,10 +20,10 @@ package struct HeaderField: Sendable, Equatable {
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
         guard let json = reader.value("headers") else { return [] }
         if reader.isOpen("headers") { return [] }
-        let members = try MemberReader(json, at: reader.place(of: "headers"), mode: reader.mode)
+        let members = try MemberReader(json, at: reader.pointer(to: "headers"), mode: reader.mode)
         var fields: [HeaderField] = []
         // Of a doubled name the later counts. Looking each up among all would take the square of their number.
-        var places: [String: Int] = [:]
+        var indices: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name
             guard isToken(name) else {
@@ -32,13 +32,13 @@ package struct HeaderField: Sendable, Equatable {
             guard !reserved.contains(name.lowercased()) else {
                 throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
             }
-            let alone = try MemberReader(.object(JSONObject([member])), at: members.place, mode: reader.mode)
+            let alone = try MemberReader(.object(JSONObject([member])), at: members.pointer, mode: reader.mode)
             guard let value = try alone.string(name, flaw: flaw(ofValue:)) else {
                 throw members.fault(name, "The header field \"\(name.echoed)\" must be a string, not null.")
             }
-            if let place = places.updateValue(fields.count, forKey: name) {
-                places[name] = place
-                fields[place] = HeaderField(name: name, value: value)
+            if let index = indices.updateValue(fields.count, forKey: name) {
+                indices[name] = index
+                fields[index] = HeaderField(name: name, value: value)
             } else {
                 fields.append(HeaderField(name: name, value: value))
             }

@@ -23,24 +23,24 @@ package struct JobSpecReader {
         var storedSize: Int?
     }
 
-    /// The spec that a client wrote. `place` is where it stands in the params.
+    /// The spec that a client wrote. `pointer` is where it stands in the params.
     package static func spec(
-        _ json: JSON, at place: JSONPointer = JSONPointer(), limits: JobLimits
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: place, Context(scope: nil, mode: .literal, isNew: true))
+        return try reader.job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
     }
 
     /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `storedSize` is what is stored
     /// of it, in bytes, where that is not all of it.
     package static func child(
-        _ json: JSON, at place: JSONPointer, depth: Int, limits: JobLimits, storedSize: Int? = nil
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, storedSize: Int? = nil
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
         let context = Context(
             scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: storedSize == nil,
             storedSize: storedSize)
-        return try reader.job(json, at: place, context)
+        return try reader.job(json, at: pointer, context)
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
@@ -57,20 +57,20 @@ package struct JobSpecReader {
     }
 
     private mutating func job(
-        _ json: JSON, at place: JSONPointer, _ context: Context
+        _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> JobSpec {
-        let reader = try MemberReader(json, at: place, mode: context.mode)
+        let reader = try MemberReader(json, at: pointer, mode: context.mode)
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
-                try scope.check(member.value, at: reader.place(of: member.name))
+                try scope.check(member.value, at: reader.pointer(to: member.name))
             }
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
         var inside = context
         inside.isNew = false
         inside.storedSize = nil
-        let source = try source(written, at: reader.place(of: "source"), inside)
+        let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: source)
         return try JobSpec(
             reader: reader, source: source, links: links, isNew: context.isNew, storedSize: context.storedSize)
@@ -92,7 +92,7 @@ package struct JobSpecReader {
         var shape = ResultShape(of: source)
         var links: [Link] = []
         for (index, element) in elements.enumerated() {
-            let link = try link(element, at: reader.place(of: "then").appending(index), inner, shape)
+            let link = try link(element, at: reader.pointer(to: "then").appending(index), inner, shape)
             shape = ResultShape(after: link, shape)
             links.append(link)
         }
@@ -100,9 +100,9 @@ package struct JobSpecReader {
     }
 
     private mutating func link(
-        _ json: JSON, at place: JSONPointer, _ context: Context, _ shape: ResultShape
+        _ json: JSON, at pointer: JSONPointer, _ context: Context, _ shape: ResultShape
     ) throws(SpecError) -> Link {
-        let reader = try MemberReader(json, at: place)
+        let reader = try MemberReader(json, at: pointer)
         try reader.allow(["then", "fail", "on", "both", "finally"])
         var steps: [String: Step] = [:]
         for name in ["then", "fail", "both", "finally"] {
@@ -111,7 +111,7 @@ package struct JobSpecReader {
             inner.scope?.names[.job] = .job
             if name != "fail" { inner.scope?.names[.input] = name == "then" ? shape : .unknown }
             if name != "then" { inner.scope?.names[.error] = name == "fail" ? .error : .unknown }
-            steps[name] = try step(written, at: reader.place(of: name), inner)
+            steps[name] = try step(written, at: reader.pointer(to: name), inner)
         }
         let kinds = try reader.strings("on", atMost: 64) { kind in
             JobError.Kind(rawValue: kind).isWellFormed || context.isChecked
@@ -126,22 +126,22 @@ package struct JobSpecReader {
         case (nil, nil, 1...2): return .pair(then: steps["then"], fail: steps["fail"], on: kinds.map(Set.init))
         default:
             throw SpecError(
-                place, "A link is \"then\", \"fail\", both of these, or one of \"both\" and \"finally\" alone.")
+                pointer, "A link is \"then\", \"fail\", both of these, or one of \"both\" and \"finally\" alone.")
         }
     }
 
     private mutating func step(
-        _ json: JSON, at place: JSONPointer, _ context: Context
+        _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> Step {
-        let reader = try MemberReader(json, at: place, mode: .literal)
+        let reader = try MemberReader(json, at: pointer, mode: .literal)
         try reader.allow(["source", "return", "throw", "timeout", "retry"])
         let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
         guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
-            throw SpecError(place, "A step is exactly one of \"source\", \"return\" and \"throw\".")
+            throw SpecError(pointer, "A step is exactly one of \"source\", \"return\" and \"throw\".")
         }
         let timeout = try JobSpec.duration(reader, "timeout")
         let retry = try RetryPolicy(reader, "retry")
-        let inside = reader.place(of: action)
+        let inside = reader.pointer(to: action)
         switch action {
         case "source":
             var step = try source(written, at: inside, context)
@@ -162,48 +162,48 @@ package struct JobSpecReader {
     }
 
     private mutating func source(
-        _ json: JSON, at place: JSONPointer, _ context: Context
+        _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> Step {
-        let parameters = try SourceParameters(json, at: place, mode: context.mode, limits: limits)
+        let parameters = try SourceParameters(json, at: pointer, mode: context.mode, limits: limits)
         switch parameters {
         case .list(let list):
-            try enter(list.jobs.count, at: place, context)
-            try check(json, at: place, context, except: "jobs")
+            try enter(list.jobs.count, at: pointer, context)
+            try check(json, at: pointer, context, except: "jobs")
             var inner = context
             inner.depth += 1
             for (index, child) in list.jobs.enumerated() {
-                _ = try job(child, at: place.appending("jobs").appending(index), inner)
+                _ = try job(child, at: pointer.appending("jobs").appending(index), inner)
             }
         case .each(let each):
-            try enter(1, at: place, context)
-            try check(json, at: place, context, except: "job")
+            try enter(1, at: pointer, context)
+            try check(json, at: pointer, context, except: "job")
             var inner = context
             inner.depth += 1
             inner.mode = .template
             inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
-            _ = try job(each.job, at: place.appending("job"), inner)
+            _ = try job(each.job, at: pointer.appending("job"), inner)
         default:
-            try check(json, at: place, context, except: nil)
+            try check(json, at: pointer, context, except: nil)
         }
         return Step(.source(json))
     }
 
-    private mutating func enter(_ count: Int, at place: JSONPointer, _ context: Context) throws(SpecError) {
+    private mutating func enter(_ count: Int, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
         guard context.depth < limits.depth else {
-            throw SpecError(place, "Lists are nested deeper than \(limits.depth) levels.")
+            throw SpecError(pointer, "Lists are nested deeper than \(limits.depth) levels.")
         }
         children += count
         guard children <= limits.children * limits.depth else {
-            throw SpecError(place, "The spec holds more than \(limits.children * limits.depth) children in all.")
+            throw SpecError(pointer, "The spec holds more than \(limits.children * limits.depth) children in all.")
         }
     }
 
     private func check(
-        _ source: JSON, at place: JSONPointer, _ context: Context, except name: String?
+        _ source: JSON, at pointer: JSONPointer, _ context: Context, except name: String?
     ) throws(SpecError) {
         guard let scope = context.scope, let object = source.object else { return }
         for member in object.members where member.name != name {
-            try scope.check(member.value, at: place.appending(member.name))
+            try scope.check(member.value, at: pointer.appending(member.name))
         }
     }
 }

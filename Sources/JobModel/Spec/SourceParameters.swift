@@ -12,9 +12,9 @@ package enum SourceParameters: Sendable, Equatable {
 
     /// Reads the members of a source. In the mode `template` the result only shows that they fit.
     package init(
-        _ json: JSON, at place: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
     ) throws(SpecError) {
-        let reader = try MemberReader(json, at: place, mode: mode)
+        let reader = try MemberReader(json, at: pointer, mode: mode)
         guard let type = try SourceType(reader) else { throw reader.missing("type") }
         switch type {
         case .url:
@@ -64,7 +64,7 @@ package enum SourceParameters: Sendable, Equatable {
 extension SourceType {
     /// The member `type`, which no expression can stand for.
     init?(_ reader: MemberReader) throws(SpecError) {
-        let literal = try MemberReader(.object(reader.object), at: reader.place)
+        let literal = try MemberReader(.object(reader.object), at: reader.pointer)
         guard let type = try literal.choice("type", of: SourceType.self) else { return nil }
         self = type
     }

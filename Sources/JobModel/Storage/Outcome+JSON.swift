@@ -19,8 +19,8 @@ extension Result where Success == JSON, Failure == JobError {
     }
 }
 
-extension Job.Checkpoint {
-    /// The checkpoint as the store keeps it: `{"link": number, "incoming": outcome}`.
+extension Job.FailedLink {
+    /// The failed link as the store keeps it: `{"link": number, "incoming": outcome}`.
     package var json: JSON {
         var object = JSONObject()
         object.append("link", JSON(link))
@@ -28,7 +28,7 @@ extension Job.Checkpoint {
         return .object(object)
     }
 
-    /// The checkpoint that `json` writes down, or nil where it is none.
+    /// The failed link that `json` writes down, or nil where it is none.
     package init?(json: JSON) {
         guard let link = json["link"]?.int else { return nil }
         self.init(link: link, incoming: json["incoming"].flatMap(Outcome.init(json:)))

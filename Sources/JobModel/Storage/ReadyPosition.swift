@@ -1,4 +1,4 @@
-/// A place in the starting order of a queue.
+/// A position in the starting order of a queue.
 package struct ReadyPosition: Sendable, Hashable, Comparable {
     package let priority: Int
     package let id: JobID

@@ -8,11 +8,11 @@ package struct RemovedJob: Sendable, Hashable {
     package let links: Int
     /// Its stored size, in bytes.
     package let size: Int64
-    /// What its unfinished steps had noted.
-    package let notes: [JSON]
+    /// The checkpoints of its unfinished transfers.
+    package let checkpoints: [JSON]
 
     package init(
-        id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, size: Int64 = 0, notes: [JSON] = []
+        id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, size: Int64 = 0, checkpoints: [JSON] = []
     ) {
         self.id = id
         self.owner = owner
@@ -20,6 +20,6 @@ package struct RemovedJob: Sendable, Hashable {
         self.state = state
         self.links = links
         self.size = size
-        self.notes = notes
+        self.checkpoints = checkpoints
     }
 }

@@ -19,7 +19,7 @@ package struct StoreError: Error, Sendable {
     /// A sentence that names the file and the next step.
     package let message: String
     package let underlying: (any Error)?
-    /// Whether it stays so until somebody names another place or gives permission; else it may pass by itself.
+    /// Whether it stays so until somebody names another path or gives permission; else it may pass by itself.
     package let isLasting: Bool
 
     package init(_ code: Code, _ message: String, underlying: (any Error)? = nil, isLasting: Bool = false) {

@@ -33,10 +33,11 @@ extension NewChild {
     ///
     /// Its number is 0 until the store gave it one.
     package func job(of parent: Job, _ spec: JobSpec) -> Job {
-        let place = Job.Parent(
+        let parentage = Job.Parent(
             job: parent.id, link: parent.link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
         var job = Job(
-            spec: spec, owner: parent.owner, parent: place, state: state, createdAt: createdAt, notBefore: notBefore,
+            spec: spec, owner: parent.owner, parent: parentage, state: state, createdAt: createdAt,
+            notBefore: notBefore,
             deadlineAt: deadlineAt)
         job.host = host
         job.isGated = isGated

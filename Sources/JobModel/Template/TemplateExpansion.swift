@@ -1,4 +1,4 @@
-/// Fills expressions in, each in the place it belongs to.
+/// Fills expressions in, each where it stands.
 ///
 /// An expression belongs to the innermost link around it. So a link's own strings are filled in when it runs, while the
 /// links of its child jobs are left for those; only `item` and `index` reach into them. What will be expanded once more

@@ -1,4 +1,4 @@
-/// The names that expressions may use in one place, with what is known of their values.
+/// The names that expressions may use where it stands, with what is known of their values.
 package struct TemplateScope: Sendable {
     package var names: [TemplateText.Name: ResultShape]
 
@@ -17,36 +17,36 @@ package struct TemplateScope: Sendable {
         return scope
     }
 
-    /// Checks every string in `json`, a part of the spec at `place`.
-    package func check(_ json: JSON, at place: JSONPointer) throws(SpecError) {
+    /// Checks every string in `json`, a part of the spec at `pointer`.
+    package func check(_ json: JSON, at pointer: JSONPointer) throws(SpecError) {
         switch json {
-        case .string(let text): try check(text, at: place)
+        case .string(let text): try check(text, at: pointer)
         case .array(let elements):
-            for (index, element) in elements.enumerated() { try check(element, at: place.appending(index)) }
+            for (index, element) in elements.enumerated() { try check(element, at: pointer.appending(index)) }
         case .object(let object):
-            for member in object.members { try check(member.value, at: place.appending(member.name)) }
+            for member in object.members { try check(member.value, at: pointer.appending(member.name)) }
         default: break
         }
     }
 
-    private func check(_ text: String, at place: JSONPointer) throws(SpecError) {
+    private func check(_ text: String, at location: JSONPointer) throws(SpecError) {
         let parsed: TemplateText
-        do { parsed = try TemplateText(text) } catch { throw SpecError(place, error.reason) }
+        do { parsed = try TemplateText(text) } catch { throw SpecError(location, error.reason) }
         for segment in parsed.segments {
             if case .quoted = segment {
-                throw SpecError(place, "An expression begins with the name of a value; {{= is not for specs.")
+                throw SpecError(location, "An expression begins with the name of a value; {{= is not for specs.")
             }
             guard case .expression(let name, let pointer, let source) = segment else { continue }
             guard let shape = names[name] else {
                 let known = names.keys.map(\.rawValue).sorted().joined(separator: ", ")
                 throw SpecError(
-                    place,
+                    location,
                     "There is no \"\(name.rawValue)\" here for the expression {{\(source.echoed)}}; "
                         + (known.isEmpty ? "no expression can stand here." : "known are \(known)."))
             }
             guard shape.admits(pointer) else {
                 throw SpecError(
-                    place, "The expression {{\(source.echoed)}} can never find anything; check its pointer.")
+                    location, "The expression {{\(source.echoed)}} can never find anything; check its pointer.")
             }
         }
     }

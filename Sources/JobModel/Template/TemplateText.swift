@@ -8,7 +8,7 @@ package struct TemplateText: Sendable {
         case error
         /// The element that this child of an `each` is for.
         case item
-        /// That element's place, from 0.
+        /// That element's index, from 0.
         case index
         /// The job the link belongs to.
         case job
@@ -158,7 +158,7 @@ extension BidirectionalCollection {
 }
 
 extension Substring {
-    /// The first place of a doubled brace, found byte by byte, as both braces are ASCII.
+    /// The first offset of a doubled brace, found byte by byte, as both braces are ASCII.
     fileprivate func firstRange(ofBraces braces: StaticString) -> Range<Index>? {
         let brace = braces.utf8Start.pointee
         var index = startIndex

@@ -79,7 +79,7 @@ final class Connection: Sendable {
         let admitted = refusal == nil ? cost : 0
         switch line {
         case .single(let call):
-            if await !take(call, nil, refusal, cost: admitted, &submits) { account.release(admitted) }
+            if await !dispatch(call, nil, refusal, cost: admitted, &submits) { account.release(admitted) }
         case .batch(let calls):
             let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
             let limit = lineLimit
@@ -94,7 +94,7 @@ final class Connection: Sendable {
             // Each has its share, which submissions give back by themselves.
             let share = admitted / calls.count
             var left = admitted
-            for call in calls where await take(call, replies, refusal, cost: share, &submits) { left -= share }
+            for call in calls where await dispatch(call, replies, refusal, cost: share, &submits) { left -= share }
             account.release(left)
         }
     }
@@ -113,7 +113,7 @@ final class Connection: Sendable {
 
     /// `batch` gathers the answers of a batch; nil for a call with a line of its own. True where the call has become one of
     /// `submits`, which gives back its `cost` in the end.
-    private func take(
+    private func dispatch(
         _ call: IncomingCall, _ batch: Replies?, _ refusal: ProtocolError?, cost: Int, _ submits: inout [Submit]
     ) async -> Bool {
         switch call {
@@ -125,7 +125,7 @@ final class Connection: Sendable {
             let method = MethodName(rawValue: request.method)
             let refusal = batch?.isFull == true ? Replies.full : refusal ?? refusalAboveLimit()
             if method == .jobSubmit, refusal == nil {
-                await take(Submit(request: request, batch: batch, cost: cost), &submits)
+                await gather(Submit(request: request, batch: batch, cost: cost), &submits)
                 return true
             }
             await submit(&submits)
@@ -163,7 +163,7 @@ final class Connection: Sendable {
     }
 
     /// Puts a submission with those that have gathered.
-    private func take(_ new: Submit, _ submits: inout [Submit]) async {
+    private func gather(_ new: Submit, _ submits: inout [Submit]) async {
         if new.batch == nil { state.withLock { $0.open += 1 } }
         submits.append(new)
         // Where nothing is on its way, the first are stored while the rest is read.
@@ -249,7 +249,7 @@ final class Connection: Sendable {
         return id
     }
 
-    /// Why one more call is not taken, where so many have no answer yet. All but waits are answered before the next.
+    /// Why one more call is refused, where so many have no answer yet. All but waits are answered before the next.
     private func refusalAboveLimit() -> ProtocolError? {
         guard state.withLock({ $0.waits.count >= limits.inFlight }) else { return nil }
         return ProtocolError(

@@ -5,22 +5,22 @@ import Synchronization
 
 /// One watch of one connection: it passes events on, once the answer that names it is on its way.
 final class ConnectionWatch: JobSubscriber {
-    fileprivate enum Held {
+    fileprivate enum News {
         case event(JobEvent)
         case batch(ProgressBatch)
     }
 
-    fileprivate enum Holding {
+    fileprivate enum Buffering {
         case open
-        case held
+        case buffered
         case full
     }
 
     fileprivate struct State {
         /// What came before the answer.
-        var held: [Held]? = []
-        /// How many notifications are held.
-        var heldCount = 0
+        var buffered: [News]? = []
+        /// How many notifications are buffered.
+        var bufferedCount = 0
         /// The jobs whose end it has still to tell of.
         var unfinished: Set<JobID> = []
         /// Whether every unfinished job was told of or was there when the watch began, so that only changes of state
@@ -32,7 +32,7 @@ final class ConnectionWatch: JobSubscriber {
     let subscription: SubscriptionID
     var name: String { "w\(number)" }
     private let outbox: Outbox
-    /// The most notifications that are held.
+    /// The most notifications that are buffered.
     private let bound: Int
     private let state = Mutex(State())
     private let settled: @Sendable () -> Void
@@ -54,75 +54,75 @@ final class ConnectionWatch: JobSubscriber {
 
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
-    private func receive(_ news: Held) {
-        let (holding, isSettled) = state.withLock { state in
-            let holding = state.hold(news, bound: bound)
-            return (holding, holding == .open && state.note(news))
+    private func receive(_ news: News) {
+        let (buffering, isSettled) = state.withLock { state in
+            let buffering = state.buffer(news, bound: bound)
+            return (buffering, buffering == .open && state.count(news))
         }
-        switch holding {
+        switch buffering {
         case .open:
             send(news)
             if isSettled { settled() }
-        case .held: break
+        case .buffered: break
         case .full: if case .event = news { outbox.overflow() }
         }
     }
 
-    private func send(_ news: Held) {
+    private func send(_ news: News) {
         switch news {
         case .event(let event): outbox.send(event, watch: number)
         case .batch(let batch): outbox.send(batch, watch: number)
         }
     }
 
-    /// Passes on what was held and all that comes; `jobs` are those that were unfinished when the watch began, or some of
+    /// Passes on what was buffered and all that comes; `jobs` are those that were unfinished when the watch began, or some of
     /// them.
     func open(unfinished jobs: [JobID], isAll: Bool = true) {
         state.withLock { state in
             state.unfinished.formUnion(jobs)
             state.knowsAll = isAll
         }
-        while let held = takeHeld() {
-            for news in held {
-                _ = state.withLock { $0.note(news) }
+        while let buffered = drain() {
+            for news in buffered {
+                _ = state.withLock { $0.count(news) }
                 send(news)
             }
         }
         if isSettled { settled() }
     }
 
-    /// What is held, or nil once there is nothing, from when on events pass straight through.
-    private func takeHeld() -> [Held]? {
+    /// What is buffered, or nil once there is nothing, from when on events pass straight through.
+    private func drain() -> [News]? {
         state.withLock { state in
-            state.heldCount = 0
-            guard let held = state.held, !held.isEmpty else {
-                state.held = nil
+            state.bufferedCount = 0
+            guard let buffered = state.buffered, !buffered.isEmpty else {
+                state.buffered = nil
                 return nil
             }
-            state.held = []
-            return held
+            state.buffered = []
+            return buffered
         }
     }
 
     /// Whether every job it watches is over.
-    var isSettled: Bool { state.withLock { $0.held == nil && $0.unfinished.isEmpty } }
+    var isSettled: Bool { state.withLock { $0.buffered == nil && $0.unfinished.isEmpty } }
 }
 
 extension ConnectionWatch.State {
-    /// Holds what came before the answer, within the bound, unless that is on its way.
-    fileprivate mutating func hold(_ news: ConnectionWatch.Held, bound: Int) -> ConnectionWatch.Holding {
-        guard held != nil else { return .open }
-        guard heldCount < bound else { return .full }
-        held?.append(news)
+    /// Buffers what came before the answer, within the bound, unless that is on its way.
+    fileprivate mutating func buffer(_ news: ConnectionWatch.News, bound: Int) -> ConnectionWatch.Buffering {
+        guard buffered != nil else { return .open }
+        guard bufferedCount < bound else { return .full }
+        buffered?.append(news)
         switch news {
-        case .event: heldCount += 1
-        case .batch(let batch): heldCount += batch.rows.count
+        case .event: bufferedCount += 1
+        case .batch(let batch): bufferedCount += batch.rows.count
         }
-        return .held
+        return .buffered
     }
 
     /// Keeps count of what is unfinished; true where nothing is any more.
-    fileprivate mutating func note(_ news: ConnectionWatch.Held) -> Bool {
+    fileprivate mutating func count(_ news: ConnectionWatch.News) -> Bool {
         switch news {
         case .event(let event):
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }

@@ -96,7 +96,7 @@ package struct Listener: Sendable {
     private static func failure(_ action: String, _ path: String) -> ListenerError {
         let reason = String(cString: strerror(errno))
         return ListenerError(
-            code: .system, message: "Cannot \(action) \(path): \(reason); check the folder or choose another path.")
+            code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }
 
     /// The connections as they come, until `stop` of the result is called. Descriptors are owned by the receiver.

@@ -18,20 +18,20 @@ struct SequenceNumbers {
 
     /// The next number of a job, from 1 on.
     mutating func next(for job: JobID) -> Int {
-        let place = place(of: job)
-        guard place < running.count, running[place].job == job else {
+        let row = row(of: job)
+        guard row < running.count, running[row].job == job else {
             others[job, default: 0] += 1
             return others[job, default: 1]
         }
-        running[place].last += 1
-        return running[place].last
+        running[row].last += 1
+        return running[row].last
     }
 
     /// Begins anew with a job.
     mutating func forget(_ job: JobID) {
         others[job] = nil
-        let place = place(of: job)
-        if place < running.count, running[place].job == job { running.remove(at: place) }
+        let row = row(of: job)
+        if row < running.count, running[row].job == job { running.remove(at: row) }
     }
 
     /// Calls `body` with each line from `first` on and its job's next number, until it is false, when the number is not
@@ -41,22 +41,22 @@ struct SequenceNumbers {
     ) {
         guard first < lines.count else { return }
         if !areRunning(lines, from: first) { run(lines, from: first) }
-        var place = place(of: lines[first].job)
+        var row = row(of: lines[first].job)
         running.withUnsafeMutableBufferPointer { running in
             for index in first..<lines.count {
                 let line = lines[index]
-                while running[place].job < line.job { place += 1 }
-                guard body(line, running[place].last + 1) else { return }
-                running[place].last += 1
+                while running[row].job < line.job { row += 1 }
+                guard body(line, running[row].last + 1) else { return }
+                running[row].last += 1
             }
         }
     }
 
     private func areRunning(_ lines: [ProgressBatch.Text.Line], from first: Int) -> Bool {
-        var place = place(of: lines[first].job)
+        var row = row(of: lines[first].job)
         for index in first..<lines.count {
-            while place < running.count, running[place].job < lines[index].job { place += 1 }
-            guard place < running.count, running[place].job == lines[index].job else { return false }
+            while row < running.count, running[row].job < lines[index].job { row += 1 }
+            guard row < running.count, running[row].job == lines[index].job else { return false }
         }
         return true
     }
@@ -65,22 +65,22 @@ struct SequenceNumbers {
     private mutating func run(_ lines: [ProgressBatch.Text.Line], from first: Int) {
         var merged: [Entry] = []
         merged.reserveCapacity(running.count + lines.count - first)
-        var place = 0
+        var row = 0
         for index in first..<lines.count {
             let job = lines[index].job
-            while place < running.count, running[place].job < job {
-                merged.append(running[place])
-                place += 1
+            while row < running.count, running[row].job < job {
+                merged.append(running[row])
+                row += 1
             }
-            if place < running.count, running[place].job == job { continue }
+            if row < running.count, running[row].job == job { continue }
             merged.append(Entry(job: job, last: others.removeValue(forKey: job) ?? 0))
         }
-        merged += running[place...]
+        merged += running[row...]
         running = merged
     }
 
-    /// The first place whose job is not below `job`.
-    private func place(of job: JobID) -> Int {
+    /// The first row whose job is not below `job`.
+    private func row(of job: JobID) -> Int {
         var (low, high) = (0, running.count)
         while low < high {
             let middle = (low + high) / 2

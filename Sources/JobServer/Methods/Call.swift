@@ -73,10 +73,10 @@ extension MemberReader {
         for (index, element) in elements.enumerated() {
             guard let id = element.int, id > 0, case .number = element else {
                 throw SpecError(
-                    place(of: "jobs").appending(index), "A job is named by its number, not \(element.typeName).")
+                    pointer(to: "jobs").appending(index), "A job is named by its number, not \(element.typeName).")
             }
             if most != nil, !seen.insert(JobID(id)).inserted {
-                throw SpecError(place(of: "jobs").appending(index), "Job \(id) is named twice; name each once.")
+                throw SpecError(pointer(to: "jobs").appending(index), "Job \(id) is named twice; name each once.")
             }
             ids.append(JobID(id))
         }

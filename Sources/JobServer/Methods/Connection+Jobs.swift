@@ -127,7 +127,7 @@ extension JobFilter {
             guard let state = JobState(rawValue: name) else {
                 let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
                 throw SpecError(
-                    params.place(of: "state").appending(index),
+                    params.pointer(to: "state").appending(index),
                     "There is no state \"\(name.echoed)\"; known are \(known).")
             }
             states.insert(state)

@@ -41,7 +41,7 @@ final class Outbox: Sendable {
         case closed
     }
 
-    fileprivate enum Taken {
+    fileprivate enum Dequeued {
         /// `size` is what it counted as while it waited.
         case bytes(ByteBuffer, size: Int)
         case nothing
@@ -121,7 +121,7 @@ final class Outbox: Sendable {
         deliver {
             let reader = self.state.withLock { state in
                 state.isDelivering = false
-                return state.takeReader()
+                return state.removeReader()
             }
             reader?.resume()
         }
@@ -142,7 +142,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Changes what waits, unless nothing is taken any more, and closes where `change` says that it does not fit.
+    /// Changes what waits, unless it is closed, and closes where `change` says that it does not fit.
     private func whileOpen(_ change: (inout State) -> Bool) {
         let (mustDeliver, isOver) = state.withLock { state in
             guard state.phase == .open else { return (false, false) }
@@ -154,11 +154,11 @@ final class Outbox: Sendable {
         if isOver { overflowed() }
     }
 
-    /// Lets what waits be sent, and takes nothing more.
+    /// Lets what waits be sent, and accepts nothing more.
     func finish() {
         let reader = state.withLock { state in
             if state.phase == .open { state.phase = .finishing }
-            return state.takeReader()
+            return state.removeReader()
         }
         reader?.resume()
     }
@@ -167,7 +167,7 @@ final class Outbox: Sendable {
     func close() {
         let (reader, size) = state.withLock { state in
             let size = state.close()
-            return (state.takeReader(), size)
+            return (state.removeReader(), size)
         }
         account.release(size)
         account.leave(self)
@@ -177,7 +177,7 @@ final class Outbox: Sendable {
     /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
     func next() async -> OutgoingBytes? {
         while true {
-            switch state.withLock({ $0.take() }) {
+            switch state.withLock({ $0.dequeue() }) {
             case .bytes(let bytes, let size):
                 let sending = SendingBytes(size, of: self)
                 if bytes.readableBytes > 0 { return OutgoingBytes(bytes: bytes, sending: sending) }
@@ -186,7 +186,7 @@ final class Outbox: Sendable {
                 await withCheckedContinuation { continuation in
                     let reader = state.withLock { state in
                         state.reader = continuation
-                        return state.takeReader()
+                        return state.removeReader()
                     }
                     reader?.resume()
                 }
@@ -230,23 +230,23 @@ extension Outbox.State {
     }
 
     /// The reader, if it waits and there is something for it.
-    fileprivate mutating func takeReader() -> CheckedContinuation<Void, Never>? {
+    fileprivate mutating func removeReader() -> CheckedContinuation<Void, Never>? {
         if isEmpty, phase == .open { return nil }
         defer { reader = nil }
         return reader
     }
 
     fileprivate mutating func add(_ batch: ProgressBatch, of watch: Int) {
-        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].places(of: batch, end: entries.count)
-        for (place, batch) in merged {
-            if case .progress(_, let earlier) = entries[place] {
-                entries[place] = .progress(watch: watch, earlier.merged(with: batch))
+        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].split(batch, end: entries.count)
+        for (index, batch) in merged {
+            if case .progress(_, let earlier) = entries[index] {
+                entries[index] = .progress(watch: watch, earlier.merged(with: batch))
             }
         }
         if let rest { entries.append(.progress(watch: watch, rest)) }
     }
 
-    fileprivate mutating func take() -> Outbox.Taken {
+    fileprivate mutating func dequeue() -> Outbox.Dequeued {
         if isEmpty { return phase == .open ? .nothing : .end }
         let before = size
         var bytes = ByteBufferAllocator().buffer(capacity: room)

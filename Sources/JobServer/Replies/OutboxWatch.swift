@@ -9,9 +9,9 @@ struct OutboxWatch {
     private let stateHead: NotificationHead
     private let progressHead: NotificationHead
     private var numbers = SequenceNumbers()
-    /// The places of batches that wait, none of which is partly sent.
+    /// The indices, among the entries that wait, of batches that wait, none of which is partly sent.
     private var batches: [Int] = []
-    /// The place of the last state of each job that came while a batch waited.
+    /// The index of the last state of each job that came while a batch waited.
     private var states: [JobID: Int] = [:]
 
     init(_ number: Int) {
@@ -21,16 +21,16 @@ struct OutboxWatch {
 
     // MARK: - What waits
 
-    /// A state waits at `place`.
-    mutating func waits(_ event: JobEvent, at place: Int) {
-        if !batches.isEmpty { states[event.job] = place }
+    /// A state waits at `index`.
+    mutating func waits(_ event: JobEvent, at index: Int) {
+        if !batches.isEmpty { states[event.job] = index }
     }
 
-    /// Splits a batch into what is merged with one that waits, by its place, and the rest, which is to wait at `end`.
+    /// Splits a batch into what is merged with one that waits, by its index, and the rest, which is to wait at `end`.
     ///
-    /// Progress is merged where it does not pass a state of its job. As that is the first such place, there is no other
+    /// Progress is merged where it does not pass a state of its job. As that is the first such entry, there is no other
     /// progress of the job behind it.
-    mutating func places(of batch: ProgressBatch, end: Int) -> (merged: [Int: ProgressBatch], rest: ProgressBatch?) {
+    mutating func split(_ batch: ProgressBatch, end: Int) -> (merged: [Int: ProgressBatch], rest: ProgressBatch?) {
         guard let oldest = batches.first else {
             batches = [end]
             return ([:], batch)
@@ -46,14 +46,14 @@ struct OutboxWatch {
         return (parts, rest)
     }
 
-    /// The batch at `place` is being sent, so nothing is merged with it any more.
-    mutating func leaves(_ place: Int) {
-        guard batches.first == place else { return }
+    /// The batch at `index` is being sent, so nothing is merged with it any more.
+    mutating func leaves(_ index: Int) {
+        guard batches.first == index else { return }
         batches.removeFirst()
         if batches.isEmpty { states = [:] }
     }
 
-    /// All places are so much smaller from now on.
+    /// All indices are so much smaller from now on.
     mutating func shift(by distance: Int) {
         for index in batches.indices { batches[index] -= distance }
         states = states.filter { $0.value >= distance }.mapValues { $0 - distance }
@@ -85,18 +85,19 @@ struct OutboxWatch {
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: max(first, min(most, limit))) { target in
             guard let start = target.baseAddress else { return 0 }
             return text.bytes.withUnsafeBytes { bytes in
-                var place = start
+                var position = start
                 numbers.number(text.lines, from: row) { line, seq in
-                    guard place - start < limit, target.count - (place - start) >= head.room + line.end - begin else {
+                    guard position - start < limit, target.count - (position - start) >= head.room + line.end - begin
+                    else {
                         return false
                     }
                     let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<line.end])
-                    place = head.write(job: line.job, seq: seq, body: body, to: place)
+                    position = head.write(job: line.job, seq: seq, body: body, to: position)
                     begin = line.end
                     next += 1
                     return true
                 }
-                return place - start
+                return position - start
             }
         }
         return next

@@ -11,15 +11,16 @@ extension ProtocolError {
         }
         switch error.code {
         case .notFound: self.init(.notFound, error.message)
-        case .forbidden(let place):
-            self.init(.forbidden, error.message, place.map { detail("pointer", .string($0.description.echoed)) } ?? [])
+        case .forbidden(let pointer):
+            self.init(
+                .forbidden, error.message, pointer.map { detail("pointer", .string($0.description.echoed)) } ?? [])
         case .busy(let seconds): self.init(.busy, error.message, detail("retryAfter", JSON(seconds)))
         case .wrongState(let state): self.init(.wrongState, error.message, detail("state", .string(state.rawValue)))
         case .shuttingDown: self.init(.shuttingDown, error.message)
         case .keyConflict(let job): self.init(.keyConflict, error.message, detail("job", JSON(Int(job))))
         case .timeout: self.init(.timeout, error.message)
         case .storage: self.init(.storage, error.message)
-        case .invalid(let place): self.init(SpecError(place, error.message))
+        case .invalid(let pointer): self.init(SpecError(pointer, error.message))
         }
     }
 }

@@ -34,9 +34,9 @@ package final class MemoryStore: JobStore {
     }
 
     package func save(
-        note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+        checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
-        answer(done) { $0.save(note: note, of: job, link: link) }
+        answer(done) { $0.save(checkpoint: checkpoint, of: job, link: link) }
     }
 
     package func save(
@@ -45,8 +45,8 @@ package final class MemoryStore: JobStore {
         answer(done) { $0.save(download: download, to: path) }
     }
 
-    package func note(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
-        try await answer { $0.note(of: job, link: link) }
+    package func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
+        try await answer { $0.checkpoint(of: job, link: link) }
     }
 
     package func download(to path: String) async throws(StoreError) -> JSON? {

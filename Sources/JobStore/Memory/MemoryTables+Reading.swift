@@ -195,8 +195,10 @@ extension MemoryTables {
     }
 
     private func list(_ ids: some Sequence<JobID>, _ filter: JobFilter) -> [Job] {
-        page(ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, limit: filter.limit, withResults: false)
-            .jobs
+        page(
+            ids.lazy.filter { id in rows[id].map { filter.fits($0) } ?? false }, limit: filter.limit, withResults: false
+        )
+        .jobs
     }
 }
 

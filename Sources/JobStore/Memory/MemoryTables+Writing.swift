@@ -56,7 +56,7 @@ extension MemoryTables {
         updateIndexes(from: old, to: new)
         if marks[job.id] == true { marks.remove(job.id) }
         // A failed job can be retried, and then goes on with what it has.
-        if job.state == .succeeded || job.state == .cancelled { removeNotes(of: job.id) }
+        if job.state == .succeeded || job.state == .cancelled { removeCheckpoints(of: job.id) }
         return true
     }
 
@@ -89,7 +89,7 @@ extension MemoryTables {
             let job = row.job
             let removed = RemovedJob(
                 id: id, owner: job.owner, queue: row.queue, state: job.state, links: job.link, size: row.size,
-                notes: removeNotes(of: id))
+                checkpoints: removeCheckpoints(of: id))
             if let parent = job.parent { children.remove(ChildKey(parent, id)) }
             if job.parent == nil, case .whole = row.body, let key = job.spec.key {
                 keys.remove(NamedID(key, Int64(job.owner)))
@@ -114,9 +114,9 @@ extension MemoryTables {
     }
 
     @discardableResult
-    private mutating func removeNotes(of job: JobID) -> [JSON] {
-        let found = notes.rows(from: LinkKey(job: job, link: .min)).prefix { $0.key.job == job }
-        for note in found { notes.remove(note.key) }
+    private mutating func removeCheckpoints(of job: JobID) -> [JSON] {
+        let found = checkpoints.rows(from: LinkKey(job: job, link: .min)).prefix { $0.key.job == job }
+        for checkpoint in found { checkpoints.remove(checkpoint.key) }
         return found.map(\.value)
     }
 

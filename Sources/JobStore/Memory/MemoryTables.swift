@@ -53,7 +53,7 @@ package struct MemoryTables: Sendable {
     var keys = SortedRows<NamedID, JobID>()
     var tags = SortedKeys<NamedID>()
     var templates = SortedRows<LinkKey, Template>()
-    var notes = SortedRows<LinkKey, JSON>()
+    var checkpoints = SortedRows<LinkKey, JSON>()
     var downloads = SortedRows<Name, JSON>()
     var settings = SortedRows<Name, QueueSettings>()
     /// The marked jobs, and whether a daemon before this one was killed while they were at work.
@@ -133,17 +133,17 @@ package struct MemoryTables: Sendable {
 
     // MARK: Beside the jobs
 
-    package mutating func save(note: JSON?, of job: JobID, link: Int) {
+    package mutating func save(checkpoint: JSON?, of job: JobID, link: Int) {
         let key = LinkKey(job: job, link: link)
-        guard let note else {
-            notes.remove(key)
+        guard let checkpoint else {
+            checkpoints.remove(key)
             return
         }
         guard let state = rows[job]?.job.state, !state.isTerminal || state == .failed else { return }
-        notes.set(key, note)
+        checkpoints.set(key, checkpoint)
     }
 
-    package func note(of job: JobID, link: Int) -> JSON? { notes[LinkKey(job: job, link: link)] }
+    package func checkpoint(of job: JobID, link: Int) -> JSON? { checkpoints[LinkKey(job: job, link: link)] }
 
     package mutating func save(download: JSON, to path: String) { downloads.set(Name(path), download) }
 

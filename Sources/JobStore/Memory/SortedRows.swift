@@ -44,7 +44,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Changes the value under `key`, or `initial` where there is none, in place.
+    /// Changes the value under `key`, or `initial` where there is none, without a copy.
     mutating func change<Result>(_ key: Key, or initial: Value, _ body: (inout Value) -> Result) -> Result {
         var position = position(notBefore: key)
         if !holds(key, position) {

@@ -114,8 +114,8 @@ extension Kind {
 
     /// The queries for the next one of which the first 0, 1, .. members are the same.
     static let next = columns.indices.map { same in
-        let conditions = columns[...same].enumerated().map { place, column in
-            "\(column) \(place < same ? "=" : ">") ?\(place + 1)"
+        let conditions = columns[...same].enumerated().map { index, column in
+            "\(column) \(index < same ? "=" : ">") ?\(index + 1)"
         }
         return first.replacing(" ORDER", with: " WHERE \(conditions.joined(separator: " AND ")) ORDER")
     }

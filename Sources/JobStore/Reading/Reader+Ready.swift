@@ -15,10 +15,10 @@ extension Reader {
         // Jobs left out because they make no sense are made up for.
         while found.count < limit {
             search.limit = limit - found.count
-            let places = try places(search)
-            found += try readyJobs(places.map(\.id))
-            guard places.count == search.limit else { break }
-            search.position = places.last
+            let positions = try positions(search)
+            found += try readyJobs(positions.map(\.id))
+            guard positions.count == search.limit else { break }
+            search.position = positions.last
         }
         return found
     }
@@ -76,7 +76,7 @@ extension Reader {
         }
     }
 
-    private func places(_ search: ReadySearch) throws -> [ReadyPosition] {
+    private func positions(_ search: ReadySearch) throws -> [ReadyPosition] {
         var found: [ReadyPosition] = []
         var passedOver = 0
         for part in search.parts {
@@ -88,25 +88,25 @@ extension Reader {
             defer { statement.reset() }
             search.bind(part, to: statement)
             while found.count < search.limit, try statement.step() {
-                let place = ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1))
+                let position = ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1))
                 if search.excluded.isEmpty || !(statement.text(2).map(search.excluded.contains) ?? false) {
-                    found.append(place)
+                    found.append(position)
                     continue
                 }
                 passedOver += 1
                 guard passedOver <= Self.mostPassedOver else {
                     var rest = search
-                    rest.position = place
+                    rest.position = position
                     rest.limit -= found.count
-                    return try found + placesByHost(rest)
+                    return try found + positionsByHost(rest)
                 }
             }
         }
         return found
     }
 
-    private func placesByHost(_ search: ReadySearch) throws -> [ReadyPosition] {
-        var first = FirstPlaces(search.limit)
+    private func positionsByHost(_ search: ReadySearch) throws -> [ReadyPosition] {
+        var first = FirstPositions(search.limit)
         try find(search, host: nil, &first)
         let next = try statement(
             """
@@ -124,7 +124,7 @@ extension Reader {
         }
     }
 
-    private func find(_ search: ReadySearch, host: String?, _ first: inout FirstPlaces) throws {
+    private func find(_ search: ReadySearch, host: String?, _ first: inout FirstPositions) throws {
         for part in search.parts {
             let statement = try statement(
                 """
@@ -135,8 +135,8 @@ extension Reader {
             search.bind(part, to: statement)
             statement.bind(host, at: 4)
             while try statement.step() {
-                let place = ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1))
-                guard first.take(place) else { return }
+                let position = ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1))
+                guard first.add(position) else { return }
             }
         }
     }
@@ -171,10 +171,10 @@ private struct ReadySearch {
     }
 }
 
-/// The first few of many places, which come in order for each host.
-private struct FirstPlaces {
+/// The first few of many positions, which come in order for each host.
+private struct FirstPositions {
     private let limit: Int
-    private var places: [ReadyPosition] = []
+    private var positions: [ReadyPosition] = []
     /// What comes after it is not among the first.
     private var last: ReadyPosition?
 
@@ -182,16 +182,16 @@ private struct FirstPlaces {
         self.limit = limit
     }
 
-    var sorted: [ReadyPosition] { Array(places.sorted().prefix(limit)) }
+    var sorted: [ReadyPosition] { Array(positions.sorted().prefix(limit)) }
 
-    /// Takes a place; false where it and all after it come too late.
-    mutating func take(_ place: ReadyPosition) -> Bool {
-        if let last, last < place { return false }
-        places.append(place)
-        // Sorting now and then keeps the cost of each place small.
-        if places.count >= 2 * limit {
-            places = sorted
-            last = places.last
+    /// Adds a position; false where it and all after it come too late.
+    mutating func add(_ position: ReadyPosition) -> Bool {
+        if let last, last < position { return false }
+        positions.append(position)
+        // Sorting now and then keeps the cost of each position small.
+        if positions.count >= 2 * limit {
+            positions = sorted
+            last = positions.last
         }
         return true
     }

@@ -160,11 +160,11 @@ struct Reader {
         }
     }
 
-    func note(of job: JobID, link: Int) throws -> JSON? {
+    func checkpoint(of job: JobID, link: Int) throws -> JSON? {
         let statement = try statement("SELECT note FROM notes WHERE job = ?1 AND link = ?2")
         statement.bind(job, at: 1)
         statement.bind(link, at: 2)
-        return try statement.row { row in try row.json(0, "The note of job \(job) at link \(link)") }
+        return try statement.row { row in try row.json(0, "The checkpoint of job \(job) at link \(link)") }
     }
 
     func download(to path: String) throws -> JSON? {

@@ -10,7 +10,7 @@ final class BoundTexts {
     /// A copy of `text` that stays where it is, or nil where there is no room for it.
     func keep(_ text: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
         guard text.count < room.count - used, let start = room.baseAddress?.advanced(by: used) else { return nil }
-        // One byte more, so that an empty text has a place of its own, too.
+        // One byte more, so that an empty text has an address of its own, too.
         used += text.count + 1
         if let source = text.baseAddress { start.copyMemory(from: source, byteCount: text.count) }
         return UnsafeRawPointer(start)

@@ -63,7 +63,7 @@ enum JobRow {
         }
         bind(job.carried?.json, at: 13)
         bind(job.lastFailure?.json, at: 14)
-        bind(job.checkpoint?.json, at: 15)
+        bind(job.failedLink?.json, at: 15)
         if !job.outcomes.isEmpty { bind(.array(job.outcomes.map(\.json)), at: 16) }
         statement.bind(job.crashes, at: 17)
         statement.bind(job.isGated ? 1 : 0, at: 18)
@@ -150,10 +150,10 @@ enum JobRow {
             }
         }
         job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))
-        if let written = try json(.checkpoint, "checkpoint") {
-            guard let checkpoint = Job.Checkpoint(json: written), (0...spec.links.count).contains(checkpoint.link)
-            else { throw damaged("checkpoint") }
-            job.checkpoint = checkpoint
+        if let written = try json(.checkpoint, "failed link") {
+            guard let failedLink = Job.FailedLink(json: written), (0...spec.links.count).contains(failedLink.link)
+            else { throw damaged("failed link") }
+            job.failedLink = failedLink
         }
         for written in try json(.outcomes, "list of outcomes")?.array ?? [] {
             guard let outcome = LinkOutcome(json: written) else { throw damaged("list of outcomes") }

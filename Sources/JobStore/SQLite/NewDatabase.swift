@@ -20,7 +20,9 @@ enum NewDatabase {
                 try connection.execute(sql: "PRAGMA journal_mode = WAL")
             }
             try queue.close()
-            guard rename(draft, path) == 0, StateFolder.sync(folderOf: path) else { throw StoreError.unwritable(path) }
+            guard rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
+                throw StoreError.unwritable(path)
+            }
         } catch {
             throw StoreError(.write, error, database: path)
         }
@@ -32,7 +34,7 @@ extension StoreError {
     static func unwritable(_ path: String) -> StoreError {
         StoreError(
             .write,
-            "The file \(path) cannot be written (\(String(cString: strerror(errno)))); check its folder and file system.",
+            "The file \(path) cannot be written (\(String(cString: strerror(errno)))); check its directory and file system.",
             isLasting: isLasting(errno))
     }
 }

@@ -1,7 +1,7 @@
 import JobModel
 import Glibc
 
-/// A file that is open for reading, at any place in it.
+/// A file that is open for reading, at any offset.
 struct OpenFile: ~Copyable {
     private let descriptor: Int32
     /// Its length in bytes when it was opened.
@@ -16,9 +16,9 @@ struct OpenFile: ~Copyable {
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
             close(descriptor)
-            if isFolder { errno = EISDIR }
+            if isDirectory { errno = EISDIR }
             throw .unusable(path)
         }
         length = Int(status.st_size)

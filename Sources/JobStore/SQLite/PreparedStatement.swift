@@ -43,7 +43,7 @@ struct PreparedStatement {
     }
 
     private func bind(_ text: UnsafeRawBufferPointer, at index: Int32) {
-        // SQLite takes a null pointer for NULL, so an empty text needs a place to point to.
+        // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
         withUnsafePointer(to: 0 as CChar) { empty in
             let start = text.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
             sqlite3_bind_text64(pointer, index, start, UInt64(text.count), Self.transient, UInt8(SQLITE_UTF8))
@@ -126,7 +126,7 @@ struct PreparedStatement {
 
     func text(_ column: Int32) -> String? { utf8(column) { String(decoding: $0, as: UTF8.self) } }
 
-    /// Reads the text of a column in place, unless it is NULL.
+    /// Reads the text of a column without a copy, unless it is NULL.
     func utf8<Value>(_ column: Int32, _ read: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value? {
         guard let start = sqlite3_column_text(pointer, column) else { return nil }
         return try read(

@@ -4,8 +4,8 @@ package import JobModel
 import Synchronization
 
 extension SQLiteStore {
-    package func note(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
-        try await read { try $0.note(of: job, link: link) }
+    package func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
+        try await read { try $0.checkpoint(of: job, link: link) }
     }
 
     package func download(to path: String) async throws(StoreError) -> JSON? {

@@ -4,20 +4,20 @@ import GRDB
 package import JobModel
 import Synchronization
 
-/// The job store in one SQLite database, in a folder that it locks.
+/// The job store in one SQLite database, in a directory that it locks.
 ///
 /// One connection writes, in groups (``CommitQueue``); a few others read. The write-ahead log is synced at every commit.
 package final class SQLiteStore: JobStore {
     let pool: DatabasePool
     let queue: CommitQueue
-    private let folder: StateFolder
+    private let directory: StateDirectory
     let unreadable: UnreadableJobs
     let marks: CrashMarks
     let isClosed = Mutex(false)
     /// The reads under way.
     let reads = DispatchGroup()
 
-    /// Opens the database `deferd.db` in the folder `path`, or makes it there.
+    /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
     /// `report` is told once of each job that a list had to leave out because its row makes no sense, `reportLog` why the
     /// log cannot be written into the database, and nil when it can again. `reportMigration` is called before what an older
@@ -37,17 +37,17 @@ package final class SQLiteStore: JobStore {
         reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }, reportMigration: () -> Void = {}
     ) throws(StoreError) {
         deferd_settle_database()
-        folder = try StateFolder(path)
+        directory = try StateDirectory(path)
         unreadable = UnreadableJobs(report)
         do {
-            if try !DatabaseInspection.finds(folder.database) { try NewDatabase.make(folder.database) }
-            pool = try Self.open(folder.database, reportMigration)
+            if try !DatabaseInspection.finds(directory.database) { try NewDatabase.make(directory.database) }
+            pool = try Self.open(directory.database, reportMigration)
             queue = try CommitQueue(
-                pool, bound: bound, report: CheckpointReport(database: folder.database, reportLog))
+                pool, bound: bound, report: CheckpointReport(database: directory.database, reportLog))
         } catch {
-            throw StoreError(.write, error, database: folder.database)
+            throw StoreError(.write, error, database: directory.database)
         }
-        marks = CrashMarks(folder.marks, report: report)
+        marks = CrashMarks(directory.marks, report: report)
     }
 
     private static func open(_ path: String, _ reportMigration: () -> Void) throws -> DatabasePool {
@@ -95,9 +95,9 @@ package final class SQLiteStore: JobStore {
     // MARK: Writing
 
     package func save(
-        note: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
+        checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
-        enqueue(done) { try $0.save(note: note, of: job, link: link) }
+        enqueue(done) { try $0.save(checkpoint: checkpoint, of: job, link: link) }
     }
 
     package func save(
@@ -126,7 +126,7 @@ package final class SQLiteStore: JobStore {
         marks.clear()
         await withCheckedContinuation { continuation in
             queue.close(after: reads) {
-                self.folder.unlock()
+                self.directory.unlock()
                 continuation.resume()
             }
         }

@@ -45,7 +45,7 @@ final class Checkpointer: Sendable {
     }
 
     /// Whether the log was written since this was last asked.
-    func takeWritten() -> Bool {
+    func consumeWritten() -> Bool {
         state.withLock { state in
             guard state == .written else { return false }
             state = .idle

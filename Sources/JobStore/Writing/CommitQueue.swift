@@ -87,7 +87,7 @@ final class CommitQueue: Sendable {
     }
 
     /// The changes that wait. Where there are none, and nothing else is to be done, the next one starts to drain again.
-    private func take(mayRest: Bool) -> [Change] {
+    private func dequeueAll(mayRest: Bool) -> [Change] {
         state.withLock { state in
             if state.waiting.isEmpty, mayRest { state.isDraining = false }
             defer { state.waiting.removeAll() }
@@ -98,7 +98,7 @@ final class CommitQueue: Sendable {
     private func drain() {
         var mayShrink = true
         while true {
-            let changes = take(mayRest: !mayShrink)
+            let changes = dequeueAll(mayRest: !mayShrink)
             if changes.isEmpty {
                 guard mayShrink else { return }
                 mayShrink = shrink()
@@ -153,7 +153,7 @@ final class CommitQueue: Sendable {
             changes = changes.dropFirst(tried.count)
             if tried.count > 1, Self.isOfOneChange(error) {
                 for change in tried { commitAlone(change) }
-            } else if Room.isLacking(error), !isLastTry, takeRoomOfLog() {
+            } else if Room.isLacking(error), !isLastTry, reclaimLogRoom() {
                 // Each by itself, as those that need no more room than there is can go on, removals first of all.
                 for change in tried { commitAlone(change, isLastTry: true) }
             } else {
@@ -169,7 +169,7 @@ final class CommitQueue: Sendable {
     }
 
     /// Writes all of the log into the database, so that its room can be used anew; false where that cannot be done.
-    private func takeRoomOfLog() -> Bool {
+    private func reclaimLogRoom() -> Bool {
         checkpointer.wait()
         writer?.isShortOfRoom = true
         do {
@@ -185,7 +185,7 @@ final class CommitQueue: Sendable {
     private func checkLog() {
         let pages = writer?.pagesInLog ?? 0
         if pages >= bound.mostPagesInLog { checkpointer.wait() }
-        if checkpointer.takeWritten() || pages >= bound.mostPagesInLog {
+        if checkpointer.consumeWritten() || pages >= bound.mostPagesInLog {
             // Where it fails the log is still whole, and the next commits try again.
             report.run { try pool.writeWithoutTransaction { _ in try writer?.checkpoint() } }
         } else if pages >= bound.pagesInLog {

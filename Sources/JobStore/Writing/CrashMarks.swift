@@ -45,7 +45,7 @@ final class CrashMarks: Sendable {
                 StoreError(
                     .write,
                     "The file \(path) cannot be opened (\(String(cString: strerror(errno)))), so a job that kills the "
-                        + "daemon will not be noticed; check the folder's permissions."))
+                        + "daemon will not be noticed; check the directory's permissions."))
         }
         self.state = Mutex(state)
     }

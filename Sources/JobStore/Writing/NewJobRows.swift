@@ -76,7 +76,7 @@ struct NewJobRows {
     /// Whether a job is as it begins, so that its new row holds all of it.
     static func isWhole(_ job: Job) -> Bool {
         job.startedAt == nil && job.finishedAt == nil && job.link == 0 && job.attempt == 0 && job.linkStartedAt == nil
-            && job.carried == nil && job.outcomes.isEmpty && job.checkpoint == nil && job.lastFailure == nil
+            && job.carried == nil && job.outcomes.isEmpty && job.failedLink == nil && job.lastFailure == nil
             && job.stop == nil && job.children == 0 && job.crashes == 0
     }
 

@@ -1,12 +1,12 @@
 import JobModel
 
-/// What is kept beside the jobs: notes of transfers, downloads, settings of queues.
+/// What is kept beside the jobs: checkpoints of transfers, downloads, settings of queues.
 extension Writer {
     /// How many downloads are remembered.
     private static let largestDownloadCount = 100_000
 
-    func save(note: JSON?, of job: JobID, link: Int) throws {
-        guard let text = note?.utf8 else {
+    func save(checkpoint: JSON?, of job: JobID, link: Int) throws {
+        guard let text = checkpoint?.utf8 else {
             let statement = try statement("DELETE FROM notes WHERE job = ?1 AND link = ?2")
             statement.bind(job, at: 1)
             statement.bind(link, at: 2)

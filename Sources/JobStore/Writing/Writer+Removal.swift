@@ -43,8 +43,8 @@ extension Writer {
         (SELECT json_group_array(note) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
         """
 
-    /// The notes in an array of their texts, but for those that make no sense.
-    private static func notes(_ texts: UnsafeRawBufferPointer) -> [JSON] {
+    /// The checkpoints in an array of their texts, but for those that make no sense.
+    private static func checkpoints(_ texts: UnsafeRawBufferPointer) -> [JSON] {
         let texts = (try? JSONParser.parse(texts))?.array ?? []
         return texts.compactMap { text in text.string.flatMap { try? JSON(parsing: $0) } }
     }
@@ -57,7 +57,7 @@ extension Writer {
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
                 state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
-                size: row.integer(5), notes: row.utf8(6, Self.notes) ?? [])
+                size: row.integer(5), checkpoints: row.utf8(6, Self.checkpoints) ?? [])
         }
     }
 

@@ -10,7 +10,7 @@ final class Writer {
     private let insertTag: PreparedStatement
     private let updateJob: PreparedStatement
     private let selectKey: PreparedStatement
-    private let dropNotes: PreparedStatement
+    private let dropCheckpoints: PreparedStatement
     private let begin: PreparedStatement
     private let end: PreparedStatement
     private let undo: PreparedStatement
@@ -49,7 +49,7 @@ final class Writer {
             SELECT id, state, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)) FROM jobs \
             WHERE owner = ?1 AND key = ?2
             """)
-        dropNotes = try prepare("DELETE FROM notes WHERE job = ?1")
+        dropCheckpoints = try prepare("DELETE FROM notes WHERE job = ?1")
         begin = try prepare("BEGIN IMMEDIATE")
         end = try prepare("COMMIT")
         undo = try prepare("ROLLBACK")
@@ -64,7 +64,7 @@ final class Writer {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "the number of the last job makes no sense")
         }
         lastJob = (last ?? 0, last ?? 0)
-        // This takes the place of SQLite's own hook, which would write the log into the database before a commit returns.
+        // Instead of SQLite's own hook, which would write the log into the database before a commit returns.
         sqlite3_wal_hook(
             connection.sqliteConnection,
             { logLength, _, _, pages in
@@ -153,14 +153,14 @@ final class Writer {
             start = end
             keys.removeAll()
         }
-        for (place, job) in jobs.enumerated() {
+        for (index, job) in jobs.enumerated() {
             guard job.parent == nil, let key = job.spec.key else { continue }
             let isFirst = keys.insert(OwnedKey(owner: job.owner, key: key)).inserted
-            if !isFirst { try insertRun(upTo: place) }
+            if !isFirst { try insertRun(upTo: index) }
             guard let earlier = try earlier(job) else { continue }
-            try insertRun(upTo: place)
+            try insertRun(upTo: index)
             submissions.append(earlier)
-            start = place + 1
+            start = index + 1
         }
         try insertRun(upTo: jobs.count)
         return submissions
@@ -241,8 +241,8 @@ final class Writer {
         let isThere = try updateJob.run()
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {
-            dropNotes.bind(id, at: 1)
-            try dropNotes.run()
+            dropCheckpoints.bind(id, at: 1)
+            try dropCheckpoints.run()
         }
         count(bytes: size)
         return isThere

@@ -1,36 +1,37 @@
 import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
-/// The built `deferd`, with a socket and folders of its own.
+/// The built `deferd`, with a socket and directories of its own.
 final class Daemon: Sendable {
     /// Where its things lie.
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     let process: ChildProcess
     private let readiness: Readiness
 
     var pid: pid_t { process.pid }
-    var socket: String { Self.socket(in: folder) }
-    var state: String { folder.path + "/state" }
-    /// The folder of this user's downloads.
-    var downloads: String { Self.downloads(in: folder) }
+    var socket: String { Self.socket(in: directory) }
+    var state: String { directory.path + "/state" }
+    /// The directory of this user's downloads.
+    var downloads: String { Self.downloads(in: directory) }
 
-    static func socket(in folder: TemporaryFolder) -> String { folder.path + "/socket" }
+    static func socket(in directory: TemporaryDirectory) -> String { directory.path + "/socket" }
 
-    static func downloads(in folder: TemporaryFolder, of user: uid_t = geteuid()) -> String {
-        folder.path + "/downloads" + (geteuid() == 0 ? "/\(user)" : "")
+    static func downloads(in directory: TemporaryDirectory, of user: uid_t = geteuid()) -> String {
+        directory.path + "/downloads" + (geteuid() == 0 ? "/\(user)" : "")
     }
 
-    /// Starts the program in `folder`, through the program `wrapper` if there is one, and returns once it is ready.
+    /// Starts the program in `directory`, through the program `wrapper` if there is one, and returns once it is ready.
     init(
-        in folder: TemporaryFolder, configuration: String = "", environment: [String: String] = [:],
+        in directory: TemporaryDirectory, configuration: String = "", environment: [String: String] = [:],
         flags: [String] = [], wrapper: [String] = []
     ) async throws {
-        self.folder = folder
-        readiness = try Readiness(in: folder)
+        self.directory = directory
+        readiness = try Readiness(in: directory)
         process = try ChildProcess(
-            wrapper + (try Self.command(in: folder, configuration: configuration, flags: flags)),
+            wrapper + (try Self.command(in: directory, configuration: configuration, flags: flags)),
             environment: environment.merging(["NOTIFY_SOCKET": readiness.path]) { $1 })
         // A program that ends instead lets the readiness fail at once.
         let (process, readiness) = (process, readiness)
@@ -46,14 +47,14 @@ final class Daemon: Sendable {
         }
     }
 
-    /// The command line of a daemon in `folder`.
+    /// The command line of a daemon in `directory`.
     static func command(
-        in folder: TemporaryFolder, configuration: String = "", flags: [String] = []
+        in directory: TemporaryDirectory, configuration: String = "", flags: [String] = []
     ) throws -> [String] {
         [
-            BuiltProgram.deferd, "--config", try folder.write(configuration, to: "deferd.yaml"),
-            "--socket", socket(in: folder), "--state-directory", folder.path + "/state",
-            "--downloads-directory", folder.path + "/downloads",
+            BuiltProgram.deferd, "--config", try directory.write(configuration, to: "deferd.yaml"),
+            "--socket", socket(in: directory), "--state-directory", directory.path + "/state",
+            "--downloads-directory", directory.path + "/downloads",
         ] + flags
     }
 
@@ -101,13 +102,13 @@ final class Daemon: Sendable {
     }
 }
 
-/// A folder in which daemons run one after the other, as across restarts.
+/// A directory in which daemons run one after the other, as across restarts.
 final class Household {
-    let folder: TemporaryFolder
+    let directory: TemporaryDirectory
     private var daemons: [Daemon] = []
 
-    private init(_ folder: TemporaryFolder) {
-        self.folder = folder
+    private init(_ directory: TemporaryDirectory) {
+        self.directory = directory
     }
 
     /// Starts a daemon; it is ended with the household at the latest.
@@ -116,16 +117,16 @@ final class Household {
         wrapper: [String] = []
     ) async throws -> Daemon {
         let daemon = try await Daemon(
-            in: folder, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
+            in: directory, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
         daemons.append(daemon)
         return daemon
     }
 
-    /// Runs `body` with a folder that is gone afterwards, and with it all that was started.
+    /// Runs `body` with a directory that is gone afterwards, and with it all that was started.
     static func with<Value>(alone: Bool = false, _ body: (Household) async throws -> Value) async throws -> Value {
         try await Stage.with(alone: alone) {
-            try await TemporaryFolder.with { folder in
-                let household = Household(folder)
+            try await TemporaryDirectory.with { directory in
+                let household = Household(directory)
                 do {
                     let value = try await body(household)
                     await household.end()

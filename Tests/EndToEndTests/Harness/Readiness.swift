@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// The service manager's end of the notification protocol, which tells when a daemon is ready.
@@ -10,8 +11,8 @@ final class Readiness: Sendable {
     /// What the daemon said of itself.
     let statuses = Mailbox<String>()
 
-    init(in folder: TemporaryFolder) throws {
-        path = folder.path + "/notify-\(UInt32.random(in: 0...UInt32.max))"
+    init(in directory: TemporaryDirectory) throws {
+        path = directory.path + "/notify-\(UInt32.random(in: 0...UInt32.max))"
         let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         descriptor = FileDescriptor(number: number)
         try #require(number >= 0)

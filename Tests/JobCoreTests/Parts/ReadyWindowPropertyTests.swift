@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobCore

@@ -4,13 +4,13 @@ import Glibc
 /// What a row works with: where it puts things, and where it leaves what it has measured.
 final class Bench {
     let settings: BenchSettings
-    let folders: Folders
+    let directories: Directories
     private(set) var comparisons: [Comparison] = []
     private(set) var notes: [String] = []
 
-    init(settings: BenchSettings, folders: Folders) {
+    init(settings: BenchSettings, directories: Directories) {
         self.settings = settings
-        self.folders = folders
+        self.directories = directories
     }
 
     func add(_ comparison: Comparison) {

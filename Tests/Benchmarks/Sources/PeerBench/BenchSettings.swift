@@ -8,9 +8,9 @@ struct BenchSettings {
     var rows: [String] = []
     /// How often each contestant runs; nil leaves it to the row.
     var rounds: Int?
-    /// A folder on a disk, for what must be durable.
+    /// A directory on a disk, for what must be durable.
     var disk = ".build/peerbench"
-    /// A folder in memory, for what is only moved.
+    /// A directory in memory, for what is only moved.
     var memory = "/dev/shm"
     /// Whether the table is printed for the README.
     var isMarkdown = false

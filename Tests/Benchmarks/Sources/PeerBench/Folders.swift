@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 
-/// Folders that are made for one run of the bench and removed after it.
-final class Folders {
+/// Directories that are made for one run of the bench and removed after it.
+final class Directories {
     private let disk: String
     private let memory: String
     private var count = 0
@@ -12,19 +12,19 @@ final class Folders {
         let place = settings.disk.hasPrefix("/") ? settings.disk : "\(working)/\(settings.disk)"
         disk = "\(place)/\(getpid())"
         memory = "\(settings.memory)/peerbench.\(getpid())"
-        for folder in [disk, memory] {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        for directory in [disk, memory] {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         }
     }
 
-    /// A new folder on the disk. It stays until the end, since deleting would slow the next one's making of files.
+    /// A new directory on the disk. It stays until the end, since deleting would slow the next one's making of files.
     func onDisk() throws -> String { try make(in: disk) }
 
-    /// A new folder in memory.
+    /// A new directory in memory.
     func inMemory() throws -> String { try make(in: memory) }
 
-    func delete(_ folder: String) {
-        try? FileManager.default.removeItem(atPath: folder)
+    func delete(_ directory: String) {
+        try? FileManager.default.removeItem(atPath: directory)
     }
 
     /// Has a virtual machine's host give it so much memory now, so that no contestant waits for that.
@@ -47,10 +47,10 @@ final class Folders {
         delete(memory)
     }
 
-    private func make(in folder: String) throws -> String {
+    private func make(in directory: String) throws -> String {
         count += 1
-        let path = "\(folder)/\(count)"
-        guard mkdir(path, 0o755) == 0 else { throw BenchError.system("make the folder \(path)") }
+        let path = "\(directory)/\(count)"
+        guard mkdir(path, 0o755) == 0 else { throw BenchError.system("make the directory \(path)") }
         return path
     }
 }

@@ -10,12 +10,12 @@ enum PeerBench {
         do {
             let settings = try BenchSettings(
                 arguments: Array(CommandLine.arguments.dropFirst()), environment: ProcessInfo.processInfo.environment)
-            let folders = try Folders(settings)
-            defer { folders.remove() }
+            let directories = try Directories(settings)
+            defer { directories.remove() }
             var comparisons: [Comparison] = []
             var notes: [String] = []
             for row in Row.all where settings.rows.isEmpty || settings.rows.contains(row.name) {
-                let bench = Bench(settings: settings, folders: folders)
+                let bench = Bench(settings: settings, directories: directories)
                 bench.log("\(row.name): \(row.title)")
                 do {
                     try row.measure(bench)

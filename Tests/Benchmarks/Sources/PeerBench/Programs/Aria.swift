@@ -7,11 +7,11 @@ enum Aria {
         "--async-dns=false", "--summary-interval=0", "--download-result=hide", "--quiet",
     ]
 
-    /// Starts it; `folder` takes the files.
-    static func start(urls: [String], parallel: Int, folder: String) throws -> ChildProcess {
+    /// Starts it; `directory` takes the files.
+    static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
         let list = urls.enumerated().map { "\($1)\n  out=\($0)\n" }.joined()
-        try list.write(toFile: "\(folder)/list", atomically: false, encoding: .utf8)
+        try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)
         return try ChildProcess(
-            ["aria2c", "-i", "\(folder)/list", "-j", String(parallel), "-d", folder] + options.dropFirst(2))
+            ["aria2c", "-i", "\(directory)/list", "-j", String(parallel), "-d", directory] + options.dropFirst(2))
     }
 }

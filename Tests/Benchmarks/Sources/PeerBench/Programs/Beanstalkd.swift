@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A running beanstalkd with folders of its own.
+/// A running beanstalkd with directories of its own.
 final class Beanstalkd {
     /// What it does for the disk.
     enum Binlog {
@@ -20,12 +20,12 @@ final class Beanstalkd {
     private let process: ChildProcess
 
     init(_ bench: Bench, _ binlog: Binlog, state: String? = nil) throws {
-        let folder = try bench.folders.inMemory()
-        socketPath = "\(folder)/beanstalkd.sock"
+        let directory = try bench.directories.inMemory()
+        socketPath = "\(directory)/beanstalkd.sock"
         var arguments = ["beanstalkd", "-l", "unix:\(socketPath)"]
-        if binlog != .none { arguments += ["-b", try state ?? bench.folders.onDisk()] }
+        if binlog != .none { arguments += ["-b", try state ?? bench.directories.onDisk()] }
         if binlog == .always { arguments += ["-f", "0"] }
-        process = try ChildProcess(arguments, output: "\(folder)/beanstalkd.log")
+        process = try ChildProcess(arguments, output: "\(directory)/beanstalkd.log")
         let answer = try LocalSocket(path: socketPath, patience: 10).ask("use bench\r\n")
         startTime = process.age
         guard answer.hasPrefix("USING") else { throw BenchError("beanstalkd answered \(answer)") }

@@ -5,12 +5,12 @@ enum Curl {
     static let options = ["--silent", "--fail", "(many: --config LIST --parallel --parallel-max N, output=/dev/null)"]
 
     /// Starts it for many files whose bytes nobody keeps.
-    static func start(urls: [String], parallel: Int, folder: String) throws -> ChildProcess {
+    static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
         let list = urls.map { "url=\($0)\noutput=/dev/null\n" }.joined()
-        try list.write(toFile: "\(folder)/list", atomically: false, encoding: .utf8)
+        try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)
         return try ChildProcess(
             [
-                "curl", "-q", "--silent", "--fail", "--config", "\(folder)/list", "--parallel", "--parallel-max",
+                "curl", "-q", "--silent", "--fail", "--config", "\(directory)/list", "--parallel", "--parallel-max",
                 String(parallel),
             ])
     }

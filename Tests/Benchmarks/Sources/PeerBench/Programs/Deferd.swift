@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A running deferd with folders of its own.
+/// A running deferd with directories of its own.
 final class Deferd {
     /// What differs from the defaults, as lines of its configuration file.
     struct Options {
@@ -27,31 +27,31 @@ final class Deferd {
     /// From exec to READY, in seconds.
     let startTime: Double
     let socketPath: String
-    let stateFolder: String
+    let stateDirectory: String
     let downloads: String
     private let process: ChildProcess
     private let ready: ReadySocket
 
     /// Starts the daemon and waits until it is ready. State lies on the disk, downloads and the socket in memory.
     init(_ bench: Bench, _ options: Options = Options(), state: String? = nil) throws {
-        let stateFolder = try state ?? bench.folders.onDisk()
-        let folder = try bench.folders.inMemory()
-        let configuration = "\(folder)/deferd.yaml"
+        let stateDirectory = try state ?? bench.directories.onDisk()
+        let directory = try bench.directories.inMemory()
+        let configuration = "\(directory)/deferd.yaml"
         try options.yaml.write(toFile: configuration, atomically: false, encoding: .utf8)
-        ready = try ReadySocket(path: "\(folder)/ready.sock")
-        socketPath = "\(folder)/deferd.sock"
-        self.stateFolder = stateFolder
-        downloads = "\(folder)/downloads"
+        ready = try ReadySocket(path: "\(directory)/ready.sock")
+        socketPath = "\(directory)/deferd.sock"
+        self.stateDirectory = stateDirectory
+        downloads = "\(directory)/downloads"
         process = try ChildProcess(
             [
                 bench.settings.daemon, "--config", configuration, "--socket", socketPath, "--state-directory",
-                stateFolder, "--downloads-directory", downloads,
+                stateDirectory, "--downloads-directory", downloads,
             ],
-            output: "\(folder)/deferd.log", environment: ["NOTIFY_SOCKET": ready.path])
+            output: "\(directory)/deferd.log", environment: ["NOTIFY_SOCKET": ready.path])
         do {
             try ready.wait(for: process)
         } catch {
-            let log = (try? String(contentsOfFile: "\(folder)/deferd.log", encoding: .utf8)) ?? ""
+            let log = (try? String(contentsOfFile: "\(directory)/deferd.log", encoding: .utf8)) ?? ""
             throw BenchError("\(error) It said: \(log.suffix(1000))")
         }
         startTime = process.age

@@ -12,32 +12,32 @@ final class Nginx {
 
     /// Serves `/small/…` (4 KB of text each), `/large.bin` of `largeSize` bytes, and `/slow/…`, which trickles.
     init(_ bench: Bench, largeSize: Int = 16 << 20) throws {
-        let folder = try bench.folders.inMemory()
+        let directory = try bench.directories.inMemory()
         port = try Self.freePort()
-        try Self.write(bytes: Nginx.smallSize, to: "\(folder)/small.txt", isText: true)
-        try Self.write(bytes: largeSize, to: "\(folder)/large.bin", isText: false)
+        try Self.write(bytes: Nginx.smallSize, to: "\(directory)/small.txt", isText: true)
+        try Self.write(bytes: largeSize, to: "\(directory)/large.bin", isText: false)
         let configuration = """
             \(geteuid() == 0 ? "user root;" : "")
             daemon off;
             worker_processes auto;
-            pid \(folder)/nginx.pid;
-            error_log \(folder)/error.log;
+            pid \(directory)/nginx.pid;
+            error_log \(directory)/error.log;
             events { worker_connections 8192; }
             http {
                 access_log off;
                 sendfile on;
                 tcp_nopush on;
                 keepalive_requests 1000000;
-                client_body_temp_path \(folder)/client;
-                proxy_temp_path \(folder)/proxy;
-                fastcgi_temp_path \(folder)/fastcgi;
-                uwsgi_temp_path \(folder)/uwsgi;
-                scgi_temp_path \(folder)/scgi;
+                client_body_temp_path \(directory)/client;
+                proxy_temp_path \(directory)/proxy;
+                fastcgi_temp_path \(directory)/fastcgi;
+                uwsgi_temp_path \(directory)/uwsgi;
+                scgi_temp_path \(directory)/scgi;
                 default_type application/octet-stream;
                 types { text/plain txt; }
                 server {
                     listen 127.0.0.1:\(port) backlog=4096 reuseport;
-                    root \(folder);
+                    root \(directory);
                     location /small/ { rewrite ^ /small.txt break; }
                     location /slow/ {
                         rewrite ^ /large.bin break;
@@ -47,13 +47,13 @@ final class Nginx {
                 }
             }
             """
-        try configuration.write(toFile: "\(folder)/nginx.conf", atomically: false, encoding: .utf8)
+        try configuration.write(toFile: "\(directory)/nginx.conf", atomically: false, encoding: .utf8)
         process = try ChildProcess(
-            ["nginx", "-p", folder, "-e", "\(folder)/error.log", "-c", "\(folder)/nginx.conf"],
-            output: "\(folder)/nginx.log")
+            ["nginx", "-p", directory, "-e", "\(directory)/error.log", "-c", "\(directory)/nginx.conf"],
+            output: "\(directory)/nginx.log")
         while !Self.isListening(port) {
             guard process.age < 10 else {
-                let log = (try? String(contentsOfFile: "\(folder)/error.log", encoding: .utf8)) ?? ""
+                let log = (try? String(contentsOfFile: "\(directory)/error.log", encoding: .utf8)) ?? ""
                 throw BenchError("nginx does not listen. It said: \(log.suffix(500))")
             }
             usleep(1000)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A running redis-server with folders of its own, which syncs its log before each answer.
+/// A running redis-server with directories of its own, which syncs its log before each answer.
 final class Redis {
     private static let durability = ["--appendonly", "yes", "--appendfsync", "always"]
     static let options = (durability + ["--save \"\"", "--port 0", "--unixsocket PATH"]).joined(separator: " ")
@@ -9,14 +9,14 @@ final class Redis {
     private let process: ChildProcess
 
     init(_ bench: Bench) throws {
-        let folder = try bench.folders.inMemory()
-        socketPath = "\(folder)/redis.sock"
+        let directory = try bench.directories.inMemory()
+        socketPath = "\(directory)/redis.sock"
         process = try ChildProcess(
             [
-                "redis-server", "--port", "0", "--unixsocket", socketPath, "--dir", try bench.folders.onDisk(),
+                "redis-server", "--port", "0", "--unixsocket", socketPath, "--dir", try bench.directories.onDisk(),
                 "--save", "", "--daemonize", "no",
             ] + Self.durability,
-            output: "\(folder)/redis.log")
+            output: "\(directory)/redis.log")
         // It accepts connections before it has made its log.
         let socket = try LocalSocket(path: socketPath, patience: 10)
         var answer = try socket.ask(Self.line("PING"))

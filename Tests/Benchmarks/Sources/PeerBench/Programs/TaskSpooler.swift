@@ -5,21 +5,21 @@ enum TaskSpooler {
     static let options = "tsp -S N; tsp -n curl -q --silent --fail --output FILE URL"
 
     /// Queues a curl for each of `urls`, so many of which run at once, and gives the seconds until all have ended.
-    static func run(urls: [String], parallel: Int, folder: String) throws -> Double {
-        let environment = ["TS_SOCKET": "\(folder)/tsp.sock", "TMPDIR": folder]
+    static func run(urls: [String], parallel: Int, directory: String) throws -> Double {
+        let environment = ["TS_SOCKET": "\(directory)/tsp.sock", "TMPDIR": directory]
         let jobs = urls.enumerated().map { index, url in
-            "tsp -n curl -q --silent --fail --output '\(folder)/\(index)' '\(url)' >&3"
+            "tsp -n curl -q --silent --fail --output '\(directory)/\(index)' '\(url)' >&3"
         }
         // Asking for the list now and then is the cheapest way to wait for all of them.
         let wait = "while tsp | grep -Eq '^[0-9]+ +(queued|running)'; do :; done"
         let script = "exec 3>/dev/null\n" + (jobs + [wait]).joined(separator: "\n") + "\n"
-        try script.write(toFile: "\(folder)/jobs", atomically: false, encoding: .utf8)
+        try script.write(toFile: "\(directory)/jobs", atomically: false, encoding: .utf8)
         // The first one starts the server.
         _ = try ChildProcess(["tsp", "-S", String(parallel)], environment: environment).succeed()
         defer { _ = try? ChildProcess(["tsp", "-K"], environment: environment).wait() }
-        let end = try ChildProcess(["sh", "\(folder)/jobs"], environment: environment).succeed()
+        let end = try ChildProcess(["sh", "\(directory)/jobs"], environment: environment).succeed()
         for index in urls.indices {
-            guard FileManager.default.fileExists(atPath: "\(folder)/\(index)") else {
+            guard FileManager.default.fileExists(atPath: "\(directory)/\(index)") else {
                 throw BenchError("tsp has run no curl for \(urls[index]).")
             }
         }

@@ -15,7 +15,7 @@ extension Row {
                 5,
                 [
                     { () -> Sample in
-                        try bench.folders.warmMemory(bytes: size)
+                        try bench.directories.warmMemory(bytes: size)
                         let daemon = try Deferd(bench)
                         defer { daemon.stop() }
                         let watcher = try JobWatcher(daemon)
@@ -23,29 +23,30 @@ extension Row {
                         let spec = #"{"source":{"type":"download","url":"\#(url)","path":"large.bin"}}"#
                         let outcome = try watcher.run(specs: [spec], depth: 1)
                         let cpu = ProcessUse.seconds(of: daemon.pid) - before
-                        bench.folders.delete(daemon.downloads)
+                        bench.directories.delete(daemon.downloads)
                         return (outcome.seconds, cpu / gigabytes)
                     },
                     { () -> Sample in
-                        try bench.folders.warmMemory(bytes: size)
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
-                        let end = try Curl.start(url: url, file: "\(folder)/large.bin").succeed()
+                        try bench.directories.warmMemory(bytes: size)
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        let end = try Curl.start(url: url, file: "\(directory)/large.bin").succeed()
                         return (end.wall, end.cpu / gigabytes)
                     },
                     { () -> Sample in
-                        try bench.folders.warmMemory(bytes: size)
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
-                        let fetched = try Curl.start(url: url, file: "\(folder)/large.bin").succeed()
-                        let digested = try ChildProcess(["openssl", "dgst", "-sha256", "\(folder)/large.bin"]).succeed()
+                        try bench.directories.warmMemory(bytes: size)
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        let fetched = try Curl.start(url: url, file: "\(directory)/large.bin").succeed()
+                        let digested = try ChildProcess(["openssl", "dgst", "-sha256", "\(directory)/large.bin"])
+                            .succeed()
                         return (fetched.wall + digested.wall, (fetched.cpu + digested.cpu) / gigabytes)
                     },
                     { () -> Sample in
-                        try bench.folders.warmMemory(bytes: size)
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
-                        let end = try Wget.start(url: url, file: "\(folder)/large.bin").succeed()
+                        try bench.directories.warmMemory(bytes: size)
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        let end = try Wget.start(url: url, file: "\(directory)/large.bin").succeed()
                         return (end.wall, end.cpu / gigabytes)
                     },
                 ])

@@ -34,16 +34,16 @@ extension Row {
                 [
                     {
                         let daemon = try SlowDownloads.start(bench, urls: urls)
-                        defer { bench.folders.delete(daemon.downloads) }
+                        defer { bench.directories.delete(daemon.downloads) }
                         return try resident(bench, daemon)
                     },
                     {
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
-                        let aria = try Aria.start(urls: urls, parallel: running, folder: folder)
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        let aria = try Aria.start(urls: urls, parallel: running, directory: directory)
                         defer { aria.stop() }
                         sleep(10)
-                        let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+                        let files = try FileManager.default.contentsOfDirectory(atPath: directory)
                         guard files.count > running else {
                             throw BenchError("aria2 runs \(files.count - 1) downloads, not \(running).")
                         }

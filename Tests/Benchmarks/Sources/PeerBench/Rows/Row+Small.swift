@@ -22,21 +22,21 @@ extension Row {
                         return Throughput(jobs: count, seconds: outcome.seconds, cpu: cpu)
                     },
                     {
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
-                        let end = try Aria.start(urls: urls, parallel: parallel, folder: folder).succeed()
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        let end = try Aria.start(urls: urls, parallel: parallel, directory: directory).succeed()
                         return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
                     {
-                        let folder = try bench.folders.inMemory()
-                        let end = try Curl.start(urls: urls, parallel: parallel, folder: folder).succeed()
+                        let directory = try bench.directories.inMemory()
+                        let end = try Curl.start(urls: urls, parallel: parallel, directory: directory).succeed()
                         return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
                     {
-                        let folder = try bench.folders.inMemory()
-                        defer { bench.folders.delete(folder) }
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
                         let few = Array(urls.prefix(spooled))
-                        let seconds = try TaskSpooler.run(urls: few, parallel: parallel, folder: folder)
+                        let seconds = try TaskSpooler.run(urls: few, parallel: parallel, directory: directory)
                         return Throughput(jobs: spooled, seconds: seconds, cpu: .nan)
                     },
                 ])

@@ -13,7 +13,7 @@ extension Row {
                     "start, empty store", against: "beanstalkd", unit: "ms", figure: .own, target: .atMost(40),
                     deferd: empty[0], peer: empty[1]))
 
-            let states = (try bench.folders.onDisk(), try bench.folders.onDisk())
+            let states = (try bench.directories.onDisk(), try bench.directories.onDisk())
             let daemon = try Deferd(bench, Deferd.waiting(), state: states.0)
             try daemon.suspendQueue()
             _ = try daemon.submissions(connections: 1, depth: 128).run(count: 100_000)

@@ -2,8 +2,8 @@ import Dispatch
 import Glibc
 import JobModel
 
-/// The folder of bodies that are too large for a result: one file for each job and link. Its calls block.
-struct BodyFolder: Sendable {
+/// The directory of bodies that are too large for a result: one file for each job and link. Its calls block.
+struct BodyDirectory: Sendable {
     let path: String
 
     /// Where the large body of a link's result lies.
@@ -11,10 +11,10 @@ struct BodyFolder: Sendable {
 
     /// The jobs that have a body here, in no order.
     func jobs() -> Set<JobID> {
-        guard let folder = opendir(path) else { return [] }
-        defer { closedir(folder) }
+        guard let directory = opendir(path) else { return [] }
+        defer { closedir(directory) }
         var jobs: Set<JobID> = []
-        while let entry = readdir(folder) {
+        while let entry = readdir(directory) {
             let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
                 String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
             }

@@ -2,10 +2,10 @@ import JobModel
 import Glibc
 import Synchronization
 
-/// The folder that holds the database, locked for one daemon.
+/// The directory that holds the database, locked for one daemon.
 ///
 /// The lock is the kernel's: it ends with the process, whatever way that ends.
-final class StateFolder: Sendable {
+final class StateDirectory: Sendable {
     let path: String
     /// The open lock file, until it is closed; that gives the lock back.
     private let lock: Mutex<Int32?>
@@ -13,7 +13,7 @@ final class StateFolder: Sendable {
     var database: String { path + "/deferd.db" }
     var marks: String { path + "/deferd.working" }
 
-    /// Makes the folder where it is missing, and takes its lock.
+    /// Makes the directory where it is missing, and takes its lock.
     init(_ path: String) throws(StoreError) {
         self.path = path
         try Self.make(path)
@@ -32,14 +32,14 @@ final class StateFolder: Sendable {
             }
             throw StoreError(
                 .locked,
-                "The state folder \(path) is in use by another deferd; end that one or name another folder.")
+                "The state directory \(path) is in use by another deferd; end that one or name another directory.")
         }
         self.lock = Mutex(lock)
     }
 
     deinit { unlock() }
 
-    /// Lets another daemon have the folder.
+    /// Lets another daemon have the directory.
     func unlock() {
         lock.withLock { lock in
             if let open = lock { Glibc.close(open) }
@@ -47,13 +47,13 @@ final class StateFolder: Sendable {
         }
     }
 
-    /// Makes a folder and those above it, for its owner only.
+    /// Makes a directory and those above it, for its owner only.
     private static func make(_ path: String) throws(StoreError) {
         var status = stat()
         if stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
                 throw StoreError(
-                    .write, "The state folder \(path) is no folder; name another or move the file away.",
+                    .write, "The state directory \(path) is no directory; name another or move the file away.",
                     isLasting: true)
             }
             return
@@ -61,20 +61,20 @@ final class StateFolder: Sendable {
         if errno == ENOENT, let slash = path.dropFirst().lastIndex(of: "/") { try make(String(path[..<slash])) }
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw StoreError(
-                .write, "The state folder \(path) cannot be made (\(lastError)); make it or name another.",
+                .write, "The state directory \(path) cannot be made (\(lastError)); make it or name another.",
                 isLasting: StoreError.isLasting(errno))
         }
         // One above that may not be read cannot be synced, and is no reason not to start.
-        _ = sync(folderOf: path)
+        _ = sync(directoryOf: path)
     }
 
-    /// Makes the entry of the file or folder `path` durable.
-    static func sync(folderOf path: String) -> Bool {
+    /// Makes the entry of the file or directory `path` durable.
+    static func sync(directoryOf path: String) -> Bool {
         let parent = path.lastIndex(of: "/").map { path[...$0] } ?? "."
-        let folder = open(String(parent), O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return false }
-        defer { Glibc.close(folder) }
-        return fsync(folder) == 0
+        let directory = open(String(parent), O_RDONLY | O_CLOEXEC)
+        guard directory >= 0 else { return false }
+        defer { Glibc.close(directory) }
+        return fsync(directory) == 0
     }
 }
 

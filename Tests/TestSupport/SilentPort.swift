@@ -1,0 +1,35 @@
+import Glibc
+
+/// A port on loopback that is bound, but where nobody listens: connections are refused.
+package final class SilentPort: Sendable {
+    package let port: Int
+    private let descriptor: Int32
+
+    package init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        guard isBound else { throw SystemCallError(errno) }
+    }
+
+    deinit { close(descriptor) }
+}
+
+/// A call of the system that failed.
+package struct SystemCallError: Error, CustomStringConvertible {
+    package let code: Int32
+
+    package init(_ code: Int32) {
+        self.code = code
+    }
+
+    package var description: String { String(cString: strerror(code)) }
+}

@@ -1,0 +1,37 @@
+import Foundation
+import Glibc
+
+/// A directory of a test's own, gone with it. Its path is short, as the paths of sockets must be.
+package final class TemporaryDirectory: Sendable {
+    package let path: String
+
+    package init() throws {
+        var template = Array("/tmp/deferd-test.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SystemCallError(errno) }
+        path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    deinit { remove() }
+
+    package func remove() {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    /// Runs `body` with a directory that is gone afterwards.
+    package static func with<Value>(_ body: (TemporaryDirectory) async throws -> Value) async throws -> Value {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        return try await body(directory)
+    }
+
+    /// Writes a file and gives its path.
+    @discardableResult
+    package func write(_ text: String, to name: String) throws -> String {
+        let path = path + "/" + name
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    /// What is in it, sorted.
+    package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+}
