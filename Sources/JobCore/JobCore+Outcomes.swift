@@ -10,9 +10,11 @@ extension JobCore {
         let save = entry.saves
         let size = job.storedSize
         let bytes = job.memorySize
-        storing += bytes
+        pendingSaves.add(bytes, of: job.owner)
+        if pendingSaves.isFull(for: job.owner) { scheduler.pause(job.owner) }
         write(.save([job])) { [unowned self] result in
-            storing -= bytes
+            pendingSaves.remove(bytes, of: job.owner)
+            if !pendingSaves.isFull(for: job.owner) { scheduler.resume(job.owner) }
             guard table[job.id] === entry else { done?(.success(())); return }
             if case .failure(let error) = result {
                 if entry.saves == save {

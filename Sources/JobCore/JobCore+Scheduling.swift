@@ -31,14 +31,10 @@ extension JobCore {
         scheduler.insert(window, queue: job.spec.queue, owner: job.owner)
     }
 
-    /// Bytes that are being stored beyond which nothing new starts: what needs no time to run would else pile up in front of
-    /// the disk, each with its result.
-    private static let mostStoring: Int64 = 16 << 20
-
     /// Starts what can start, and reads on where windows run low. The last thing that is done about each input.
     func startWhatCan() {
         guard phase == .serving else { return }
-        if storageFailure == nil, storing < Self.mostStoring { scheduler.startAll { start($0) } }
+        if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
         for list in lists.gated { readGated(list) }
         guard storageFailure == nil, !timers.isSet(.readAgain) else { return }
         for request in scheduler.requests() { readReady(request) }

@@ -36,8 +36,7 @@ package final class JobCore {
     var now: CoreTime
     var startedAt: CoreTime
     var phase = Phase.starting
-    /// What the jobs take in memory that are being stored, in bytes.
-    var storing: Int64 = 0
+    var pendingSaves = PendingSaves()
     /// Why the store last failed to write, while it does.
     var storageFailure: String?
     /// Why no new jobs are stored although that works: the disk is nearly full.

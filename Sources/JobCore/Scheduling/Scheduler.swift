@@ -66,6 +66,7 @@ final class Scheduler {
     private(set) var names: [String] = []
     private var hosts: HostLimits
     private var turn: Int64 = 0
+    private var paused: Set<UInt32> = []
     /// Whether something changed since the last pass that can let a job start: most inputs change nothing of that.
     private var hasChanged = true
     /// Whether something changed since jobs were last read that can want more of them to be.
@@ -103,6 +104,13 @@ final class Scheduler {
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
 
     // MARK: - Ready jobs
+
+    /// Starts nothing of an owner until ``resume(_:)``.
+    func pause(_ owner: UInt32) { paused.insert(owner) }
+
+    func resume(_ owner: UInt32) {
+        if paused.remove(owner) != nil { changed() }
+    }
 
     /// Takes in a job that became ready.
     func insert(_ entry: ReadyWindow.Entry, queue name: String, owner: UInt32) {
@@ -189,7 +197,7 @@ final class Scheduler {
     private func fairest(in queue: Queue, except passed: Set<UInt32>) -> (UInt32, Share)? {
         var best: (owner: UInt32, share: Share)?
         for (owner, share) in queue.shares where share.running < queue.perUser && !passed.contains(owner) {
-            guard share.window.count > 0 else { continue }
+            guard share.window.count > 0, !paused.contains(owner) else { continue }
             if let best, (best.share.running, best.share.served, best.owner) < (share.running, share.served, owner) {
                 continue
             }
@@ -206,7 +214,9 @@ final class Scheduler {
         guard own > 0 else { return true }
         for queue in queues.values where queue.hasRoom {
             for (other, share) in queue.shares where other != owner && share.running < queue.perUser {
-                if hosts.count(key, of: other) < own, share.window.waits(for: key) { return false }
+                if hosts.count(key, of: other) < own, !paused.contains(other), share.window.waits(for: key) {
+                    return false
+                }
             }
         }
         return true

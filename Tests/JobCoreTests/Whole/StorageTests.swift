@@ -379,4 +379,30 @@ import Testing
         driver.releaseWrites()
         #expect(driver.atWork == [ids[2], ids[3]])
     }
+
+    @Test func othersGoOn_whileVeryMuchOfOneOwnerIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let own = try (0..<2).map { _ in try driver.submit(url()) }
+        let others = try (0..<2).map { _ in try driver.submit(url(), as: .two) }
+        driver.holdsWrites = true
+        try driver.end(own[0], .success(.string(String(repeating: "x", count: 17 << 20))))
+        #expect(driver.atWork == [others[0]])
+        try driver.end(others[0])
+        #expect(driver.atWork == [others[1]], "it is not the first one's turn")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        try driver.end(others[1])
+        #expect(driver.atWork == [own[1]])
+    }
+
+    @Test func nothingStarts_whileVeryMuchOfManyIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 5 }
+        for uid in 1...5 as ClosedRange<UInt32> { try driver.submit(url(), as: Caller(uid: uid, isAdmin: false)) }
+        for _ in 0..<5 { try driver.submit(url("b"), as: Caller(uid: 6, isAdmin: false)) }
+        driver.holdsWrites = true
+        for job in driver.atWork { try driver.end(job, .success(.string(String(repeating: "x", count: 14 << 20)))) }
+        #expect(driver.atWork.count == 4)
+        driver.releaseWrites(1)
+        #expect(driver.atWork.count == 5)
+    }
 }

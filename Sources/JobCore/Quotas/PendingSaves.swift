@@ -1,0 +1,28 @@
+import JobModel
+
+/// What the jobs take up in memory that are being stored, in bytes, and who has so much of it that nothing new of theirs
+/// starts: what needs no time to run would else pile up in front of the disk, each with its result.
+struct PendingSaves {
+    /// Bytes of one owner beyond which nothing of theirs starts.
+    static let mostOfOwner: Int64 = 16 << 20
+    /// Bytes of all beyond which nothing starts.
+    static let most: Int64 = 64 << 20
+
+    private var all: Int64 = 0
+    private var byOwner: [UInt32: Int64] = [:]
+
+    var isFull: Bool { all >= Self.most }
+
+    func isFull(for owner: UInt32) -> Bool { byOwner[owner, default: 0] >= Self.mostOfOwner }
+
+    mutating func add(_ bytes: Int64, of owner: UInt32) {
+        all = all.saturatingAdding(bytes)
+        byOwner[owner, default: 0] = byOwner[owner, default: 0].saturatingAdding(bytes)
+    }
+
+    mutating func remove(_ bytes: Int64, of owner: UInt32) {
+        all -= bytes
+        let left = byOwner[owner, default: 0] - bytes
+        byOwner[owner] = left > 0 ? left : nil
+    }
+}
