@@ -9,6 +9,8 @@ struct SpecMaker {
     var depth: Int
     /// Bounds the tree as a whole.
     var budget = 40
+    /// Many jobs get little time, and have a `finally` link.
+    var hasPressingDeadlines = false
     /// Now, for `notBefore`.
     var now: Timestamp
 
@@ -18,9 +20,9 @@ struct SpecMaker {
         var job = JSONObject()
         job.append("source", source(&random, level: level, inEach: inEach))
         let links = random.choose([50, 25, 12, 8, 5])
-        if links > 0 {
-            job.append("then", .array((0..<links).map { _ in link(&random, level: level) }))
-        }
+        var then = (0..<links).map { _ in link(&random, level: level) }
+        if hasPressingDeadlines, random.chance(0.4) { then.append(["finally": step(&random, level: level)]) }
+        if !then.isEmpty { job.append("then", .array(then)) }
         if random.chance(0.3) { job.append("queue", .string(queue(&random))) }
         if random.chance(0.2) { job.append("priority", JSON(random.within(-1000...1000))) }
         if random.chance(0.08) {
@@ -29,7 +31,12 @@ struct SpecMaker {
             let seconds = random.pick([-100.0, 5, 3_000])
             job.append("notBefore", .string(now.adding(seconds: seconds).description))
         }
-        if random.chance(0.08) { job.append("deadline", JSON(random.spread(0.5, 5_000).rounded(.up))) }
+        if hasPressingDeadlines, random.chance(0.4) {
+            // Some pass just when a link ends, while that is being stored.
+            job.append("deadline", JSON(random.spread(0.1, 20)))
+        } else if random.chance(0.08) {
+            job.append("deadline", JSON(random.spread(0.5, 5_000).rounded(.up)))
+        }
         if random.chance(0.15) { job.append("timeout", JSON(random.spread(0.2, 200))) }
         if random.chance(0.3) { job.append("retry", Self.retry(&random)) }
         if level == 0, random.chance(0.06) { job.append("key", .string("key-\(random.below(12))")) }

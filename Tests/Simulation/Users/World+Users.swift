@@ -90,7 +90,8 @@ extension World {
     private func maker() -> SpecMaker {
         SpecMaker(
             queues: scenario.queues, hosts: scenario.hosts.count, children: scenario.settings.limits.children,
-            depth: scenario.settings.limits.depth, now: clock.wall)
+            depth: scenario.settings.limits.depth,
+            hasPressingDeadlines: seed % 3 == 1, now: clock.wall)
     }
 
     private func newJob(_ json: JSON, _ user: User, watched: Bool = false) -> NewJob? {
