@@ -12,6 +12,9 @@ import Synchronization
 final class ResponseStream: Sendable {
     /// Bytes beyond which the connection is not read from.
     static let limit = 1 << 20
+    /// Bytes below which blocks are joined, and up to how many.
+    private static let small = 4 << 10
+    private static let joined = 64 << 10
 
     /// How slow a server may be.
     struct Patience: Sendable {
@@ -32,6 +35,8 @@ final class ResponseStream: Sendable {
         var phase = Phase.waiting
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
+        /// Whether the last block is one of several that were joined.
+        var isJoining = false
         var buffered = 0
         var isFull = false
         /// The reader, where it waits, and whether it is about to be woken.
@@ -57,6 +62,21 @@ final class ResponseStream: Sendable {
         }
 
         /// The checks, which are not needed any more.
+        /// Adds a block to those that wait. Small ones are joined, as each takes far more than its bytes: a server may send
+        /// one byte a chunk.
+        mutating func append(_ buffer: ByteBuffer) {
+            let last = blocks.count - 1
+            if buffer.readableBytes < ResponseStream.small, last >= 0,
+                blocks[last].readableBytes < (isJoining ? ResponseStream.joined : ResponseStream.small)
+            {
+                blocks[last].writeImmutableBuffer(buffer)
+                isJoining = true
+            } else {
+                blocks.append(buffer)
+                isJoining = false
+            }
+        }
+
         mutating func removeChecks() -> [Scheduled<Void>] {
             defer { (idleCheck, speedCheck) = (nil, nil) }
             return [idleCheck, speedCheck].compactMap(\.self)
@@ -103,6 +123,7 @@ final class ResponseStream: Sendable {
                 guard state.blocks.isEmpty else {
                     defer {
                         state.blocks = []
+                        state.isJoining = false
                         state.buffered = 0
                         state.isFull = false
                         state.lastActivity = now
@@ -211,7 +232,7 @@ final class ResponseStream: Sendable {
         var hasRoom = true
         update { state in
             guard !state.isClosed, buffer.readableBytes > 0 else { return }
-            state.blocks.append(buffer)
+            state.append(buffer)
             state.buffered += buffer.readableBytes
             state.moved = state.moved.saturatingAdding(buffer.readableBytes)
             state.isFull = state.buffered >= Self.limit

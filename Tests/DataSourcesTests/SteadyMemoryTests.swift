@@ -1,0 +1,101 @@
+import DataSources
+import Foundation
+import JobModel
+import Testing
+import TestOrigin
+
+/// What servers send without end does not end up in memory.
+@Suite struct SteadyMemoryTests {
+    private static let head = "HTTP/1.1 200 OK\r\n"
+
+    /// A block of the flood that is sent again and again, so that the server of the test needs no memory either.
+    private static func flood(_ text: String, blocks: Int) -> [OriginStep] {
+        Array(repeating: .send(String(repeating: text, count: (64 << 10) / text.utf8.count)), count: blocks)
+    }
+
+    private static func script(_ bomb: [UInt8]) -> ScriptedOrigin.Script {
+        { request, _ in
+            switch request.path {
+            case "/body": [.send(head + "\r\n"), .stream(256 << 20), .close]
+            case "/file": [.send(head + "Content-Length: \(128 << 20)\r\n\r\n"), .stream(128 << 20)]
+            case "/header": [.send(head)] + flood("X-Fill: some text\r\n", blocks: 400) + [.close]
+            case "/informational":
+                flood("HTTP/1.1 103 Hints\r\nLink: <x>\r\n\r\n", blocks: 50) + [
+                    .send(head + "Content-Length: 2\r\n\r\n{}")
+                ]
+            case "/chunks":
+                [.send(head + "Transfer-Encoding: chunked\r\n\r\n")] + flood("1\r\n \r\n", blocks: 300) + [.close]
+            case "/bomb":
+                [
+                    .send(head + "Content-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n"), .send(bomb),
+                ]
+            default: [.send(head + "Content-Length: 2\r\n\r\n{}")]
+            }
+        }
+    }
+
+    /// 256 MiB of zeros as gzip has them, without having them here.
+    private static func bomb() throws -> [UInt8] {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", "head -c 268435456 /dev/zero | gzip -nc"]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return Array(bytes)
+    }
+
+    /// The most memory that this process had so far, in KiB.
+    private static func peak() -> Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
+        return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+    }
+
+    @Test func memory_staysWhatItIs_whateverServersSend() async {
+        // In a process of its own, as the peak belongs to the whole process.
+        await #expect(processExitsWith: .success) {
+            let bomb = try SteadyMemoryTests.bomb()
+            #expect(bomb.count < 1 << 20)
+            try await ScriptedOrigin.run(SteadyMemoryTests.script(bomb)) { origin in
+                try await Workbench.run {
+                    $0.limits.body = 1 << 20
+                    $0.downloads.minimumFree = 0
+                } _: { bench in
+                    func ask(_ type: String, _ path: String) async throws -> JobError? {
+                        var source = JSONObject()
+                        source["type"] = .string(type)
+                        source["url"] = .string(origin.url(path))
+                        if type == "download" { source["path"] = "file" }
+                        do {
+                            _ = try await bench.result(.object(source))
+                            return nil
+                        } catch let error as JobError {
+                            return error
+                        }
+                    }
+                    for type in ["url", "json"] { #expect(try await ask(type, "/good") == nil) }
+                    let before = SteadyMemoryTests.peak()
+                    var growths: [String] = []
+                    for type in ["url", "json"] {
+                        for path in ["/body", "/header", "/chunks", "/bomb"] {
+                            let error = try await ask(type, path)
+                            growths.append("\(type) \(path) \(SteadyMemoryTests.peak() - before)")
+                            #expect(error?.kind == .tooLarge, "\(type) \(path): \(error?.message ?? "succeeded")")
+                        }
+                        let error = try await ask(type, "/informational")
+                        #expect(error == nil)
+                        growths.append("\(type) info \(SteadyMemoryTests.peak() - before)")
+                    }
+                    let error = try await ask("download", "/file")
+                    #expect(error == nil)
+                    // The documents themselves, buffers of sockets and files; the floods are hundreds of MiB.
+                    let growth = SteadyMemoryTests.peak() - before
+                    #expect(growth < 32 << 10, "the peak grew by \(growth) KiB: \(growths)")
+                }
+            }
+        }
+    }
+}
