@@ -154,8 +154,9 @@ let package = Package(
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin", "TestSupport",
+                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin", "TestSupport", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ] + nio,
             swiftSettings: ours),
         .testTarget(

@@ -14,6 +14,8 @@ package struct HTTPSettings: Sendable, Equatable {
     package var redirects = 10
     /// `http://[user:password@]host:port` or `socks5://host:port`, or nil to connect directly.
     package var proxy: String?
+    /// The path of a PEM file with authorities that are trusted beside the system's, or nil.
+    package var certificates: String?
     /// What a request says it comes from, unless its own headers say so.
     package var userAgent = "deferd/1.0"
 

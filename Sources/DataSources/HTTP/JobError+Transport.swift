@@ -18,9 +18,7 @@ extension JobError {
         case NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState, ChannelError.ioOnClosedChannel,
             ChannelError.alreadyClosed, ChannelError.eof:
             self.init(.closed, to: url)
-        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            self.init(
-                .tls, "\(url.hostAndPort) could not be trusted or did not speak TLS (\(error)); check its certificate.")
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
         case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
         case HTTPParserError.invalidHeaderToken:
             self.init(
@@ -45,6 +43,20 @@ extension JobError {
                 "The connection to \(url.hostAndPort) broke while \(name) was transferred (\(error)); try again.",
                 retryable: true)
         }
+    }
+
+    private init(tls error: any Error, _ url: RequestURL) {
+        let message: String
+        if (error as? NIOSSLExtraError) == .failedToValidateHostname {
+            message = "The certificate of \(url.hostAndPort) is for another name; check the URL."
+        } else if "\(error)".contains("CERTIFICATE_VERIFY_FAILED") {
+            message =
+                "The certificate of \(url.hostAndPort) cannot be trusted: it is self-signed, has expired, or is of an "
+                + "authority that is unknown here; check it."
+        } else {
+            message = "\(url.hostAndPort) did not speak TLS as it should (\(error)); check the port."
+        }
+        self.init(.tls, message)
     }
 
     private init(_ error: TransferError, to url: RequestURL) {
@@ -145,4 +157,18 @@ extension IncomingResponse {
         error.retryAfter = retryAfter
         return error
     }
+}
+
+/// How a transfer ends that is neither the network's nor the parser's error.
+enum TransferError: Error, Equatable {
+    /// It was broken off from here.
+    case cancelled
+    /// The server closed the connection.
+    case closed
+    /// The server was silent for too long.
+    case idle
+    /// The server moved fewer bytes than it must in that many seconds.
+    case slow(bytes: Int, seconds: Double)
+    /// The proxy did not connect, for a reason that is a clause.
+    case proxy(String)
 }

@@ -176,9 +176,10 @@ final class ServerConnector: Sendable {
     /// The certificates that servers are held to; reading them takes some milliseconds, and they are kept.
     private func tlsContext() async throws(JobError) -> NIOSSLContext {
         if let context = certificates.withLock({ $0 }) { return context }
-        let made: Result<NIOSSLContext, any Error> = await queue.run {
+        let made: Result<NIOSSLContext, any Error> = await queue.run { [settings] in
             Result {
                 var configuration = TLSConfiguration.makeClientConfiguration()
+                if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
                 configuration.applicationProtocols = ["http/1.1"]
                 return try NIOSSLContext(configuration: configuration)
             }
@@ -188,7 +189,9 @@ final class ServerConnector: Sendable {
             certificates.withLock { $0 = $0 ?? context }
             return context
         } catch {
-            throw JobError(.tls, "The system's certificates could not be read (\(error)); install ca-certificates.")
+            let file = settings.certificates.map { ", or correct \"\($0)\"" } ?? ""
+            throw JobError(
+                .tls, "The certificates to trust could not be read (\(error)); install ca-certificates\(file).")
         }
     }
 }

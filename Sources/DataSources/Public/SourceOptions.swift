@@ -12,6 +12,8 @@ public struct SourceOptions: Sendable, Equatable {
         public var redirects = 10
         /// `http://[user:password@]host:port` or `socks5://host:port`; nil, the default, to connect directly.
         public var proxy: String?
+        /// The path of a PEM file with authorities that are trusted beside the system's; nil, the default, for none.
+        public var certificates: String?
         /// What a request says it comes from, unless its own headers say so.
         public var userAgent = "DataSources/1.0"
 
@@ -63,6 +65,7 @@ public struct SourceOptions: Sendable, Equatable {
         settings.http.idleTimeout = http.idleTimeout.inSeconds
         settings.http.redirects = max(0, http.redirects)
         settings.http.proxy = http.proxy
+        settings.http.certificates = http.certificates
         settings.http.userAgent = http.userAgent
         settings.limits.body = max(0, limits.body)
         // Nothing is put aside: who asks for a body gets it.

@@ -1,0 +1,183 @@
+import DataSources
+import Foundation
+import JobModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Testing
+
+/// What becomes of servers whose certificates are not as they should be.
+@Suite struct CertificateTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let certificate: String
+        /// What the message says, in part; nil for a server that is trusted.
+        let complaint: String?
+    }
+
+    static let cases = [
+        Case(testDescription: "good", certificate: Certificates.loopback, complaint: nil),
+        Case(testDescription: "wrong name", certificate: Certificates.otherName, complaint: "is for another name"),
+        Case(testDescription: "expired", certificate: Certificates.expired, complaint: "has expired"),
+        Case(testDescription: "self-signed", certificate: Certificates.selfSigned, complaint: "is self-signed"),
+    ]
+
+    @Test(arguments: cases) func server_isTrusted_onlyWithACertificateOfItsOwn(_ trial: Case) async throws {
+        try await serve(trial.certificate) { port, authority in
+            try await Workbench.run {
+                $0.http.certificates = authority
+            } _: { bench in
+                let source: JSON = ["type": "url", "url": .string("https://127.0.0.1:\(port)/")]
+                guard let complaint = trial.complaint else {
+                    let result = try await bench.result(source)
+                    #expect(result["body"] == "ok")
+                    return
+                }
+                let error = try await bench.failure(source)
+                #expect(error.kind == .tls)
+                #expect(!error.isRetryable)
+                #expect(error.message.contains(complaint) && error.message.contains("127.0.0.1:\(port)"))
+            }
+        }
+    }
+
+    @Test func server_isNotTrusted_whenItsAuthorityIsUnknown() async throws {
+        try await serve(Certificates.loopback) { port, _ in
+            try await Workbench.run { bench in
+                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
+                #expect(error.kind == .tls)
+                #expect(error.message.contains("authority"))
+            }
+        }
+    }
+
+    @Test func failure_namesTheFile_whenItHasNoCertificates() async throws {
+        try await serve(Certificates.loopback) { port, _ in
+            try await Workbench.run {
+                $0.http.certificates = "/nonexistent/authorities.pem"
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
+                #expect(error.kind == .tls)
+                #expect(error.message.contains("/nonexistent/authorities.pem"))
+            }
+        }
+    }
+
+    /// Runs `body` with the port of a server that has `certificate`, and the path of a file with the authority of the others.
+    private func serve(
+        _ certificate: String, _ body: (_ port: Int, _ authority: String) async throws -> Void
+    ) async throws {
+        let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString).pem"
+        try Data(Certificates.authority.utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(Certificates.key.utf8), format: .pem)))
+        let context = try NIOSSLContext(configuration: configuration)
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandlers(
+                        NIOSSLServerHandler(context: context), AnswerHandler())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(try await body(server.localAddress?.port ?? 0, path))
+        } catch {
+            outcome = .failure(error)
+        }
+        try await server.close()
+        try outcome.get()
+    }
+
+    /// Answers "ok" to whatever comes.
+    private final class AnswerHandler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let answer = ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            context.writeAndFlush(NIOAny(answer), promise: nil)
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            context.close(promise: nil)
+        }
+    }
+}
+
+/// Certificates for tests, and the key of all servers, which protects nothing. Those that are not expired last until 2120.
+private enum Certificates {
+    /// What signed the others.
+    static let authority = """
+        -----BEGIN CERTIFICATE-----
+        MIIBWzCCAQGgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlBdXRob3Jp
+        dHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+        CUF1dGhvcml0eTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABNTn+GqkvPNIW1MS
+        WgbYZCmhUNq4DXpP/41pWLDf4BrDl6vqCDgtenKeS6T7kcQm0+WgmsGQINJuwXBq
+        PxAv31KjQjBAMA8GA1UdEwEB/wQFMAMBAf8wDgYDVR0PAQH/BAQDAgIEMB0GA1Ud
+        DgQWBBS40TTE8bv+fzRCDKC+yniJed8XkDAKBggqhkjOPQQDAgNIADBFAiEAoe3L
+        RizaVixXHnlVUcyxE4lbana4l0TdNFHtBAS0RsECICMPVaHRrBjnyNadEnC5ecUn
+        Sn/CE3VmT8fpR2Qv3QVN
+        -----END CERTIFICATE-----
+        """
+    /// For 127.0.0.1.
+    static let loopback = """
+        -----BEGIN CERTIFICATE-----
+        MIIBaDCCAQ+gAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlBdXRob3Jp
+        dHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBExDzANBgNVBAMM
+        BlNlcnZlcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABDLd9lpxpjmLgmg/eOWk
+        iKuAa58TPZ51Fp81O6RyxAYC3YM0Rk639nTDOQOeGulgn+3t7YlxUtcDFuM6JvHc
+        JRWjUzBRMA8GA1UdEQQIMAaHBH8AAAEwHQYDVR0OBBYEFIB8s1xv9dx+FjmDexRO
+        /E4tOx2vMB8GA1UdIwQYMBaAFLjRNMTxu/5/NEIMoL7KeIl53xeQMAoGCCqGSM49
+        BAMCA0cAMEQCIDvrQr3r7AFxk3fm94/X0uULVi8zfz58SUnjIm09Bs1VAiAETFkr
+        MlAW6WV+5yQzxcs3wIyhx1hz0U/Rga8TVl5DPg==
+        -----END CERTIFICATE-----
+        """
+    /// For other.example.
+    static let otherName = """
+        -----BEGIN CERTIFICATE-----
+        MIIBczCCARigAwIBAgIBAzAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlBdXRob3Jp
+        dHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBExDzANBgNVBAMM
+        BlNlcnZlcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABDLd9lpxpjmLgmg/eOWk
+        iKuAa58TPZ51Fp81O6RyxAYC3YM0Rk639nTDOQOeGulgn+3t7YlxUtcDFuM6JvHc
+        JRWjXDBaMBgGA1UdEQQRMA+CDW90aGVyLmV4YW1wbGUwHQYDVR0OBBYEFIB8s1xv
+        9dx+FjmDexRO/E4tOx2vMB8GA1UdIwQYMBaAFLjRNMTxu/5/NEIMoL7KeIl53xeQ
+        MAoGCCqGSM49BAMCA0kAMEYCIQCvF4XySKAgtVl9CnrIszGKPj4yg16b8Hq4aNaI
+        EBpajAIhAKJODxS85MDh6CiTi8MFqb01GOhYMaMWYW7w7AiUpaOF
+        -----END CERTIFICATE-----
+        """
+    /// For 127.0.0.1, in January 2020.
+    static let expired = """
+        -----BEGIN CERTIFICATE-----
+        MIIBZjCCAQ2gAwIBAgIBBDAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlBdXRob3Jp
+        dHkwHhcNMjAwMTAxMDAwMDAwWhcNMjAwMjAxMDAwMDAwWjARMQ8wDQYDVQQDDAZT
+        ZXJ2ZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQy3fZacaY5i4JoP3jlpIir
+        gGufEz2edRafNTukcsQGAt2DNEZOt/Z0wzkDnhrpYJ/t7e2JcVLXAxbjOibx3CUV
+        o1MwUTAPBgNVHREECDAGhwR/AAABMB0GA1UdDgQWBBSAfLNcb/XcfhY5g3sUTvxO
+        LTsdrzAfBgNVHSMEGDAWgBS40TTE8bv+fzRCDKC+yniJed8XkDAKBggqhkjOPQQD
+        AgNHADBEAiBEM584iDGot22ZpMHgwM6jLoxP8vq+js/WykiEN4cP1wIgE2TkoJ9s
+        vEdXRiVtSVEu8/embY/crsUCHeZXhTFV1m4=
+        -----END CERTIFICATE-----
+        """
+    /// For 127.0.0.1, signed by its own key.
+    static let selfSigned = """
+        -----BEGIN CERTIFICATE-----
+        MIIBRTCB66ADAgECAgEFMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBlNlcnZlcjAg
+        Fw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowETEPMA0GA1UEAwwGU2Vy
+        dmVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEMt32WnGmOYuCaD945aSIq4Br
+        nxM9nnUWnzU7pHLEBgLdgzRGTrf2dMM5A54a6WCf7e3tiXFS1wMW4zom8dwlFaMy
+        MDAwDwYDVR0RBAgwBocEfwAAATAdBgNVHQ4EFgQUgHyzXG/13H4WOYN7FE78Ti07
+        Ha8wCgYIKoZIzj0EAwIDSQAwRgIhAMjW9oOKP2lOpTNkt2kgpcEe0PYJ9CZMSHwz
+        FvRXT2BHAiEAnSLwjM/H2dcRl82V/uvtpuR+ipwdebaUBpuEfW9jONI=
+        -----END CERTIFICATE-----
+        """
+    static let key = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgJxORxFsYpMZiEZne
+        8MV6NI/vaRkAblD9QD23q8uYr9OhRANCAAQy3fZacaY5i4JoP3jlpIirgGufEz2e
+        dRafNTukcsQGAt2DNEZOt/Z0wzkDnhrpYJ/t7e2JcVLXAxbjOibx3CUV
+        -----END PRIVATE KEY-----
+        """
+}
