@@ -64,9 +64,9 @@ struct PlainURL {
     private static func host(_ bytes: UnsafeBufferPointer<UInt8>) -> RequestURL.Host? {
         var label = 0
         guard let last = bytes.last, last != UInt8(ascii: "."), bytes.count <= 253 else { return nil }
-        for (place, byte) in bytes.enumerated() where byte == UInt8(ascii: ".") {
-            guard (1...63).contains(place - label) else { return nil }
-            label = place + 1
+        for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: ".") {
+            guard (1...63).contains(index - label) else { return nil }
+            label = index + 1
         }
         guard (1...63).contains(bytes.count - label) else { return nil }
         // What can be meant as an address begins with a digit in its last label.

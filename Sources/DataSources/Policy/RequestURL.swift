@@ -1,3 +1,6 @@
+import Foundation
+import JobModel
+
 /// An absolute `scheme://host` URL, taken apart strictly and put together again in one spelling.
 ///
 /// What is checked is what is connected to: the HTTP client only ever sees ``description``.
@@ -119,7 +122,7 @@ package struct RequestURL: Sendable, Hashable {
                 byte == UInt8(ascii: "%")
                 && !(index + 2 < source.count && isHexadecimal(source[index + 1]) && isHexadecimal(source[index + 2]))
             if byte <= 0x20 || byte >= 0x7F || isStrayPercent || "\"<>\\^`{|}".utf8.contains(byte) {
-                bytes += Array("%\(byte < 16 ? "0" : "")\(String(byte, radix: 16, uppercase: true))".utf8)
+                PercentEncoding.append(byte, to: &bytes)
             } else {
                 bytes.append(byte)
             }
@@ -174,8 +177,8 @@ extension RequestURL {
         let path = target.prefix { $0 != "?" }
         if reference.isEmpty || reference.hasPrefix("#") { return RequestURL(base + target) }
         if reference.hasPrefix("?") { return RequestURL(base + path + reference) }
-        let folder = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
-        return RequestURL(base + folder + reference)?.withoutDotSegments
+        let directory = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
+        return RequestURL(base + directory + reference)?.withoutDotSegments
     }
 
     private var withoutDotSegments: RequestURL {
@@ -226,4 +229,14 @@ extension RequestURL {
 extension RequestURL: CustomStringConvertible {
     /// The URL without its credentials.
     package var description: String { "\(scheme)://\(authority)\(target)" }
+}
+
+/// International host names in the form that name servers know (`xn--`).
+enum HostEncoding {
+    /// The ASCII form of `host`, or nil where it has none.
+    static func ascii(_ host: Substring) -> String? {
+        // Anything that ends a host must not get past the one who looked for its end.
+        guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }
+        return URL(string: "http://\(host)/")?.host
+    }
 }

@@ -10,11 +10,16 @@ package enum PercentEncoding {
                 UInt8(ascii: "~"):
                 bytes.append(byte)
             default:
-                bytes.append(UInt8(ascii: "%"))
-                bytes.append(contentsOf: (byte < 16 ? "0" : "").utf8)
-                bytes.append(contentsOf: String(byte, radix: 16, uppercase: true).utf8)
+                append(byte, to: &bytes)
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Appends a byte as a percent sign and two digits.
+    package static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "%"))
+        bytes.append(contentsOf: (byte < 16 ? "0" : "").utf8)
+        bytes.append(contentsOf: String(byte, radix: 16, uppercase: true).utf8)
     }
 }
