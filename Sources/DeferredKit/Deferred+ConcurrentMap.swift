@@ -72,7 +72,7 @@ private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Err
             }
             target.report(ProgressUpdate(completed: Int64(count.0), total: Int64(items.count)), rising: true)
             if count.0 == items.count {
-                target.settle(.success(values.take()), nil)
+                target.settle(.success(values.moveOut()), nil)
             } else {
                 startNext(target)
             }

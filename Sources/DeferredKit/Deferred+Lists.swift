@@ -17,7 +17,7 @@ extension Deferred {
             switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
             case .success(let value):
                 values[index] = value
-                if gathering.count(index, source, target) { typed.settle(.success(values.take()), trampoline) }
+                if gathering.count(index, source, target) { typed.settle(.success(values.moveOut()), trampoline) }
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
                 gathering.dismiss(.withdrawing, trampoline)
@@ -41,7 +41,7 @@ extension Deferred {
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
             outcomes[index] = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
             guard gathering.count(index, source, target) else { return }
-            unsafeDowncast(target, to: Deferred<[Outcome], Never>.self).settle(.success(outcomes.take()), trampoline)
+            unsafeDowncast(target, to: Deferred<[Outcome], Never>.self).settle(.success(outcomes.moveOut()), trampoline)
         }
         return target
     }
@@ -71,7 +71,7 @@ extension Deferred {
             case .failure(let error):
                 failures[index] = error
                 guard gathering.count(index, source, target) else { return }
-                typed.settle(.failure(FailureGroup(failures: failures.take())), trampoline)
+                typed.settle(.failure(FailureGroup(failures: failures.moveOut())), trampoline)
             }
         }
         return target

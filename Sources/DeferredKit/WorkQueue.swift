@@ -1,15 +1,15 @@
 // Unchecked: everything mutable is under `lock`.
 /// Runs operations, only so many at a time.
 ///
-/// An operation occupies its place from its start until the Deferred it returned has resolved; one that never will
+/// An operation occupies its slot from its start until the Deferred it returned has resolved; one that never will
 /// occupies it until it is cancelled. It starts on the thread that added it, or on the one that made room. How many
 /// operations wait is up to those who add them.
 public final class WorkQueue: @unchecked Sendable {
     private let lock = Lock()
-    private var line = PriorityLine<WorkQueueEntry>()
+    private var pending = PriorityQueue<WorkQueueEntry>()
     private var running: [ObjectIdentifier: WorkQueueEntry] = [:]
     private var limit: Int
-    private var isHeld: Bool
+    private var isPaused: Bool
     /// What those who wait for the end wait for.
     private var idle: Promise<Void, Never>?
 
@@ -20,7 +20,7 @@ public final class WorkQueue: @unchecked Sendable {
     ///   - suspended: Whether it starts operations only after ``isSuspended`` became false.
     public init(concurrency: Int, suspended: Bool = false) {
         limit = max(concurrency, 1)
-        isHeld = suspended
+        isPaused = suspended
     }
 
     /// Adds an operation.
@@ -63,10 +63,10 @@ public final class WorkQueue: @unchecked Sendable {
             guard deferred.marks & Mark.resolved == 0 else { return queue.finish(entry) }
             let inner = operation()
             promise.follow(inner)
-            // After the line above, so that the outcome is there before the place is free.
+            // After the line above, so that the outcome is there before the slot is free.
             inner.append(PlaceWaiter(entry, in: queue), leaving: 0)
         }
-        lock.withLock { entry.place = line.add(entry, priority: priority) }
+        lock.withLock { entry.ticket = pending.add(entry, priority: priority) }
         startNext()
         return deferred
     }
@@ -82,16 +82,16 @@ public final class WorkQueue: @unchecked Sendable {
 
     /// Whether operations wait though there would be room. Those that run go on.
     public var isSuspended: Bool {
-        get { lock.withLock { isHeld } }
+        get { lock.withLock { isPaused } }
         set {
-            lock.withLock { isHeld = newValue }
+            lock.withLock { isPaused = newValue }
             startNext()
         }
     }
 
     /// Cancels every operation that was added so far, those that wait before those that run, on this thread.
     public func cancelAll() {
-        let (waiting, running) = lock.withLock { (line.all, Array(self.running.values)) }
+        let (waiting, running) = lock.withLock { (pending.all, Array(self.running.values)) }
         Trampoline.enter { _ in
             for entry in waiting { entry.deferred.abandon() }
             for entry in running { entry.deferred.abandon() }
@@ -112,7 +112,7 @@ public final class WorkQueue: @unchecked Sendable {
 
     // MARK: - Places
 
-    private var isIdle: Bool { line.isEmpty && running.isEmpty }
+    private var isIdle: Bool { pending.isEmpty && running.isEmpty }
 
     /// Starts what there is room for.
     private func startNext() {
@@ -121,8 +121,8 @@ public final class WorkQueue: @unchecked Sendable {
 
     private func admit() -> WorkQueueEntry? {
         lock.withLock {
-            guard !isHeld, running.count < limit, let entry = line.popFirst() else { return nil }
-            entry.place = nil
+            guard !isPaused, running.count < limit, let entry = pending.popFirst() else { return nil }
+            entry.ticket = nil
             running[ObjectIdentifier(entry)] = entry
             return entry
         }
@@ -137,12 +137,12 @@ public final class WorkQueue: @unchecked Sendable {
         startNext()
     }
 
-    /// Takes an operation out of the line; false if it has begun.
+    /// Removes an operation that has not begun; false if it has begun.
     private func remove(_ entry: WorkQueueEntry) -> Bool {
         let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
-            guard let place = entry.place else { return (nil, nil) }
-            line.remove(place)
-            entry.place = nil
+            guard let ticket = entry.ticket else { return (nil, nil) }
+            pending.remove(ticket)
+            entry.ticket = nil
             return (entry.start.take(), isIdle ? self.idle.take() : nil)
         }
         idle?.succeed(())
@@ -150,14 +150,14 @@ public final class WorkQueue: @unchecked Sendable {
     }
 }
 
-// Unchecked: `place` is under the queue's lock; `start` belongs to whoever took the entry out of the line.
+// Unchecked: `ticket` is under the queue's lock; `start` belongs to whoever removed the entry from the queue.
 /// One operation of a queue.
 private final class WorkQueueEntry: @unchecked Sendable {
     typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
 
     let deferred: DeferredCore
     var start: Start?
-    var place: PriorityLine<WorkQueueEntry>.Place?
+    var ticket: PriorityQueue<WorkQueueEntry>.Ticket?
 
     init(_ deferred: DeferredCore) {
         self.deferred = deferred
@@ -165,7 +165,7 @@ private final class WorkQueueEntry: @unchecked Sendable {
 }
 
 // Unchecked: its own fields never change; the base class guards the rest.
-/// Frees an operation's place when what it returned has resolved.
+/// Frees an operation's slot when what it returned has resolved.
 private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
     private let entry: WorkQueueEntry
     private let queue: WorkQueue

@@ -23,7 +23,7 @@
             return key
         }()
 
-        /// A place where another thread may come in between.
+        /// A point at which another thread may come in between.
         @usableFromInline
         @inline(never)
         static func point() {

@@ -1,35 +1,35 @@
-// Unchecked: no two threads write the same place, and `take` happens after all of them wrote.
-/// One place for each member of a list, written once by whoever delivers that member.
+// Unchecked: no two threads write the same slot, and `moveOut` happens after all of them wrote.
+/// One slot for each member of a list, written once by whoever delivers that member.
 @usableFromInline
 final class Slots<Element>: @unchecked Sendable {
-    @usableFromInline let places: UnsafeMutableBufferPointer<Element?>
+    @usableFromInline let storage: UnsafeMutableBufferPointer<Element?>
 
     @inlinable
     init(count: Int) {
-        places = .allocate(capacity: count)
-        places.initialize(repeating: nil)
+        storage = .allocate(capacity: count)
+        storage.initialize(repeating: nil)
     }
 
     deinit {
-        places.deinitialize()
-        places.deallocate()
+        storage.deinitialize()
+        storage.deallocate()
     }
 
     @inlinable
     subscript(index: Int) -> Element? {
-        get { places[index] }
-        set { places[index] = newValue }
+        get { storage[index] }
+        set { storage[index] = newValue }
     }
 
-    /// Moves everything out. Call it once, when every place was written.
+    /// Moves everything out. Call it once, when every slot was written.
     @inlinable
-    func take() -> [Element] {
-        Array(unsafeUninitializedCapacity: places.count) { buffer, count in
-            for index in places.indices {
-                buffer.initializeElement(at: index, to: places[index].unsafelyUnwrapped)
-                places[index] = nil
+    func moveOut() -> [Element] {
+        Array(unsafeUninitializedCapacity: storage.count) { buffer, count in
+            for index in storage.indices {
+                buffer.initializeElement(at: index, to: storage[index].unsafelyUnwrapped)
+                storage[index] = nil
             }
-            count = places.count
+            count = storage.count
         }
     }
 }

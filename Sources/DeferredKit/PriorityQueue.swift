@@ -1,15 +1,16 @@
-/// Elements in line: higher priority first, first come first served within one.
+/// A queue: higher priority first, first come first served within one.
 ///
-/// Adding and taking the first are constant in the number of elements, removing one from the middle logarithmic; all
+/// Adding and removing the first are constant in the number of elements, removing one from the middle logarithmic; all
 /// are linear in the number of different priorities.
-struct PriorityLine<Element> {
-    /// Where an element stands.
-    struct Place {
+struct PriorityQueue<Element> {
+    /// By which an element can be removed before its turn.
+    struct Ticket {
         fileprivate let priority: Int
         fileprivate let number: UInt64
     }
 
-    private struct Lane {
+    /// The elements of one priority.
+    private struct Level {
         /// In the order they came; nil is where one left. `first` of them are gone from the front.
         var elements: [(number: UInt64, element: Element?)] = []
         var first = 0
@@ -44,7 +45,7 @@ struct PriorityLine<Element> {
             return element
         }
 
-        /// Drops the empty places once they are the majority.
+        /// Drops the empty slots once they are the majority.
         private mutating func compact() {
             guard elements.count > 2 * count + 32 else { return }
             elements = elements.filter { $0.element != nil }
@@ -52,47 +53,47 @@ struct PriorityLine<Element> {
         }
     }
 
-    private var lanes: [Int: Lane] = [:]
+    private var levels: [Int: Level] = [:]
     /// In rising order.
     private var priorities: [Int] = []
     private var next: UInt64 = 0
 
-    var isEmpty: Bool { lanes.isEmpty }
+    var isEmpty: Bool { levels.isEmpty }
 
     /// Every element, the first first.
     var all: [Element] {
-        priorities.reversed().flatMap { lanes[$0]?.elements.compactMap(\.element) ?? [] }
+        priorities.reversed().flatMap { levels[$0]?.elements.compactMap(\.element) ?? [] }
     }
 
-    mutating func add(_ element: Element, priority: Int) -> Place {
-        let place = Place(priority: priority, number: next)
+    mutating func add(_ element: Element, priority: Int) -> Ticket {
+        let ticket = Ticket(priority: priority, number: next)
         next += 1
-        if lanes[priority] == nil {
+        if levels[priority] == nil {
             let index = priorities.firstIndex { $0 > priority } ?? priorities.endIndex
             priorities.insert(priority, at: index)
         }
-        lanes[priority, default: Lane()].elements.append((place.number, element))
-        lanes[priority, default: Lane()].count += 1
-        return place
+        levels[priority, default: Level()].elements.append((ticket.number, element))
+        levels[priority, default: Level()].count += 1
+        return ticket
     }
 
     mutating func popFirst() -> Element? {
         guard let priority = priorities.last else { return nil }
-        let element = lanes[priority]?.popFirst()
-        closeLane(priority)
+        let element = levels[priority]?.popFirst()
+        removeIfEmpty(priority)
         return element
     }
 
     @discardableResult
-    mutating func remove(_ place: Place) -> Element? {
-        let element = lanes[place.priority]?.remove(place.number)
-        closeLane(place.priority)
+    mutating func remove(_ ticket: Ticket) -> Element? {
+        let element = levels[ticket.priority]?.remove(ticket.number)
+        removeIfEmpty(ticket.priority)
         return element
     }
 
-    private mutating func closeLane(_ priority: Int) {
-        guard lanes[priority]?.count == 0 else { return }
-        lanes[priority] = nil
+    private mutating func removeIfEmpty(_ priority: Int) {
+        guard levels[priority]?.count == 0 else { return }
+        levels[priority] = nil
         priorities.removeAll { $0 == priority }
     }
 }

@@ -1,8 +1,0 @@
-extension Optional {
-    /// Leaves nil and returns what was there.
-    mutating func take() -> Self {
-        let value = self
-        self = nil
-        return value
-    }
-}
