@@ -164,7 +164,7 @@ private struct DocumentText: Sendable {
     private func parsed<Value>(
         _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(JSONSyntaxError) -> Value
     ) throws(JobError) -> Value {
-        // A byte order mark has no place in JSON, but some servers send one.
+        // A byte order mark does not belong in JSON, but some servers send one.
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         let result = bytes.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in try body(UnsafeRawBufferPointer(rebasing: raw[start...])) }

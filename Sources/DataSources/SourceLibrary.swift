@@ -113,7 +113,7 @@ package final class SourceLibrary: Sendable {
             queue: queue.of(context.owner), documents: documents, task: task(context))
     }
 
-    /// Fetches a file and puts it in its place: in `directory`, or where the settings say.
+    /// Fetches a file: into `directory`, or where the settings say.
     func download(
         _ spec: DownloadSpec, below directory: DownloadDirectories? = nil, _ context: SourceContext
     ) -> Deferred<JSON, any Error> {
@@ -138,28 +138,28 @@ package final class SourceLibrary: Sendable {
             timeout: context.timeout)
     }
 
-    /// Removes what an unfinished download of `owner` has kept, by its note, for a retry that will not come; for a job
+    /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
     /// that is not running.
-    package func discard(_ note: JSON, owner: UInt32) async {
-        guard let note = DownloadNote(note),
-            let path = try? directories.path(note.folder + "/" + note.name, owner: owner)
+    package func discard(_ checkpoint: JSON, owner: UInt32) async {
+        guard let checkpoint = DownloadCheckpoint(checkpoint),
+            let path = try? directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
         else { return }
         let files = files
         do throws(SystemError) {
             try await queue.of(owner).run { () throws(SystemError) in
-                try DownloadTarget.discardPart(path, note, files)
+                try DownloadTarget.discardPart(path, checkpoint, files)
             }
         } catch {
             logger.warning(
                 "What an unfinished download left could not be removed.",
-                metadata: ["path": "\(path.absolute(note.name))", "error": "\(error)"])
+                metadata: ["path": "\(path.absolute(checkpoint.name))", "error": "\(error)"])
         }
     }
 
     /// Breaks off what still runs, closes all connections and ends the file queue.
     ///
     /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
-    /// with. The store must still take their notes meanwhile.
+    /// with. The store must still take their checkpoints meanwhile.
     package func shutdown() async {
         let clock = timers ?? group.next()
         let left = await running.stop(patience: Self.patience, by: clock)

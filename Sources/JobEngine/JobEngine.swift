@@ -314,8 +314,8 @@ package actor JobEngine {
         return SourceContext(
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
             bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout,
-            memory: runs[run.run]?.memory ?? RunMemory(), note: checkpoint,
-            saveNote: { checkpoint in
+            memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint,
+            saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()
                 store.save(checkpoint: checkpoint, of: run.job, link: run.link) {
                     promise.resolve($0.mapError { $0 as any Error })
@@ -323,7 +323,7 @@ package actor JobEngine {
                 return promise.deferred
             },
             lastDownload: { path in Deferred { try await store.download(to: path) } },
-            rememberDownload: { path, download in
+            recordDownload: { path, download in
                 let promise = Promise<Void, any Error>()
                 store.save(download: download, to: path) { promise.resolve($0.mapError { $0 as any Error }) }
                 return promise.deferred

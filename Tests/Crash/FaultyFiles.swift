@@ -38,9 +38,9 @@ final class FaultyFiles: Sendable {
     var operations: FileOperations {
         let real = FileOperations.real
         var files = real
-        files.openFolder = { (path) throws(SystemError) in
+        files.openDirectory = { (path) throws(SystemError) in
             try self.pass("open")
-            return try real.openFolder(path)
+            return try real.openDirectory(path)
         }
         files.openBeneath = { (directory, path, flags, mode) throws(SystemError) in
             try self.pass("open")

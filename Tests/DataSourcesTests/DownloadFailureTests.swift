@@ -57,13 +57,13 @@ import TestOrigin
             files.sync = { file throws(SystemError) in
                 // Folders are synced too; what is meant is the file.
                 let status = try real.statusOfOpen(file)
-                if !status.isFolder { try check() }
+                if !status.isDirectory { try check() }
                 try real.sync(file)
             }
         case "syncFolder":
             files.sync = { file throws(SystemError) in
                 let status = try real.statusOfOpen(file)
-                if status.isFolder { try check() }
+                if status.isDirectory { try check() }
                 try real.sync(file)
             }
         case "syncData":

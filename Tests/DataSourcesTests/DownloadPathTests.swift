@@ -119,10 +119,10 @@ import TestOrigin
             origin["/x"] = OriginResource(text: "x")
             let target = Mutex("")
             var files = FileOperations.real
-            files.makeFolder = { folder, name, mode throws(SystemError) in
-                try FileOperations.real.makeFolder(folder, name, mode)
+            files.makeDirectory = { folder, name, mode throws(SystemError) in
+                try FileOperations.real.makeDirectory(folder, name, mode)
                 guard name == "new" else { return }
-                try FileOperations.real.removeFolder(folder, name)
+                try FileOperations.real.removeDirectory(folder, name)
                 _ = target.withLock { symlinkat($0, folder, name) }
             }
             try await Workbench.run(files: files) { bench in

@@ -213,11 +213,11 @@ import TestOrigin
             files.bootID = "an earlier boot"
             try await Workbench.run(files: files) { bench in
                 _ = try await bench.failure(download(origin))
-                var note = try #require(bench[note: 1]?.object)
+                var note = try #require(bench[checkpoint: 1]?.object)
                 for (synced, start) in [(0, 0), (40_000, 40_000)] {
                     note["synced"] = JSON(synced)
                     note["boot"] = "another boot"
-                    bench[note: 1] = .object(note)
+                    bench[checkpoint: 1] = .object(note)
                     // What was not synced may be anything.
                     let handle = try #require(FileHandle(forWritingAtPath: bench.downloads + "/x.part"))
                     try handle.seek(toOffset: UInt64(max(synced, 1)))
@@ -248,7 +248,7 @@ import TestOrigin
                 let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
                 killed.onProgress { report.yield($0.completed) }
                 for await size in sizes where size == 2_000_000 { break }
-                #expect(bench[note: 1] != nil)
+                #expect(bench[checkpoint: 1] != nil)
                 try await bench.restarted { second in
                     let result = try await second.result(download(origin))
                     #expect(result["resumedFrom"] == 2_000_000)
@@ -304,7 +304,7 @@ import TestOrigin
                         return
                     }
                     #expect(error.kind == .cancelled)
-                    bench[note: 1] = stopping[note: 1]
+                    bench[checkpoint: 1] = stopping[checkpoint: 1]
                 }
                 let result = try await bench.result(download(origin))
                 #expect(result["resumedFrom"] == 100_000)
@@ -317,7 +317,7 @@ import TestOrigin
         try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in
             try await Workbench.run { bench in
                 _ = try await bench.failure(download(origin))
-                let note = try #require(bench[note: 1])
+                let note = try #require(bench[checkpoint: 1])
                 // Another user's job has no say in that folder, and another file is no part of it.
                 var other = try #require(note.object)
                 other["folder"] = .string(bench.folder)
@@ -376,7 +376,7 @@ import TestOrigin
                 _ = try await bench.result(download(origin))
                 // When it began, and once on the way.
                 #expect(bench.savedNotes == 2)
-                let synced = try #require(bench[note: 1]?["synced"]?.int)
+                let synced = try #require(bench[checkpoint: 1]?["synced"]?.int)
                 #expect(synced >= 64 << 20)
             }
         }

@@ -48,8 +48,8 @@ import Testing
     }
 
     @Test func note_countsWhatWasWritten_whileBootLasts() throws {
-        var note = DownloadNote(
-            url: "http://a/", validator: .tag("\"a\""), total: 100, folder: "/d", name: "x",
+        var note = DownloadCheckpoint(
+            url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
             part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: 30)
         #expect(note.usable(ofSize: 70, boot: "boot") == 70)
         #expect(note.usable(ofSize: 70, boot: "other") == 30)
@@ -57,17 +57,17 @@ import Testing
         #expect(note.usable(ofSize: 100, boot: "boot") == 99)
         note.bootID = ""
         #expect(note.usable(ofSize: 70, boot: "") == 30)
-        #expect(DownloadNote(note.json) == note)
+        #expect(DownloadCheckpoint(note.json) == note)
     }
 
     @Test(arguments: [Int.min, -1, 0, 1, Int.max]) func note_counts_whateverNumbersAreStored(number: Int) throws {
-        let note = DownloadNote(
-            url: "http://a/", validator: .tag("\"a\""), total: 100, folder: "/d", name: "x",
+        let note = DownloadCheckpoint(
+            url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
             part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: 30)
         for member in ["total", "synced"] {
             var json = try #require(note.json.object)
             json[member] = JSON(number)
-            guard let stored = DownloadNote(.object(json)) else { continue }
+            guard let stored = DownloadCheckpoint(.object(json)) else { continue }
             for size in [0, 50, Int64.max] {
                 #expect((0...size).contains(stored.usable(ofSize: size, boot: "boot")))
                 #expect((0...size).contains(stored.usable(ofSize: size, boot: "other")))
@@ -77,8 +77,8 @@ import Testing
 
     @Test(arguments: [nil, .null, "x", ["url": "u"]] as [JSON?])
     func note_isNil_whenItIsOfAnotherForm(json: JSON?) {
-        #expect(DownloadNote(json) == nil)
-        #expect(DownloadMemory(json) == nil)
+        #expect(DownloadCheckpoint(json) == nil)
+        #expect(DownloadRecord(json) == nil)
     }
 
     @Test(arguments: [
@@ -86,7 +86,7 @@ import Testing
         ("x.", "x-1."), (".tar.gz", ".tar-1.gz"),
     ])
     func alternativeName_keepsEnding(name: String, alternative: String) {
-        let path = DownloadPath(root: ["r"], folders: [], name: name, isOwnFolder: true, owner: nil)
+        let path = DownloadPath(root: ["r"], directories: [], name: name, isOwnDirectory: true, owner: nil)
         #expect(path.alternative(1) == alternative)
     }
 }

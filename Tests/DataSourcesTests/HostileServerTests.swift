@@ -94,10 +94,7 @@ import TestOrigin
         try await ScriptedOrigin.run({ _, _ in [.send(flood), .hold] }) { origin in
             let clock = NIOAsyncTestingEventLoop()
             try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-                await origin.log.reaches(1)
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
+                let error = try await bench.failureAsTimePasses(origin, clock)
                 #expect(error.kind == .timeout)
             }
         }

@@ -1,4 +1,5 @@
 import LoopTasks
+import NIOCore
 import NIOEmbedded
 import NIOPosix
 import Testing
@@ -13,8 +14,10 @@ import Testing
 
     /// The time of this loop stands still.
     @Test func sleep_endsAtOnce_whenItsTimeIsOver() async throws {
-        let clock = LoopClock(NIOAsyncTestingEventLoop())
+        let loop = NIOAsyncTestingEventLoop()
+        let clock = LoopClock(loop)
         try await clock.sleep(until: clock.now.advanced(by: .seconds(-1)), tolerance: nil)
+        #expect(loop.now == .uptimeNanoseconds(0))
     }
 
     @Test func sleep_throws_whenTheTaskIsCancelled() async throws {

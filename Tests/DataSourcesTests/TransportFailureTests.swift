@@ -69,10 +69,7 @@ import TestOrigin
         try await ScriptedOrigin.run(script) { origin in
             let clock = NIOAsyncTestingEventLoop()
             try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-                await origin.log.reaches(1)
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
+                let error = try await bench.failureAsTimePasses(origin, clock)
                 #expect(error.kind == .timeout)
                 #expect(error.isRetryable)
                 await origin.clientLeaves()

@@ -4,10 +4,13 @@ import Foundation
 import JobModel
 import Logging
 import NIOCore
+import NIOEmbedded
 import NIOPosix
 import Synchronization
+import Testing
+import TestOrigin
 
-/// A library of sources in a temporary folder of its own, with notes and memories as an engine would keep them.
+/// A library of sources in a temporary folder of its own, with checkpoints and records as an engine would keep them.
 final class Workbench: Sendable {
     let library: SourceLibrary
     /// Absolute, without links in it.
@@ -98,7 +101,7 @@ final class Workbench: Sendable {
     }
 
     /// The note that is kept for `job`.
-    subscript(note job: JobID) -> JSON? {
+    subscript(checkpoint job: JobID) -> JSON? {
         get { notes.withLock { $0[job] } }
         set { notes.withLock { $0[job] = newValue } }
     }
@@ -107,18 +110,18 @@ final class Workbench: Sendable {
     func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
         SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath, timeout: timeout,
-            note: self[note: job],
-            saveNote: { note in
+            checkpoint: self[checkpoint: job],
+            saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {
                     return Deferred(.failure(JobError(.storage, "The disk is full.")))
                 }
                 self.noteCount.withLock { $0 += 1 }
-                self[note: job] = note
+                self[checkpoint: job] = checkpoint
                 return .succeeded(())
             },
             lastDownload: { path in .succeeded(self.memories.withLock { $0[path] }) },
-            rememberDownload: { path, memory in
-                self.memories.withLock { $0[path] = memory }
+            recordDownload: { path, record in
+                self.memories.withLock { $0[path] = record }
                 return .succeeded(())
             })
     }
@@ -156,6 +159,14 @@ final class Workbench: Sendable {
         } catch let error as JobError {
             return error
         }
+    }
+
+    /// Asks `origin` for a document while `clock`, by which this bench waits, goes on, and returns how that failed.
+    func failureAsTimePasses(_ origin: ScriptedOrigin, _ clock: NIOAsyncTestingEventLoop) async throws -> JobError {
+        let deferred = try start(["type": "url", "url": .string(origin.url("/x"))])
+        await origin.log.reaches(1)
+        await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+        return try await failure(of: deferred)
     }
 
     struct UnexpectedSuccess: Error {

@@ -22,24 +22,24 @@ final class DownloadAttempt: Sendable {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }
         let path = try services.directories.path(spec.path, owner: context.owner)
-        let note = DownloadNote(context.note)
-        let folder = try await services.queue.run { [services] () throws(JobError) in
+        let checkpoint = DownloadCheckpoint(context.checkpoint)
+        let directory = try await services.queue.run { [services] () throws(JobError) in
             do throws(SystemError) {
-                return try TargetFolder.existing(path, files: services.files)
+                return try TargetDirectory.existing(path, files: services.files)
             } catch {
-                throw JobError(path: error, "opened", path.folder)
+                throw JobError(path: error, "opened", path.directory)
             }
         }
-        if let folder, let result = try await resultOfEarlierRun(path, in: folder) { return result }
+        if let directory, let result = try await resultOfEarlierRun(path, in: directory) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
-                path, in: folder, renaming: spec.exists == .rename, preferred: note?.name,
-                writer: TargetRegistry.Writer(job: context.job, owner: context.owner), registry: services.registry,
+                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
+                writer: FileReservations.Writer(job: context.job, owner: context.owner), registry: services.registry,
                 files: services.files)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
-                let result = try await run(target, note)
+                let result = try await run(target, checkpoint)
                 target.release()
                 return .success(result)
             } catch {
@@ -53,14 +53,14 @@ final class DownloadAttempt: Sendable {
         return try outcome.get()
     }
 
-    private func run(_ target: DownloadTarget, _ note: DownloadNote?) async throws(JobError) -> JSON {
+    private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
         switch try await precedence(over: target) {
         case .result(let result): return result
-        case .transfer(unlessUnchanged: let memory):
-            try await checkRoom(on: target.path.folder)
-            let transfer = DownloadTransfer(attempt: self, target: target, note: note)
-            switch try await transfer.run(unlessUnchanged: memory) {
-            case .unchanged(let memory, let url): return try unchanged(target, memory, url)
+        case .transfer(unlessUnchanged: let record):
+            try await checkRoom(on: target.path.directory)
+            let transfer = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
+            switch try await transfer.run(unlessUnchanged: record) {
+            case .unchanged(let record, let url): return try unchanged(target, record, url)
             case .received(let received): return try await finished(target, received)
             }
         }
@@ -70,14 +70,14 @@ final class DownloadAttempt: Sendable {
     private static let pauseWithoutRoom = 5.0
 
     /// Puts the download off where its disk has little room left.
-    private func checkRoom(on folder: String) async throws(JobError) {
+    private func checkRoom(on directory: String) async throws(JobError) {
         let minimum = Int64(services.minimumFree)
         guard minimum > 0 else { return }
-        let free = await services.queue.run { [services] in services.files.freeBytes(folder) }
+        let free = await services.queue.run { [services] in services.files.freeBytes(directory) }
         guard let free, free < minimum else { return }
         var error = JobError(
             .storage,
-            "\"\(folder)\" has \(free) bytes free, and downloads wait below \(minimum); make room.", retryable: true)
+            "\"\(directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.", retryable: true)
         error.postponed = Self.pauseWithoutRoom
         throw error
     }
@@ -87,13 +87,13 @@ final class DownloadAttempt: Sendable {
     /// What follows from what is there already. Indirect, as what waits for it has room for it.
     private indirect enum Precedence {
         case result(JSON)
-        case transfer(unlessUnchanged: DownloadMemory?)
+        case transfer(unlessUnchanged: DownloadRecord?)
     }
 
     private func precedence(over target: DownloadTarget) async throws(JobError) -> Precedence {
         let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
         guard let existing else { return .transfer(unlessUnchanged: nil) }
-        if existing.isFolder {
+        if existing.isDirectory {
             throw JobError(.exists, "\"\(target.absolutePath)\" is a folder; give the path of a file.")
         }
         switch spec.exists {
@@ -110,37 +110,37 @@ final class DownloadAttempt: Sendable {
     }
 
     /// The result where this very job put the file there, but the daemon ended before that was stored.
-    private func resultOfEarlierRun(_ path: DownloadPath, in folder: OpenFolder) async throws(JobError) -> JSON? {
+    private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenDirectory) async throws(JobError) -> JSON? {
         switch spec.exists {
         case .replace, .validate: return nil
         case .fail, .rename, .skip: break
         }
-        guard let memory = await remembered(path, in: folder, among: spec.exists == .rename ? 8 : 0)
+        guard let record = await remembered(path, in: directory, among: spec.exists == .rename ? 8 : 0)
         else { return nil }
-        return memory.job == context.job && memory.link == context.link ? memory.result : nil
+        return record.job == context.job && record.link == context.link ? record.result : nil
     }
 
     /// What is remembered of the file under the path's name, or of the last of its other names that are taken.
     private func remembered(
-        _ path: DownloadPath, in folder: OpenFolder, among alternatives: Int
-    ) async -> DownloadMemory? {
+        _ path: DownloadPath, in directory: OpenDirectory, among alternatives: Int
+    ) async -> DownloadRecord? {
         for count in 0...alternatives {
             let name = count == 0 ? path.name : path.alternative(count)
             let status = await services.queue.run { [services] in
                 // What cannot be looked at is found out when the target is.
-                try? services.files.status(folder.descriptor, name)
+                try? services.files.status(directory.descriptor, name)
             }
             guard let status else { return nil }
-            let memory = await remembered(path.absolute(name), status)
-            if let memory, memory.job == context.job, memory.link == context.link { return memory }
+            let record = await remembered(path.absolute(name), status)
+            if let record, record.job == context.job, record.link == context.link { return record }
         }
         return nil
     }
 
-    private func remembered(_ path: String, _ existing: FileOperations.Status) async -> DownloadMemory? {
+    private func remembered(_ path: String, _ existing: FileOperations.Status) async -> DownloadRecord? {
         do {
-            let memory = DownloadMemory(try await context.lastDownload(path).get())
-            return memory?.isAbout(existing) == true ? memory : nil
+            let record = DownloadRecord(try await context.lastDownload(path).get())
+            return record?.isAbout(existing) == true ? record : nil
         } catch {
             services.logger.warning(
                 "The last download could not be looked up.", metadata: ["path": "\(path)", "error": "\(error)"])
@@ -151,10 +151,10 @@ final class DownloadAttempt: Sendable {
     private func skipped(
         _ target: DownloadTarget, _ existing: FileOperations.Status
     ) async throws(JobError) -> JSON {
-        let memory = await remembered(target.absolutePath, existing)
+        let record = await remembered(target.absolutePath, existing)
         var size = existing.size
         let digest: String
-        if let known = memory?.sha256 {
+        if let known = record?.sha256 {
             digest = known
         } else {
             let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
@@ -164,20 +164,20 @@ final class DownloadAttempt: Sendable {
         }
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(
-            path: target.absolutePath, size: size, status: nil, etag: memory?.etag,
-            lastModified: memory?.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
+            path: target.absolutePath, size: size, status: nil, etag: record?.etag,
+            lastModified: record?.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
             url: Masking.masked(url: spec.url)
         ).json
     }
 
     private func unchanged(
-        _ target: DownloadTarget, _ memory: DownloadMemory, _ url: RequestURL
+        _ target: DownloadTarget, _ record: DownloadRecord, _ url: RequestURL
     ) throws(JobError) -> JSON {
-        let digest = memory.sha256 ?? ""
+        let digest = record.sha256 ?? ""
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(
-            path: target.absolutePath, size: memory.size, status: 304, etag: memory.etag,
-            lastModified: memory.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
+            path: target.absolutePath, size: record.size, status: 304, etag: record.etag,
+            lastModified: record.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
             url: url.description
         ).json
     }
@@ -212,7 +212,7 @@ final class DownloadAttempt: Sendable {
             ).json
             // Before the file gets its name: so that a crash right after it does not make the job meet its own file.
             await remember(
-                DownloadMemory(
+                DownloadRecord(
                     job: context.job, link: context.link, url: Masking.masked(url: received.source), result: result,
                     file: status.identity,
                     size: status.size, modifiedAt: status.modifiedAt),
@@ -232,9 +232,9 @@ final class DownloadAttempt: Sendable {
             "\"\(target.absolutePath)\" appeared while it was being downloaded; give another path, or replace it.")
     }
 
-    private func remember(_ memory: DownloadMemory, _ path: String) async {
+    private func remember(_ record: DownloadRecord, _ path: String) async {
         do {
-            try await context.rememberDownload(path, memory.json).get()
+            try await context.recordDownload(path, record.json).get()
         } catch {
             services.logger.warning(
                 "A download could not be remembered.", metadata: ["path": "\(path)", "error": "\(error)"])

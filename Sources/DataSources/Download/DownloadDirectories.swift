@@ -7,16 +7,16 @@ struct DownloadDirectories: Sendable {
     private let isSystemInstance: Bool
 
     init(_ settings: DownloadSettings) throws(JobError) {
-        directory = try Self.folder(settings.directory, key: "downloads.directory")
+        directory = try Self.directory(settings.directory, key: "downloads.directory")
         var roots: [[Substring]] = []
-        for root in settings.roots { roots.append(try Self.folder(root, key: "downloads.roots")) }
+        for root in settings.roots { roots.append(try Self.directory(root, key: "downloads.roots")) }
         self.roots = roots
         isSystemInstance = settings.isSystemInstance
     }
 
     /// One directory that everything lies in, as a program names it.
     init(_ directory: String) throws(JobError) {
-        self.directory = try Self.folder(directory, key: "the source's directory")
+        self.directory = try Self.directory(directory, key: "the source's directory")
         roots = []
         isSystemInstance = false
     }
@@ -24,7 +24,7 @@ struct DownloadDirectories: Sendable {
     /// The absolute path of the directory that relative paths lie in.
     var primary: String { "/" + directory.joined(separator: "/") }
 
-    private static func folder(_ text: String, key: String) throws(JobError) -> [Substring] {
+    private static func directory(_ text: String, key: String) throws(JobError) -> [Substring] {
         let components = components(text)
         guard text.hasPrefix("/"), !components.isEmpty, !components.contains("..") else {
             throw JobError(.invalid, "\"\(text)\" in \(key) is no folder; write an absolute path without \"..\".")
@@ -36,7 +36,7 @@ struct DownloadDirectories: Sendable {
         text.split(separator: "/").filter { $0 != "." }
     }
 
-    /// The place that `text` means for `owner`.
+    /// The path that `text` means for `owner`.
     func path(_ text: String, owner: UInt32) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         func refused(_ reason: String) -> JobError {
@@ -57,10 +57,10 @@ struct DownloadDirectories: Sendable {
         }
         let own = isSystemInstance ? directory + [Substring(String(owner))] : directory
         if !text.hasPrefix("/") {
-            return place(below: own, Array(components), owner)
+            return path(below: own, Array(components), owner)
         }
         if components.starts(with: own), components.count > own.count {
-            return place(below: own, Array(components[own.count...]), owner)
+            return path(below: own, Array(components[own.count...]), owner)
         }
         let isElsewhere = isSystemInstance && components.starts(with: directory)
         guard !isElsewhere,
@@ -68,13 +68,30 @@ struct DownloadDirectories: Sendable {
         else {
             throw refused("lies outside the folders for downloads; give a relative path, or one below downloads.roots")
         }
-        return place(below: root, Array(components[root.count...]), owner)
+        return path(below: root, Array(components[root.count...]), owner)
     }
 
-    private func place(below root: [Substring], _ components: [Substring], _ owner: UInt32) -> DownloadPath {
+    private func path(below root: [Substring], _ components: [Substring], _ owner: UInt32) -> DownloadPath {
         DownloadPath(
-            root: root, folders: components.dropLast().map(String.init), name: components.last.map(String.init) ?? "",
-            isOwnFolder: root.starts(with: directory) && (root.count == directory.count + (isSystemInstance ? 1 : 0)),
+            root: root, directories: components.dropLast().map(String.init),
+            name: components.last.map(String.init) ?? "",
+            isOwnDirectory: root.starts(with: directory)
+                && (root.count == directory.count + (isSystemInstance ? 1 : 0)),
             owner: isSystemInstance ? owner : nil)
     }
+}
+
+/// Where downloads go: the configuration's `downloads`.
+package struct DownloadSettings: Sendable, Equatable {
+    /// The absolute directory that relative paths lie in.
+    package var directory = "/var/lib/deferd/downloads"
+    /// The absolute directories that absolute paths may lie in.
+    package var roots: [String] = []
+    /// Whether each caller has a directory of its own, named by the uid, that nobody else can read.
+    package var isSystemInstance = false
+
+    /// Bytes on a disk below which no download begins.
+    package var minimumFree = 64 << 20
+
+    package init() {}
 }

@@ -1,36 +1,36 @@
-/// Where a download goes: a folder that it must stay below, and the way from there.
+/// Where a download goes: a directory that it must stay below, and the way from there.
 struct DownloadPath: Sendable {
     /// What an unfinished download's name ends in.
     static let partSuffix = ".part"
 
-    /// The absolute path of the folder that nothing may lead out of.
+    /// The absolute path of the directory that nothing may lead out of.
     let root: String
-    /// The folder above `root`, for a root that may have to be made.
+    /// The directory above `root`, for a root that may have to be made.
     let rootParent: String
     let rootName: String
-    /// The folders between.
-    let folders: [String]
+    /// The directories between.
+    let directories: [String]
     let name: String
-    /// Whether `root` is the caller's own folder, which is made when it is first needed.
-    let isOwnFolder: Bool
+    /// Whether `root` is the caller's own directory, which is made when it is first needed.
+    let isOwnDirectory: Bool
     /// Whose the files shall be; nil for the daemon's own.
     let owner: UInt32?
 
-    init(root: [Substring], folders: [String], name: String, isOwnFolder: Bool, owner: UInt32?) {
+    init(root: [Substring], directories: [String], name: String, isOwnDirectory: Bool, owner: UInt32?) {
         self.root = "/" + root.joined(separator: "/")
         rootParent = "/" + root.dropLast().joined(separator: "/")
         rootName = root.last.map(String.init) ?? ""
-        self.folders = folders
+        self.directories = directories
         self.name = name
-        self.isOwnFolder = isOwnFolder
+        self.isOwnDirectory = isOwnDirectory
         self.owner = owner
     }
 
-    /// The absolute path of the folder that the file lies in.
-    var folder: String { ([root] + folders).joined(separator: "/") }
+    /// The absolute path of the directory that the file lies in.
+    var directory: String { ([root] + directories).joined(separator: "/") }
 
     /// The absolute path of the file, or of one named otherwise beside it.
-    func absolute(_ name: String? = nil) -> String { folder + "/" + (name ?? self.name) }
+    func absolute(_ name: String? = nil) -> String { directory + "/" + (name ?? self.name) }
 
     /// The `count`th other name for the file: `tool-1.tar.gz`, `tool-2.tar.gz`.
     func alternative(_ count: Int) -> String {

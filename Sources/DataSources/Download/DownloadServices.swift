@@ -6,7 +6,7 @@ final class DownloadServices: Sendable {
     let transport: HTTPTransport
     let policy: AccessPolicy
     let directories: DownloadDirectories
-    let registry: TargetRegistry
+    let registry: FileReservations
     let files: FileOperations
     let queue: FileQueue
     let userAgent: String
@@ -20,7 +20,7 @@ final class DownloadServices: Sendable {
         self.transport = transport
         self.policy = policy
         self.directories = directories
-        registry = TargetRegistry()
+        registry = FileReservations()
         self.files = files
         self.queue = queue
         self.userAgent = userAgent

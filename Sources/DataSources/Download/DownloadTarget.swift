@@ -1,55 +1,55 @@
 import Glibc
 import JobModel
 
-/// The file that one download is to become: its folder, its reserved name, and its unfinished `.part`.
+/// The file that one download is to become: its directory, its reserved name, and its unfinished `.part`.
 final class DownloadTarget: Sendable {
     let path: DownloadPath
-    /// The name reserved in the folder.
+    /// The name reserved in the directory.
     let name: String
     let part: ScratchFile
-    private let folder: TargetFolder
-    private let key: TargetRegistry.Key
-    private let registry: TargetRegistry
+    private let directory: TargetDirectory
+    private let key: FileReservations.Key
+    private let registry: FileReservations
     private let files: FileOperations
 
     /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
 
-    /// Opens the folder and reserves a name in it: that of `path`, or the next free one. Blocks.
+    /// Opens the directory and reserves a name in it: that of `path`, or the next free one. Blocks.
     ///
-    /// `existing` is the folder where it was opened before. `preferred` is the name that an earlier attempt chose, which
+    /// `existing` is the directory where it was opened before. `preferred` is the name that an earlier attempt chose, which
     /// may be taken again.
     init(
-        _ path: DownloadPath, in existing: OpenFolder?, renaming: Bool, preferred: String?,
-        writer: TargetRegistry.Writer, registry: TargetRegistry, files: FileOperations
+        _ path: DownloadPath, in existing: OpenDirectory?, renaming: Bool, preferred: String?,
+        writer: FileReservations.Writer, registry: FileReservations, files: FileOperations
     ) throws(JobError) {
         self.path = path
         self.files = files
         self.registry = registry
         var attempts = 0
         while true {
-            let folder = try TargetFolder(path, existing: attempts == 0 ? existing : nil, files: files)
-            let (name, key) = try Self.reserved(path, in: folder, renaming, preferred, writer, registry, files)
-            // Another download may have removed the folder, as empty, before the name in it was reserved.
-            if folder.isGone, attempts < 8 {
+            let directory = try TargetDirectory(path, existing: attempts == 0 ? existing : nil, files: files)
+            let (name, key) = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
+            // Another download may have removed the directory, as empty, before the name in it was reserved.
+            if directory.isGone, attempts < 8 {
                 attempts += 1
                 registry.release(key)
                 continue
             }
-            self.folder = folder
+            self.directory = directory
             self.name = name
             self.key = key
-            part = ScratchFile(in: folder.folder, files: files)
+            part = ScratchFile(in: directory.opened, files: files)
             return
         }
     }
 
     private static func reserved(
-        _ path: DownloadPath, in folder: TargetFolder, _ renaming: Bool, _ preferred: String?,
-        _ writer: TargetRegistry.Writer, _ registry: TargetRegistry, _ files: FileOperations
-    ) throws(JobError) -> (String, TargetRegistry.Key) {
+        _ path: DownloadPath, in directory: TargetDirectory, _ renaming: Bool, _ preferred: String?,
+        _ writer: FileReservations.Writer, _ registry: FileReservations, _ files: FileOperations
+    ) throws(JobError) -> (String, FileReservations.Key) {
         guard renaming else {
-            let key = TargetRegistry.Key(folder: folder.identity, name: path.name)
+            let key = FileReservations.Key(directory: directory.identity, name: path.name)
             if let other = registry.reserve(key, for: writer) {
                 // Another user's job is nobody's business.
                 let name = other.owner == writer.owner ? "job \(other.job)" : "another job"
@@ -62,8 +62,8 @@ final class DownloadTarget: Sendable {
         for count in -1...Self.alternatives {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
-            let key = TargetRegistry.Key(folder: folder.identity, name: name)
-            guard try status(name, in: folder, path, files) == nil, registry.reserve(key, for: writer) == nil else {
+            let key = FileReservations.Key(directory: directory.identity, name: name)
+            guard try status(name, in: directory, path, files) == nil, registry.reserve(key, for: writer) == nil else {
                 continue
             }
             return (name, key)
@@ -76,10 +76,10 @@ final class DownloadTarget: Sendable {
     static let alternatives = 9999
 
     private static func status(
-        _ name: String, in folder: TargetFolder, _ path: DownloadPath, _ files: FileOperations
+        _ name: String, in directory: TargetDirectory, _ path: DownloadPath, _ files: FileOperations
     ) throws(JobError) -> FileOperations.Status? {
         do throws(SystemError) {
-            return try files.status(folder.folder.descriptor, name)
+            return try files.status(directory.opened.descriptor, name)
         } catch  where error.code == ENOENT {
             return nil
         } catch {
@@ -89,15 +89,15 @@ final class DownloadTarget: Sendable {
 
     /// What is under the name now, or nil. Blocks.
     func existing() throws(JobError) -> FileOperations.Status? {
-        try Self.status(name, in: folder, path, files)
+        try Self.status(name, in: directory, path, files)
     }
 
     /// Opens what is under the name for reading. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
         do throws(SystemError) {
             // Looked at first, as opening a device can already do something.
-            if try files.status(folder.folder.descriptor, name).isRegular {
-                let descriptor = try files.openBeneath(folder.folder.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
+            if try files.status(directory.opened.descriptor, name).isRegular {
+                let descriptor = try files.openBeneath(directory.opened.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
                 let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
                 if file.isRegular { return file }
             }
@@ -109,9 +109,9 @@ final class DownloadTarget: Sendable {
 
     private var partName: String { name + DownloadPath.partSuffix }
 
-    /// Makes a new, empty `.part`, in the place of any other. Blocks.
+    /// Makes a new, empty `.part`, instead of any other. Blocks.
     ///
-    /// It is a new file, never an old one cut down: so no note about an earlier version can fit it.
+    /// It is a new file, never an old one cut down: so no checkpoint about an earlier version can fit it.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
         do throws(SystemError) {
             try part.make(partName, mode: 0o644)
@@ -124,7 +124,7 @@ final class DownloadTarget: Sendable {
 
     /// Opens the `.part` that an earlier attempt left, where it is that very file; its size. Blocks.
     func reopenPart(_ identity: FileOperations.Status.Identity) -> Int64? {
-        guard identity.createdAt != 0, let status = try? files.status(folder.folder.descriptor, partName),
+        guard identity.createdAt != 0, let status = try? files.status(directory.opened.descriptor, partName),
             status.identity == identity, status.isRegular, status.links == 1,
             (try? part.open(partName, flags: O_RDWR | O_NOFOLLOW)) != nil,
             let opened = try? files.statusOfOpen(part.descriptor), opened.identity == identity
@@ -132,23 +132,25 @@ final class DownloadTarget: Sendable {
         return opened.size
     }
 
-    /// Unlinks the `.part` that `note` is about, where it is still that very file. Blocks.
-    static func discardPart(_ path: DownloadPath, _ note: DownloadNote, _ files: FileOperations) throws(SystemError) {
-        let name = note.name + DownloadPath.partSuffix
+    /// Unlinks the `.part` that `checkpoint` is about, where it is still that very file. Blocks.
+    static func discardPart(_ path: DownloadPath, _ checkpoint: DownloadCheckpoint, _ files: FileOperations)
+        throws(SystemError)
+    {
+        let name = checkpoint.name + DownloadPath.partSuffix
         do throws(SystemError) {
-            guard let folder = try TargetFolder.existing(path, files: files),
-                try files.status(folder.descriptor, name).identity == note.part
+            guard let directory = try TargetDirectory.existing(path, files: files),
+                try files.status(directory.descriptor, name).identity == checkpoint.part
             else { return }
-            try files.unlink(folder.descriptor, name)
+            try files.unlink(directory.descriptor, name)
         } catch  where error.code == ENOENT {}
     }
 
-    /// Puts the finished `.part` in its place, durably; false where there is something and it is not to be replaced.
+    /// Gives the finished `.part` its name, durably; false where there is something and it is not to be replaced.
     /// Blocks.
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
         do throws(SystemError) {
             try part.rename(to: name, replacing: replacing)
-            try files.sync(folder.folder.descriptor)
+            try files.sync(directory.opened.descriptor)
             return true
         } catch  where error.code == EEXIST && !replacing {
             return false
@@ -162,9 +164,9 @@ final class DownloadTarget: Sendable {
         if part.keep() { registry.release(key) }
     }
 
-    /// Leaves nothing behind: neither file nor folder nor reservation. May come from any thread.
+    /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread.
     func remove() {
         guard part.remove() else { return }
-        registry.release(key, thenIfFolderIsUnused: folder.removeMadeFolders)
+        registry.release(key, thenIfDirectoryIsUnused: directory.removeMadeDirectories)
     }
 }

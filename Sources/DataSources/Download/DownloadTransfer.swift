@@ -26,34 +26,34 @@ final class DownloadTransfer {
     indirect enum Outcome: Sendable {
         case received(Received)
         /// The server says that the file of the last download is still the present one.
-        case unchanged(DownloadMemory, RequestURL)
+        case unchanged(DownloadRecord, RequestURL)
     }
 
     /// What the `.part` holds so far.
     private struct Partial {
         let part: DownloadedPart
         /// Both nil where a retry could not go on with it.
-        let note: DownloadNote?
+        let checkpoint: DownloadCheckpoint?
         let journal: DownloadJournal?
     }
 
     private let attempt: DownloadAttempt
     private let target: DownloadTarget
-    private let note: DownloadNote?
+    private let checkpoint: DownloadCheckpoint?
     private var partial: Partial?
 
     private var spec: DownloadSpec { attempt.spec }
     private var services: DownloadServices { attempt.services }
     private var sources: [String] { [spec.url] + spec.mirrors }
 
-    init(attempt: DownloadAttempt, target: DownloadTarget, note: DownloadNote?) {
+    init(attempt: DownloadAttempt, target: DownloadTarget, checkpoint: DownloadCheckpoint?) {
         self.attempt = attempt
         self.target = target
-        self.note = note
+        self.checkpoint = checkpoint
     }
 
-    /// Tries the URL and then each mirror. `memory` is of the file that is there, where it is to be validated.
-    func run(unlessUnchanged memory: DownloadMemory?) async throws(JobError) -> Outcome {
+    /// Tries the URL and then each mirror. `record` is of the file that is there, where it is to be validated.
+    func run(unlessUnchanged record: DownloadRecord?) async throws(JobError) -> Outcome {
         do throws(JobError) {
             try await reopen()
         } catch {
@@ -64,7 +64,7 @@ final class DownloadTransfer {
         var failures: [JobError] = []
         for source in sources {
             do throws(JobError) {
-                return try await transfer(from: source, unlessUnchanged: memory)
+                return try await transfer(from: source, unlessUnchanged: record)
             } catch {
                 if [.storage, .exists, .internal].contains(error.kind) || Task.isCancelled { throw error }
                 failures.append(error)
@@ -91,20 +91,21 @@ final class DownloadTransfer {
 
     /// Throws where the transfer was stopped meanwhile.
     private func reopen() async throws(JobError) {
-        guard let note, note.name == target.name, sources.contains(where: { Masking.masked(url: $0) == note.url })
+        guard let checkpoint, checkpoint.name == target.name,
+            sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
         let (target, files) = (target, services.files)
-        let size = await services.queue.run { target.reopenPart(note.part) }
+        let size = await services.queue.run { target.reopenPart(checkpoint.part) }
         guard let size else { return }
-        let usable = note.usable(ofSize: size, boot: files.bootID)
+        let usable = checkpoint.usable(ofSize: size, boot: files.bootID)
         guard usable > 0,
             let part = try await DownloadedPart(reopened: target, size: usable, services, attempt.handle.control)
         else { return }
-        partial = Partial(part: part, note: note, journal: journal(of: note, noted: usable))
+        partial = Partial(part: part, checkpoint: checkpoint, journal: journal(of: checkpoint, saved: usable))
     }
 
-    private func journal(of note: DownloadNote, noted size: Int64?) -> DownloadJournal {
-        DownloadJournal(note, noted: size, target: target, context: attempt.context, services: services)
+    private func journal(of checkpoint: DownloadCheckpoint, saved size: Int64?) -> DownloadJournal {
+        DownloadJournal(checkpoint, saved: size, target: target, context: attempt.context, services: services)
     }
 
     /// Keeps the `.part` where a retry can go on with it.
@@ -112,45 +113,45 @@ final class DownloadTransfer {
         guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.size > 0 else {
             return
         }
-        // Without a note nobody would ever find it again.
+        // Without a checkpoint nobody would ever find it again.
         if await journal.close() { target.release() }
     }
 
     // MARK: One server
 
     private func transfer(
-        from source: String, unlessUnchanged memory: DownloadMemory?
+        from source: String, unlessUnchanged record: DownloadRecord?
     ) async throws(JobError) -> Outcome {
         let url = try services.policy.url(source)
         let name = Masking.masked(url: source)
-        if let partial, let note = partial.note, note.url == name {
-            if let outcome = try await resume(note, partial.part.size, from: source, at: url) { return outcome }
+        if let partial, let checkpoint = partial.checkpoint, checkpoint.url == name {
+            if let outcome = try await resume(checkpoint, partial.part.size, from: source, at: url) { return outcome }
         }
-        let memory = memory?.url == name ? memory : nil
-        let response = try await open(url, unlessUnchanged: memory)
+        let record = record?.url == name ? record : nil
+        let response = try await open(url, unlessUnchanged: record)
         defer { response.close() }
-        if response.status == 304, let memory { return .unchanged(memory, response.url) }
+        if response.status == 304, let record { return .unchanged(record, response.url) }
         return try await receive(response, from: source)
     }
 
     private func open(
-        _ url: RequestURL, unlessUnchanged memory: DownloadMemory?
+        _ url: RequestURL, unlessUnchanged record: DownloadRecord?
     ) async throws(JobError) -> IncomingResponse {
         var request = request(for: url)
-        if let memory {
-            if let tag = memory.etag { request.set("If-None-Match", tag) }
-            if let date = memory.lastModified { request.set("If-Modified-Since", date) }
+        if let record {
+            if let tag = record.etag { request.set("If-None-Match", tag) }
+            if let date = record.lastModified { request.set("If-Modified-Since", date) }
         }
         return try await services.transport.open(request, attempt.handle)
     }
 
     /// Asks for the bytes from `offset` on.
     private func open(
-        _ url: RequestURL, from offset: Int64, ifStill note: DownloadNote
+        _ url: RequestURL, from offset: Int64, ifStill checkpoint: DownloadCheckpoint
     ) async throws(JobError) -> IncomingResponse {
         var request = request(for: url)
         request.set("Range", "bytes=\(offset)-")
-        request.set("If-Range", note.validator.text)
+        request.set("If-Range", checkpoint.validator.text)
         return try await services.transport.open(request, attempt.handle)
     }
 
@@ -160,18 +161,19 @@ final class DownloadTransfer {
 
     /// Asks for the rest. Nil where the server's answer does not continue what is there.
     private func resume(
-        _ note: DownloadNote, _ offset: Int64, from source: String, at url: RequestURL
+        _ checkpoint: DownloadCheckpoint, _ offset: Int64, from source: String, at url: RequestURL
     ) async throws(JobError) -> Outcome? {
-        let response = try await open(url, from: offset, ifStill: note)
+        let response = try await open(url, from: offset, ifStill: checkpoint)
         defer { response.close() }
         switch response.status {
         case 206:
             guard let range = ContentRange(response), range.start == offset,
                 range.total == nil || range.total == range.end,
-                note.total == nil || range.total == note.total, note.validator.fits(response.head.headers),
+                checkpoint.total == nil || range.total == checkpoint.total,
+                checkpoint.validator.fits(response.head.headers),
                 response.contentLength == nil || response.contentLength == range.end - offset
             else { return nil }
-            let total = range.total ?? note.total
+            let total = range.total ?? checkpoint.total
             try await append(response, total: total)
             return try received(response, from: source, resumedFrom: offset)
         case 416:
@@ -198,12 +200,12 @@ final class DownloadTransfer {
         partial = nil
         let part = try await DownloadedPart(new: target, services)
         let total = response.contentLength
-        let note = Validator(response.head.headers).map { validator in
-            DownloadNote(
-                url: Masking.masked(url: source), validator: validator, total: total, folder: target.path.folder,
+        let checkpoint = Validator(response.head.headers).map { validator in
+            DownloadCheckpoint(
+                url: Masking.masked(url: source), validator: validator, total: total, directory: target.path.directory,
                 name: target.name, part: part.identity, bootID: services.files.bootID, synced: 0)
         }
-        partial = Partial(part: part, note: note, journal: note.map { journal(of: $0, noted: nil) })
+        partial = Partial(part: part, checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
     }
 
     private func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
@@ -234,12 +236,12 @@ final class DownloadTransfer {
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
         guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
-        var pace = spec.rate.map { Pace(bytesPerSecond: $0, attempt.handle) }
+        var limiter = spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.handle) }
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
         while let blocks = try await response.next() {
-            for piece in pace?.pieces(of: blocks) ?? [blocks] {
-                try await pace?.wait(for: piece.reduce(0) { $0 + $1.readableBytes })
+            for piece in limiter?.pieces(of: blocks) ?? [blocks] {
+                try await limiter?.wait(for: piece.reduce(0) { $0 + $1.readableBytes })
                 do throws(JobError) {
                     try await part.append(piece)
                 } catch {

@@ -6,7 +6,7 @@ import JobModel
 enum FileHash {
     private static let block = 1 << 20
 
-    /// The digest so far of the first `size` bytes, which must be there; afterwards the file's place is behind them.
+    /// The digest so far of the first `size` bytes, which must be there; afterwards the file's offset is behind them.
     static func of(
         _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices, _ control: TransferControl
     ) async throws(JobError) -> SHA256 {

@@ -4,20 +4,20 @@ import Glibc
 extension FileOperations {
     /// The system's own calls.
     package static let real = FileOperations(
-        openFolder: { path throws(SystemError) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
-        openBeneath: { folder, path, flags, mode throws(SystemError) in
+        openDirectory: { path throws(SystemError) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
+        openBeneath: { directory, path, flags, mode throws(SystemError) in
             // EAGAIN: something on the way was renamed meanwhile, so the kernel cannot tell whether it stayed below.
             var attempts = 0
             while true {
                 do throws(SystemError) {
-                    return try call { deferd_open_beneath(folder, path, flags | O_CLOEXEC, mode) }
+                    return try call { deferd_open_beneath(directory, path, flags | O_CLOEXEC, mode) }
                 } catch  where error.code == EAGAIN && attempts < 16 {
                     attempts += 1
                 }
             }
         },
-        makeFolder: { folder, name, mode throws(SystemError) in _ = try call { mkdirat(folder, name, mode) } },
-        status: { folder, name throws(SystemError) in try status(of: name, in: folder) },
+        makeDirectory: { directory, name, mode throws(SystemError) in _ = try call { mkdirat(directory, name, mode) } },
+        status: { directory, name throws(SystemError) in try status(of: name, in: directory) },
         statusOfOpen: { file throws(SystemError) in try status(of: "", in: file) },
         write: { file, bytes throws(SystemError) in
             var rest = bytes[...]
@@ -38,20 +38,22 @@ extension FileOperations {
         syncData: { file throws(SystemError) in _ = try call { fdatasync(file) } },
         changeOwner: { file, owner throws(SystemError) in _ = try call { fchown(file, owner, gid_t.max) } },
         changeMode: { file, mode throws(SystemError) in _ = try call { fchmod(file, mode) } },
-        rename: { folder, name, newName throws(SystemError) in
-            _ = try call { renameat(folder, name, folder, newName) }
+        rename: { directory, name, newName throws(SystemError) in
+            _ = try call { renameat(directory, name, directory, newName) }
         },
-        renameUnlessExists: { folder, name, newName throws(SystemError) in
+        renameUnlessExists: { directory, name, newName throws(SystemError) in
             do throws(SystemError) {
-                _ = try call { deferd_rename_unless_exists(folder, name, newName) }
+                _ = try call { deferd_rename_unless_exists(directory, name, newName) }
             } catch  where error.code == EINVAL {
                 // A file system without that flag; a link fails in the same way where there is something.
-                _ = try call { linkat(folder, name, folder, newName, 0) }
-                _ = try call { unlinkat(folder, name, 0) }
+                _ = try call { linkat(directory, name, directory, newName, 0) }
+                _ = try call { unlinkat(directory, name, 0) }
             }
         },
-        unlink: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, 0) } },
-        removeFolder: { folder, name throws(SystemError) in _ = try call { unlinkat(folder, name, AT_REMOVEDIR) } },
+        unlink: { directory, name throws(SystemError) in _ = try call { unlinkat(directory, name, 0) } },
+        removeDirectory: { directory, name throws(SystemError) in
+            _ = try call { unlinkat(directory, name, AT_REMOVEDIR) }
+        },
         close: { file in _ = Glibc.close(file) },
         freeBytes: { path in
             var status = statvfs()
@@ -80,12 +82,12 @@ extension FileOperations {
         return String(decoding: bytes.prefix(max(0, count)).prefix { $0 > 0x20 }, as: UTF8.self)
     }
 
-    private static func status(of name: String, in folder: Int32) throws(SystemError) -> Status {
+    private static func status(of name: String, in directory: Int32) throws(SystemError) -> Status {
         var found = deferd_status()
-        _ = try call { deferd_status(folder, name, &found) }
+        _ = try call { deferd_status(directory, name, &found) }
         return Status(
             identity: Status.Identity(inode: found.inode, createdAt: found.created), size: found.size,
-            modifiedAt: found.modified, isFolder: found.mode & S_IFMT == S_IFDIR,
+            modifiedAt: found.modified, isDirectory: found.mode & S_IFMT == S_IFDIR,
             isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
             mode: found.mode & 0o7777)
     }

@@ -1,10 +1,10 @@
 /// Every call that sources make into the file system, so that tests can let one fail.
 ///
-/// Each closure blocks, so it runs on the file queue; each throws the call's own error. Paths are relative to `folder`.
+/// Each closure blocks, so it runs on the file queue; each throws the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
     /// What is known of a file without opening it.
     package struct Status: Sendable, Hashable {
-        /// What tells this file from every other, also from a later one in its place.
+        /// What tells this file from every other, also from a later one of its name.
         package struct Identity: Sendable, Hashable {
             package let inode: UInt64
             /// Nanoseconds since 1970; 0 where the file system does not keep it.
@@ -15,40 +15,41 @@ package struct FileOperations: Sendable {
         package let size: Int64
         /// Nanoseconds since 1970.
         package let modifiedAt: Int64
-        package let isFolder: Bool
+        package let isDirectory: Bool
         package let isRegular: Bool
         package let links: UInt32
         package let owner: UInt32
         package let mode: UInt32
     }
 
-    /// Opens a folder by its absolute path, links included: one that the administrator named, never one of a caller.
-    package var openFolder: @Sendable (_ path: String) throws(SystemError) -> Int32
-    /// Opens below `folder` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
+    /// Opens a directory by its absolute path, links included: one that the administrator named, never one of a caller.
+    package var openDirectory: @Sendable (_ path: String) throws(SystemError) -> Int32
+    /// Opens below `directory` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
     /// and RESOLVE_NO_MAGICLINKS.
     package var openBeneath:
-        @Sendable (_ folder: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(SystemError) -> Int32
-    package var makeFolder: @Sendable (_ folder: Int32, _ name: String, _ mode: UInt32) throws(SystemError) -> Void
+        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(SystemError) -> Int32
+    package var makeDirectory:
+        @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(SystemError) -> Void
     /// Of the name itself, not of what a symbolic link leads to.
-    package var status: @Sendable (_ folder: Int32, _ name: String) throws(SystemError) -> Status
+    package var status: @Sendable (_ directory: Int32, _ name: String) throws(SystemError) -> Status
     package var statusOfOpen: @Sendable (_ file: Int32) throws(SystemError) -> Status
     /// Writes all of it.
     package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(SystemError) -> Void
     package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
-    /// Moves the place where writing or reading goes on.
+    /// Moves the offset at which writing or reading goes on.
     package var seek: @Sendable (_ file: Int32, _ offset: Int64) throws(SystemError) -> Void
     package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(SystemError) -> Void
     package var sync: @Sendable (_ file: Int32) throws(SystemError) -> Void
     package var syncData: @Sendable (_ file: Int32) throws(SystemError) -> Void
     package var changeOwner: @Sendable (_ file: Int32, _ owner: UInt32) throws(SystemError) -> Void
     package var changeMode: @Sendable (_ file: Int32, _ mode: UInt32) throws(SystemError) -> Void
-    /// Puts `name` in the place of `newName`.
-    package var rename: @Sendable (_ folder: Int32, _ name: String, _ newName: String) throws(SystemError) -> Void
+    /// Renames `name` to `newName`, replacing what is there.
+    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(SystemError) -> Void
     /// The same, but fails with EEXIST where there is something already.
     package var renameUnlessExists:
-        @Sendable (_ folder: Int32, _ name: String, _ newName: String) throws(SystemError) -> Void
-    package var unlink: @Sendable (_ folder: Int32, _ name: String) throws(SystemError) -> Void
-    package var removeFolder: @Sendable (_ folder: Int32, _ name: String) throws(SystemError) -> Void
+        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(SystemError) -> Void
+    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(SystemError) -> Void
+    package var removeDirectory: @Sendable (_ directory: Int32, _ name: String) throws(SystemError) -> Void
     package var close: @Sendable (_ file: Int32) -> Void
     /// Bytes that are free, for those who are not root, on the disk of this path; nil where that is not known.
     package var freeBytes: @Sendable (_ path: String) -> Int64?

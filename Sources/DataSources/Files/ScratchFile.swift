@@ -21,10 +21,10 @@ final class ScratchFile: Sendable {
 
     private let state = Mutex(State())
     private let files: FileOperations
-    let folder: OpenFolder
+    let directory: OpenDirectory
 
-    init(in folder: OpenFolder, files: FileOperations) {
-        self.folder = folder
+    init(in directory: OpenDirectory, files: FileOperations) {
+        self.directory = directory
         self.files = files
     }
 
@@ -54,9 +54,9 @@ final class ScratchFile: Sendable {
                 case .kept, .removed: throw SystemError(ECANCELED)
                 }
                 do throws(SystemError) {
-                    if replacing { try files.unlink(folder.descriptor, name) }
+                    if replacing { try files.unlink(directory.descriptor, name) }
                 } catch  where error.code == ENOENT {}
-                let opened = try files.openBeneath(folder.descriptor, name, flags, mode)
+                let opened = try files.openBeneath(directory.descriptor, name, flags, mode)
                 let earlier = state.descriptor
                 state.descriptor = opened
                 state.phase = .present(name: name)
@@ -73,9 +73,9 @@ final class ScratchFile: Sendable {
             Result { () throws(SystemError) in
                 guard case .present(let name) = state.phase else { throw SystemError(ECANCELED) }
                 if replacing {
-                    try files.rename(folder.descriptor, name, newName)
+                    try files.rename(directory.descriptor, name, newName)
                 } else {
-                    try files.renameUnlessExists(folder.descriptor, name, newName)
+                    try files.renameUnlessExists(directory.descriptor, name, newName)
                 }
                 state.phase = .present(name: newName)
             }
@@ -103,7 +103,7 @@ final class ScratchFile: Sendable {
             switch state.phase {
             case .present(let name):
                 // Whatever keeps it from being unlinked, nothing more can be done about it here.
-                try? files.unlink(folder.descriptor, name)
+                try? files.unlink(directory.descriptor, name)
                 state.phase = .removed
                 return true
             case .absent:

@@ -84,7 +84,7 @@ final class SpillFile: Sendable {
         try await perform("synced") { [self] () throws(SystemError) in
             let file = try opened()
             try files.sync(file.descriptor)
-            try files.sync(file.folder.descriptor)
+            try files.sync(file.directory.descriptor)
             guard file.keep() else { throw SystemError(ECANCELED) }
         }
     }
@@ -102,9 +102,10 @@ final class SpillFile: Sendable {
     private func opened() throws(SystemError) -> ScratchFile {
         if let file = state.withLock({ $0.file }) { return file }
         let slash = path.lastIndex(of: "/") ?? path.startIndex
-        let folder = OpenFolder(
-            descriptor: try files.openFolder(String(path[..<slash]) + "/"), path: String(path[..<slash]), files: files)
-        let file = ScratchFile(in: folder, files: files)
+        let directory = OpenDirectory(
+            descriptor: try files.openDirectory(String(path[..<slash]) + "/"), path: String(path[..<slash]),
+            files: files)
+        let file = ScratchFile(in: directory, files: files)
         let isRemoved = state.withLock { state in
             state.file = file
             return state.isRemoved

@@ -1,33 +1,61 @@
 import NIOCore
 import NIOTLS
 
-/// Talks to a proxy until it passes bytes on, then leaves the pipeline.
-final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
+/// A step that a new connection goes through before it speaks HTTP; it keeps a promise and then leaves the pipeline.
+class ConnectionStep: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
+    typealias InboundOut = ByteBuffer
 
-    private var handshake: ProxyHandshake
-    private let promise: EventLoopPromise<Void>
+    fileprivate let promise: EventLoopPromise<Void>
 
-    init(_ handshake: ProxyHandshake, _ promise: EventLoopPromise<Void>) {
-        self.handshake = handshake
+    fileprivate init(_ promise: EventLoopPromise<Void>) {
         self.promise = promise
     }
 
-    func handlerAdded(context: ChannelHandlerContext) {
-        send(handshake.greeting, context)
-    }
+    func handlerAdded(context: ChannelHandlerContext) {}
 
-    func handlerRemoved(context: ChannelHandlerContext) {
+    final func handlerRemoved(context: ChannelHandlerContext) {
         // Where it is through this changes nothing.
         promise.fail(TransferError.closed)
     }
 
-    private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
-        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        context.fireChannelRead(data)
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    final func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        promise.fail(error)
+        context.close(promise: nil)
+    }
+
+    final func channelInactive(context: ChannelHandlerContext) {
+        promise.fail(TransferError.closed)
+        context.fireChannelInactive()
+    }
+}
+
+/// Talks to a proxy until it passes bytes on.
+final class ProxyHandler: ConnectionStep {
+    private var handshake: ProxyHandshake
+
+    init(_ handshake: ProxyHandshake, _ promise: EventLoopPromise<Void>) {
+        self.handshake = handshake
+        super.init(promise)
+    }
+
+    override func handlerAdded(context: ChannelHandlerContext) {
+        send(handshake.greeting, context)
+    }
+
+    private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
+        context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
+    }
+
+    override func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes: [UInt8] = Array(unwrapInboundIn(data).readableBytesView)
         while true {
             switch handshake.receive(bytes) {
@@ -47,49 +75,19 @@ final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
         }
     }
-
-    typealias InboundOut = ByteBuffer
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        promise.fail(error)
-        context.close(promise: nil)
-    }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        promise.fail(TransferError.closed)
-        context.fireChannelInactive()
-    }
 }
 
-/// Waits until TLS is established, then leaves the pipeline.
-final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
-
-    private let promise: EventLoopPromise<Void>
-
-    init(_ promise: EventLoopPromise<Void>) {
-        self.promise = promise
+/// Waits until TLS is established.
+final class HandshakeHandler: ConnectionStep {
+    override init(_ promise: EventLoopPromise<Void>) {
+        super.init(promise)
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        promise.fail(TransferError.closed)
-    }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    override func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted? = event as? TLSUserEvent {
             promise.succeed()
             context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         }
         context.fireUserInboundEventTriggered(event)
-    }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        promise.fail(error)
-        context.close(promise: nil)
-    }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        promise.fail(TransferError.closed)
-        context.fireChannelInactive()
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import NIOCore
 import NIOHTTP1
@@ -66,5 +67,14 @@ final class IncomingResponse: Sendable {
         // What fails here was not wanted.
         while let blocks = try? await stream.next(), !blocks.isEmpty {}
         timer.cancel()
+    }
+}
+
+extension Timestamp {
+    /// The present time by the system's clock.
+    fileprivate static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }

@@ -1,7 +1,7 @@
 public import DeferredKit
 import JobModel
 
-/// A file that is fetched, checked, and put in its place whole or not at all.
+/// A file that is fetched and checked, and there whole or not at all.
 ///
 /// ```swift
 /// let file = try await DownloadSource(url, to: "tool.tar.gz", in: downloads).start().get()
@@ -14,7 +14,7 @@ public struct DownloadSource: DataSource {
     public enum Exists: String, Sendable {
         /// Fail with the code `exists`.
         case fail
-        /// Put the new file in its place, at once, when it is complete.
+        /// Replace it with the new file, at once, when that is complete.
         case replace
         /// Take the next free name: `tool-1.tar.gz`.
         case rename
@@ -85,7 +85,7 @@ public struct DownloadSource: DataSource {
     ///
     /// Progress is in bytes of the file. Callbacks run on an event loop unless told otherwise.
     ///
-    /// - Returns: The file, durably in its place. It fails with a ``SourceError``, or `CancellationError`; cancelling it
+    /// - Returns: The file, durably written. It fails with a ``SourceError``, or `CancellationError`; cancelling it
     ///   removes what was fetched before `cancel()` returns.
     public func start() -> Deferred<File, any Error> {
         do throws(SourceError) {

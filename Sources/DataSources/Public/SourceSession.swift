@@ -70,14 +70,15 @@ public final class SourceSession: Sendable {
         let directory = FileManager.default.temporaryDirectory.path
         return SourceContext(
             job: lastTransfer.add(1, ordering: .relaxed).newValue, link: 0, attempt: 1, owner: 0,
-            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)", timeout: timeout?.inSeconds, note: checkpoint,
+            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)", timeout: timeout?.inSeconds,
+            checkpoint: checkpoint,
             mayResume: resumes,
-            saveNote: { checkpoint in
+            saveCheckpoint: { checkpoint in
                 guard resumes else { return .succeeded(()) }
                 return records.change(path) { $0.checkpoint = checkpoint }
             },
             lastDownload: { path in records.entry(path).map(\.record) },
-            rememberDownload: { path, record in records.change(path) { $0.record = record } })
+            recordDownload: { path, record in records.change(path) { $0.record = record } })
     }
 
     /// The directory in an absolute form that a relative one means now.

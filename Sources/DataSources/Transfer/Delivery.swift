@@ -6,7 +6,7 @@ final class Delivery<Value: Sendable>: Sendable {
         case open
         case awaited(CheckedContinuation<Value, Never>)
         case delivered(Value)
-        case taken
+        case consumed
     }
 
     private let state = Mutex(State.open)
@@ -16,7 +16,7 @@ final class Delivery<Value: Sendable>: Sendable {
         state.withLock { state in
             switch state {
             case .open, .awaited: false
-            case .delivered, .taken: true
+            case .delivered, .consumed: true
             }
         }
     }
@@ -30,9 +30,9 @@ final class Delivery<Value: Sendable>: Sendable {
                 state = .delivered(value)
                 return (true, nil)
             case .awaited(let continuation):
-                state = .taken
+                state = .consumed
                 return (true, continuation)
-            case .delivered, .taken: return (false, nil)
+            case .delivered, .consumed: return (false, nil)
             }
         }
         continuation?.resume(returning: value)
@@ -48,9 +48,9 @@ final class Delivery<Value: Sendable>: Sendable {
                     state = .awaited(continuation)
                     return nil
                 case .delivered(let value):
-                    state = .taken
+                    state = .consumed
                     return value
-                case .awaited, .taken: preconditionFailure("One waits for a delivery, once.")
+                case .awaited, .consumed: preconditionFailure("One waits for a delivery, once.")
                 }
             }
             if let value { continuation.resume(returning: value) }

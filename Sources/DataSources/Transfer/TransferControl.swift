@@ -33,7 +33,7 @@ final class TransferControl: Sendable {
         if let error { throw error }
     }
 
-    /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still taken.
+    /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still used.
     func interrupt(_ error: JobError) {
         let (stream, handlers) = state.withLock { state in
             guard state.error == nil else { return (ResponseStream?.none, [Int: @Sendable (JobError) -> Void]()) }

@@ -3,7 +3,7 @@ import LoopTasks
 import NIOCore
 
 /// Limits a transfer to a number of bytes a second, counted from its beginning.
-struct Pace {
+struct RateLimiter {
     private let bytesPerSecond: Double
     private let control: TransferControl
     private let clock: any EventLoop

@@ -5,9 +5,9 @@ import Synchronization
 ///
 /// Whoever comes second is refused (kind `exists`), as which of two different files wins is the jobs' author's to say;
 /// only `exists: "rename"` takes the next name. At most one entry for each running download.
-final class TargetRegistry: Sendable {
+final class FileReservations: Sendable {
     struct Key: Sendable, Hashable {
-        let folder: FileOperations.Status.Identity
+        let directory: FileOperations.Status.Identity
         let name: String
     }
 
@@ -32,11 +32,11 @@ final class TargetRegistry: Sendable {
         writers.withLock { $0[key] = nil }
     }
 
-    /// Releases `key` and, where nobody else writes into that folder, runs `body` before anybody can begin to.
-    func release(_ key: Key, thenIfFolderIsUnused body: () -> Void) {
+    /// Releases `key` and, where nobody else writes into that directory, runs `body` before anybody can begin to.
+    func release(_ key: Key, thenIfDirectoryIsUnused body: () -> Void) {
         writers.withLock { writers in
             writers[key] = nil
-            if !writers.keys.contains(where: { $0.folder == key.folder }) { body() }
+            if !writers.keys.contains(where: { $0.directory == key.directory }) { body() }
         }
     }
 }

@@ -1,18 +1,18 @@
 import JobModel
 
 /// What must be known of an unfinished `.part` to go on with it, also after a crash.
-struct DownloadNote: Sendable, Hashable {
+struct DownloadCheckpoint: Sendable, Hashable {
     /// Where it comes from, as the spec writes it but for credentials.
     var url: String
     var validator: Validator
     /// Bytes of the whole file, where the server said.
     var total: Int64?
-    /// The absolute path of the folder that the file lies in.
-    var folder: String
+    /// The absolute path of the directory that the file lies in.
+    var directory: String
     /// The name that the file will have; with `exists: "rename"` not that of the spec.
     var name: String
     var part: FileOperations.Status.Identity
-    /// The boot in which the note was made: while it lasts, all that was written counts.
+    /// The boot in which the checkpoint was made: while it lasts, all that was written counts.
     var bootID: String
     /// Bytes that are on stable storage.
     var synced: Int64
@@ -25,7 +25,7 @@ struct DownloadNote: Sendable, Hashable {
         case .modified(let date): object.append("lastModified", .string(date))
         }
         object.append("total", ifPresent: total.map { JSON(Int($0)) })
-        object.append("folder", .string(folder))
+        object.append("folder", .string(directory))
         object.append("name", .string(name))
         object.append("part", part.json)
         object.append("boot", .string(bootID))
@@ -34,11 +34,11 @@ struct DownloadNote: Sendable, Hashable {
     }
 }
 
-extension DownloadNote {
-    /// The note that `json` writes; nil for one of another form, which is as good as none.
+extension DownloadCheckpoint {
+    /// The checkpoint that `json` writes; nil for one of another form, which is as good as none.
     init?(_ json: JSON?) {
         guard let json, let url = json["url"]?.string, let name = json["name"]?.string,
-            let folder = json["folder"]?.string,
+            let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
             let bootID = json["boot"]?.string, let synced = json["synced"]?.int, synced >= 0,
             !name.isEmpty, !name.contains("/")
@@ -51,7 +51,7 @@ extension DownloadNote {
             return nil
         }
         self.url = url
-        self.folder = folder
+        self.directory = directory
         self.name = name
         self.part = part
         self.bootID = bootID

@@ -1,7 +1,7 @@
 import JobModel
 
 /// What is remembered of the last download to a path: its result, and which file that was.
-struct DownloadMemory: Sendable, Hashable {
+struct DownloadRecord: Sendable, Hashable {
     var job: JobID
     var link: Int
     /// Where it came from, as the spec wrote it but for credentials.
@@ -19,7 +19,7 @@ struct DownloadMemory: Sendable, Hashable {
     }
 }
 
-extension DownloadMemory {
+extension DownloadRecord {
     /// What `json` remembers; nil for another form, which is as good as nothing.
     init?(_ json: JSON?) {
         guard let json, let job = json["job"]?.int, let link = json["link"]?.int, let url = json["url"]?.string,

@@ -1,4 +1,3 @@
-import Glibc
 import JobModel
 
 /// Dates as HTTP writes them (RFC 9110, section 5.6.7).
@@ -42,11 +41,21 @@ enum HTTPDate {
     }
 }
 
-extension Timestamp {
-    /// The present time by the system's clock.
-    static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+/// The header field by which a server asks to be left alone for a while.
+enum RetryAfter {
+    /// Seconds from `now`; nil where the value is neither a number of seconds nor a date.
+    static func seconds(_ value: String, now: Timestamp) -> Double? {
+        let value = value.drop { $0 == " " }
+        if !value.isEmpty, value.utf8.allSatisfy({ (48...57).contains($0) }) { return Double(value) }
+        return HTTPDate.time(String(value)).map { max(0, $0.seconds(since: now)) }
+    }
+}
+
+/// Numbers in fields of an HTTP header: digits and nothing else.
+enum Decimal {
+    /// The number, or nil where `text` is none or one that does not fit; `Int64` alone would read signs as well.
+    static func number(_ text: some StringProtocol) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
+        return Int64(text)
     }
 }
