@@ -60,6 +60,7 @@ let package = Package(
             dependencies: ["JobModel", deque, .product(name: "HeapModule", package: "swift-collections")],
             swiftSettings: ours),
         .target(name: "CLinux"),
+        .target(name: "CTuning"),
         .target(
             name: "LoopTasks", dependencies: [.product(name: "NIOCore", package: "swift-nio")], swiftSettings: ours),
         .target(
@@ -107,7 +108,7 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                "CLinux", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
+                "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
                 "LoopTasks", "Systemd", "Yams",
                 arguments, log, services,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

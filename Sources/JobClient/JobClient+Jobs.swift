@@ -4,7 +4,7 @@ import JobProtocol
 extension JobClient {
     /// The answer to a submission: the job is on stable storage.
     public struct Submission: Sendable, Hashable {
-        /// The job's number.
+        /// The job's id.
         public let id: Int64
         /// The state it is in.
         public let state: String
@@ -35,7 +35,7 @@ extension JobClient {
         try await call(MethodName.jobExplain.rawValue, spec)
     }
 
-    /// The job with this number, its result whole.
+    /// The job with this id, its result whole.
     public func get(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
         try await completed(try await snapshot(.jobGet, job))
     }

@@ -12,7 +12,7 @@ public struct JobEvent: Sendable, Hashable {
 
     /// The watch that it belongs to.
     public let watch: String
-    /// The job's number.
+    /// The job's id.
     public let job: Int64
     /// Grows with each notification of that watch about that job.
     public let seq: Int

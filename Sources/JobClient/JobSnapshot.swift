@@ -4,7 +4,7 @@ public import JobModel
 public struct JobSnapshot: Sendable, Hashable {
     /// The object, with all members that the daemon wrote.
     public let json: JSON
-    /// The job's number.
+    /// The job's id.
     public let id: Int64
     /// `scheduled`, `queued`, `running`, `succeeded`, `failed` or `cancelled`.
     public let state: String

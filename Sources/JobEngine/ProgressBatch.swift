@@ -28,7 +28,7 @@ package final class ProgressBatch: Sendable {
         }
     }
 
-    /// By ascending number of the job, each job once.
+    /// By ascending id of the job, each job once.
     package let rows: [Row]
     private let text = Mutex<Text?>(nil)
 

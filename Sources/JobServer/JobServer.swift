@@ -1,7 +1,7 @@
 import Glibc
 import JobCore
 package import JobEngine
-import JobModel
+package import JobModel
 import JobProtocol
 package import Logging
 import LoopTasks
@@ -138,5 +138,19 @@ package struct JobServer: Service {
             // The connection broke: nobody is left to answer.
             connection.abandon()
         }
+    }
+}
+
+/// What the daemon says of itself.
+package struct ServerIdentity: Sendable {
+    package var name = "deferd"
+    package var version: String
+    package var pid: Int
+    package var startedAt: Timestamp
+
+    package init(version: String, pid: Int, startedAt: Timestamp) {
+        self.version = version
+        self.pid = pid
+        self.startedAt = startedAt
     }
 }

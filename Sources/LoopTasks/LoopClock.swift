@@ -33,3 +33,29 @@ package struct LoopClock: Clock {
         }
     }
 }
+
+extension TimeAmount {
+    /// The longest that a loop is told to wait: over a century of nanoseconds a deadline would not fit. Nobody waits for
+    /// the difference.
+    package static let century = TimeAmount.nanoseconds(3_000_000_000 * 1_000_000_000)
+
+    /// So many seconds, at least none and at most a century; what is no number is none.
+    package static func seconds(saturating seconds: Double) -> TimeAmount {
+        guard seconds > 0 else { return .zero }
+        return seconds >= 3_000_000_000 ? century : .nanoseconds(Int64(seconds * 1_000_000_000))
+    }
+}
+
+/// Runs tasks on an event loop, so that one that waits for that loop's channels changes no thread.
+package final class LoopExecutor: TaskExecutor {
+    package let loop: any EventLoop
+
+    package init(_ loop: any EventLoop) {
+        self.loop = loop
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CLinux
 import Foundation
 import JobProtocol
 import Logging
@@ -42,8 +41,7 @@ struct Deferd: AsyncParsableCommand {
 
     /// On the main actor, so that nothing has run anywhere else before it is said where.
     @MainActor static func main() async {
-        deferd_settle_allocator()
-        TaskPool.becomeEventLoops()
+        Tuning.begin()
         await main(nil)
     }
 
@@ -93,4 +91,18 @@ struct Deferd: AsyncParsableCommand {
         }
         return ExitCode(status.rawValue)
     }
+}
+
+/// What the daemon's exit code tells, by sysexits.h.
+enum ExitStatus: Int32 {
+    case ok = 0
+    case usage = 64
+    /// The database is damaged, or of a newer version.
+    case badData = 65
+    /// Another daemon has the state directory or the socket.
+    case unavailable = 69
+    case software = 70
+    /// What keeps it from starting may pass: a full disk, or one that fails.
+    case tryAgain = 75
+    case configuration = 78
 }

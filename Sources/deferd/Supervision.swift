@@ -1,4 +1,3 @@
-import CLinux
 import Foundation
 import JobCore
 import JobEngine
@@ -30,7 +29,7 @@ struct Supervision: Service {
         }
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
-        deferd_release_image()
+        Tuning.settle()
         let watchdog = try Watchdog()
         await withGracefulShutdownHandler {
             await cancelWhenGracefulShutdown {

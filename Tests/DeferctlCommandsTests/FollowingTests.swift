@@ -105,7 +105,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         return (status, jobs, said.withLock { $0 })
     }
 
-    /// Answers a submission: accepted under the number in its spec, or refused where that is 0.
+    /// Answers a submission: accepted under the id in its spec, or refused where that is 0.
     private static func answer(_ call: JSON, on daemon: FakeConnection, code: Int = -32602) {
         let number = call["params"]?["n"] ?? 0
         if number != 0 { return daemon.answer(call, ["job": number, "state": "queued", "created": true]) }

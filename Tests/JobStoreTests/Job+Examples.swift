@@ -32,7 +32,7 @@ extension Job {
         return job
     }
 
-    /// The job under the number the store gave it.
+    /// The job under the id the store gave it.
     func numbered(_ id: JobID) -> Job {
         var job = self
         job.id = id

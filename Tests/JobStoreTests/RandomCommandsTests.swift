@@ -66,7 +66,7 @@ private struct CommandRun {
 
     private mutating func number(_ range: Range<Int>) -> Int { Int.random(in: range, using: &generator) }
 
-    /// The number of a job that there was, or is to be.
+    /// The id of a job that there was, or is to be.
     mutating func someJob() -> JobID { JobID(number(0..<Int(lastJob) + 3)) }
 
     private mutating func storedJob() -> Job? {

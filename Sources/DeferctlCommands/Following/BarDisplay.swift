@@ -10,7 +10,7 @@ struct BarDisplay: ProgressDisplay {
     private var step: String?
     private var tick = 0
 
-    /// The line of the job with this number; events of others, such as its children, are not shown.
+    /// The line of the job with this id; events of others, such as its children, are not shown.
     init(job: Int64, isUnicode: Bool) {
         self.job = job
         self.isUnicode = isUnicode

@@ -45,7 +45,7 @@ struct BulkSubmission {
         self.refuse = refuse
     }
 
-    /// Submits all specs and returns the worst status with the numbers of the jobs.
+    /// Submits all specs and returns the worst status with the ids of the jobs.
     ///
     /// A refused spec is told and passed over. Where the daemon takes nothing more, no further one is sent.
     mutating func run(_ specs: SpecDocuments) async throws -> (ExitStatus, [Int64]) {

@@ -16,3 +16,12 @@ protocol ProgressDisplay: Sendable {
 extension ProgressDisplay {
     mutating func end(now: Timestamp, size: ScreenSize) -> String { clear() }
 }
+
+/// Shows nothing.
+struct NoDisplay: ProgressDisplay {
+    func render(_ event: JobEvent, now: Timestamp) -> String { "" }
+
+    func draw(now: Timestamp, size: ScreenSize) -> String { "" }
+
+    func clear() -> String { "" }
+}

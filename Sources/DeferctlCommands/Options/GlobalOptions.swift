@@ -15,3 +15,22 @@ struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Write JSON to standard output, one value per line.")
     var json = false
 }
+
+/// The flags of verbs that submit a job and follow it.
+struct FollowOptions: ParsableArguments {
+    @Flag(name: .long, help: "Print the job's id and do not wait for it.")
+    var detach = false
+
+    @Flag(name: .shortAndLong, help: "Show no progress; messages about failures come all the same.")
+    var quiet = false
+}
+
+/// The argument of verbs that act on several jobs.
+struct JobIDs: ParsableArguments {
+    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"))
+    var jobs: [Int64]
+
+    func validate() throws {
+        if jobs.isEmpty { throw ValidationError("Name at least one job by its id.") }
+    }
+}

@@ -13,10 +13,10 @@ struct CancelCommand: DaemonCommand {
             """)
 
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var numbers: JobNumbers
+    @OptionGroup var ids: JobIDs
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await JobAction(invocation: invocation).apply(to: numbers.jobs) { client, job in
+        try await JobAction(invocation: invocation).apply(to: ids.jobs) { client, job in
             let snapshot = try await client.cancel(job)
             return (snapshot.state, snapshot.json)
         }

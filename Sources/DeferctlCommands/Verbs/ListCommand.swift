@@ -35,7 +35,7 @@ struct ListCommand: DaemonCommand {
     @Flag(name: .long, help: "List the oldest first.")
     var oldest = false
 
-    @Option(name: .long, help: ArgumentHelp("Begin behind the job with this number.", valueName: "id"))
+    @Option(name: .long, help: ArgumentHelp("Begin behind the job with this id.", valueName: "id"))
     var after: Int64?
 
     @Option(name: .long, help: ArgumentHelp("List at most so many jobs (default: 100).", valueName: "count"))

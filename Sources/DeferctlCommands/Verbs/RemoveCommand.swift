@@ -12,10 +12,10 @@ struct RemoveCommand: DaemonCommand {
             """)
 
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var numbers: JobNumbers
+    @OptionGroup var ids: JobIDs
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await JobAction(invocation: invocation).apply(to: numbers.jobs) { client, job in
+        try await JobAction(invocation: invocation).apply(to: ids.jobs) { client, job in
             try await client.remove(job)
             return ("removed", ["job": JSON(Int(job)), "removed": true])
         }

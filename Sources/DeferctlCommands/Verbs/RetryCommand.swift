@@ -17,7 +17,7 @@ struct RetryCommand: DaemonCommand {
     var from = Start.failed
 
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var numbers: JobNumbers
+    @OptionGroup var ids: JobIDs
 
     /// The points of `--from`.
     enum Start: String, ExpressibleByArgument, CaseIterable {
@@ -26,7 +26,7 @@ struct RetryCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let start: JobClient.RetryStart = from == .start ? .start : .failed
-        return try await JobAction(invocation: invocation).apply(to: numbers.jobs) { client, job in
+        return try await JobAction(invocation: invocation).apply(to: ids.jobs) { client, job in
             let snapshot = try await client.retry(job, from: start)
             return (snapshot.state, snapshot.json)
         }

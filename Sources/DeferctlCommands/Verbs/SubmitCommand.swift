@@ -6,9 +6,9 @@ import JobModel
 struct SubmitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
-        abstract: "Submit jobs that are written as JSON, and print their numbers.",
+        abstract: "Submit jobs that are written as JSON, and print their ids.",
         discussion: """
-            FILE holds one job spec, an array of them, or one spec a line. The numbers are printed in that order; a \
+            FILE holds one job spec, an array of them, or one spec a line. The ids are printed in that order; a \
             spec that the daemon refuses is told with its line, and those behind it are submitted all the same.
 
             Example: echo '{"source": {"type": "url", "url": "https://example.org/"}}' | deferctl submit --watch

@@ -19,7 +19,7 @@ struct WaitCommand: DaemonCommand {
     var timeout: Double?
 
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var numbers: JobNumbers
+    @OptionGroup var ids: JobIDs
 
     func validate() throws {
         if let timeout, !timeout.isFinite || timeout < 0 {
@@ -28,8 +28,8 @@ struct WaitCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let interruption = Interruption(from: "wait", jobs: numbers.jobs)
-        let (jobs, timeout, console) = (numbers.jobs, timeout, invocation.console)
+        let interruption = Interruption(from: "wait", jobs: ids.jobs)
+        let (jobs, timeout, console) = (ids.jobs, timeout, invocation.console)
         let finished = try await interruption.run {
             let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
             let connection = DaemonConnection(path: invocation.socket) { console.say($0) }

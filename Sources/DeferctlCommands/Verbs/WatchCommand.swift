@@ -5,7 +5,7 @@ import JobClient
 struct WatchCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Show live what happens to jobs; without numbers, to all of them.",
+        abstract: "Show live what happens to jobs; without ids, to all of them.",
         discussion: """
             Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. \
             With --json every notification is a line on standard output; those with seq 0 tell how a job stood when \
@@ -27,11 +27,11 @@ struct WatchCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The numbers of the jobs.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"))
     var jobs: [Int64] = []
 
     func validate() throws {
-        if tag != nil, !jobs.isEmpty { throw ValidationError("Give either --tag or numbers of jobs, not both.") }
+        if tag != nil, !jobs.isEmpty { throw ValidationError("Give either --tag or ids of jobs, not both.") }
         if let interval, !interval.isFinite || interval < 0 {
             throw ValidationError("--interval must be a number of seconds.")
         }

@@ -16,14 +16,7 @@ package struct JSONParser {
         self.budget = budget
     }
 
-    /// The one value in `bytes`; anything but white space around it is an error.
-    package static func parse(
-        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
-    ) throws(JSONSyntaxError) -> JSON {
-        try parse(bytes, maximumDepth: maximumDepth, budget: .max).value
-    }
-
-    /// The one value in `bytes`, and about how many bytes it takes in memory: text of a few bytes a value takes thirty
+    /// The one value in `bytes`, white space around it left out, and about how many bytes it takes in memory: text of a few bytes a value takes thirty
     /// times as many. One that takes more than `budget` is an error.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int
@@ -370,14 +363,6 @@ package struct JSONParser {
         guard let byte = current else { throw fault("a string is not closed") }
         position += 1
         switch byte {
-        case UInt8(ascii: "\""): return "\""
-        case UInt8(ascii: "\\"): return "\\"
-        case UInt8(ascii: "/"): return "/"
-        case UInt8(ascii: "b"): return "\u{8}"
-        case UInt8(ascii: "f"): return "\u{C}"
-        case UInt8(ascii: "n"): return "\n"
-        case UInt8(ascii: "r"): return "\r"
-        case UInt8(ascii: "t"): return "\t"
         case UInt8(ascii: "u"):
             let unit = try hexadecimal()
             if let scalar = Unicode.Scalar(unit) { return scalar }
@@ -388,11 +373,12 @@ package struct JSONParser {
             guard current == UInt8(ascii: "u") else { throw fault("half of a surrogate pair stands alone") }
             position += 1
             let second = try hexadecimal()
-            guard (0xDC00..<0xE000).contains(second),
-                let scalar = Unicode.Scalar(0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00))
-            else { throw fault("half of a surrogate pair stands alone") }
+            guard let scalar = Unicode.Scalar(high: unit, low: second) else {
+                throw fault("half of a surrogate pair stands alone")
+            }
             return scalar
         default:
+            if let scalar = byte.escapedScalar { return scalar }
             position -= 1
             throw fault("this character cannot be escaped")
         }
@@ -409,43 +395,5 @@ package struct JSONParser {
             position += 1
         }
         return unit
-    }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-    /// Whether no byte has its highest bit set.
-    fileprivate var isASCII: Bool {
-        let raw = UnsafeRawBufferPointer(self)
-        var index = 0
-        while index + 8 <= count {
-            if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
-            index += 8
-        }
-        while index < count {
-            if raw[index] >= 0x80 { return false }
-            index += 1
-        }
-        return true
-    }
-}
-
-extension JSON {
-    /// The one value that `text` writes. The bound on its depth is for text of our own, which wraps what clients sent.
-    public init(parsing text: String, maximumDepth: Int = 256) throws(JSONSyntaxError) {
-        var text = text
-        let parsed = text.withUTF8 { utf8 in
-            Result { () throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(utf8), maximumDepth: maximumDepth)
-            }
-        }
-        self = try parsed.get()
-    }
-
-    /// The one value that `bytes` write in UTF-8, at most `maximumDepth` levels deep.
-    public init(parsing bytes: [UInt8], maximumDepth: Int = 64) throws(JSONSyntaxError) {
-        let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, maximumDepth: maximumDepth) }
-        }
-        self = try parsed.get()
     }
 }

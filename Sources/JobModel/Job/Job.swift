@@ -1,4 +1,4 @@
-/// The number of a job; they grow by one and are never used twice.
+/// The id of a job; they grow by one and are never used twice.
 package typealias JobID = Int64
 
 /// A job with all that has happened to it: the value that is stored, shown and carried on.
@@ -40,7 +40,7 @@ package struct Job: Sendable, Hashable {
         }
     }
 
-    /// 0 until the store gave it a number.
+    /// 0 until the store gave it an id.
     package var id: JobID
     package private(set) var spec: JobSpec
     /// The uid that owns it.
@@ -160,5 +160,24 @@ extension Job {
         }
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
         return size
+    }
+}
+
+/// Where a job stands. `scheduled`, `queued` and `running` go on; the other three are terminal.
+package enum JobState: String, Sendable, CaseIterable {
+    /// Waits for a time: a delay or a retry.
+    case scheduled
+    /// Waits for a slot of its queue.
+    case queued
+    case running
+    case succeeded
+    case failed
+    case cancelled
+
+    package var isTerminal: Bool {
+        switch self {
+        case .scheduled, .queued, .running: false
+        case .succeeded, .failed, .cancelled: true
+        }
     }
 }

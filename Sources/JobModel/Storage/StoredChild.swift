@@ -31,7 +31,7 @@ extension JSON {
 extension NewChild {
     /// The child as a job of `parent`, whose present link makes it; `spec` is what ``spec(template:)`` gave.
     ///
-    /// Its number is 0 until the store gave it one.
+    /// Its id is 0 until the store gave it one.
     package func job(of parent: Job, _ spec: JobSpec) -> Job {
         let parentage = Job.Parent(
             job: parent.id, link: parent.link, index: index, depth: (parent.parent?.depth ?? 0) + 1)

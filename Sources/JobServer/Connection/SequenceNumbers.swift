@@ -12,7 +12,7 @@ struct SequenceNumbers {
         var last: Int
     }
 
-    /// Jobs that have made progress, by ascending number.
+    /// Jobs that have made progress, by ascending id.
     private var running: [Entry] = []
     private var others: [JobID: Int] = [:]
 

@@ -3,7 +3,7 @@ import JobModel
 
 /// Lists go over one index each, that of the narrowest condition: the parent, the tag, or else owner, queue, state and
 /// source together. Of the last one each combination that exists is asked for by itself, since only within one are
-/// the jobs in the order of their numbers.
+/// the jobs in the order of their ids.
 extension Reader {
     func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
@@ -22,7 +22,7 @@ extension Reader {
         return page
     }
 
-    /// The numbers of the first `limit` jobs that `filter` asks for.
+    /// The ids of the first `limit` jobs that `filter` asks for.
     private func numbers(_ filter: JobFilter, _ limit: Int) throws -> [JobID] {
         if filter.parent != nil || filter.tag != nil { return try numbers(Selection(filter), limit) }
         var found: [JobID] = []
@@ -127,7 +127,7 @@ extension Kind {
     }
 }
 
-/// A query for the numbers of jobs in order, with what is to be bound to it.
+/// A query for the ids of jobs in order, with what is to be bound to it.
 struct Selection {
     enum Value {
         case number(Int64)

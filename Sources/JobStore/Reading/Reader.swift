@@ -1,5 +1,6 @@
 import GRDB
 import JobModel
+import Synchronization
 
 /// Answers questions inside a read transaction of one connection.
 struct Reader {
@@ -181,5 +182,30 @@ extension PreparedStatement {
         do { return try parsed?.get() } catch {
             throw StoreError(.read, "\(what) in the database makes no sense; remove it.", underlying: error)
         }
+    }
+}
+
+/// A position among the finished root jobs, in the order of their ends.
+struct FinishedPosition: Sendable, Equatable {
+    let finishedAt: Timestamp
+    /// Tells apart what ended in the same millisecond; 0 comes before all of it.
+    let id: JobID
+}
+
+/// The jobs whose rows could not be read, each told of once.
+final class UnreadableJobs: Sendable {
+    /// Beyond these many, jobs are left out of lists without a word.
+    private static let limit = 1000
+
+    private let report: @Sendable (StoreError) -> Void
+    private let known = Mutex<Set<JobID>>([])
+
+    init(_ report: @escaping @Sendable (StoreError) -> Void) {
+        self.report = report
+    }
+
+    func tell(of job: JobID, _ error: StoreError) {
+        let isNew = known.withLock { $0.count < Self.limit && $0.insert(job).inserted }
+        if isNew { report(error) }
     }
 }

@@ -1,6 +1,7 @@
-import JobModel
 import GRDB
 import Glibc
+import JobModel
+import Synchronization
 
 /// A look at a database before it is used, which changes no byte of it or its log.
 ///
@@ -100,5 +101,40 @@ struct DatabaseInspection {
             .newer,
             "The database \(path) has version \(version), but this deferd knows versions up to \(Schema.version); "
                 + "start the newer deferd again, or restore a backup that this one made.")
+    }
+}
+
+/// The first 100 bytes of a database file (https://sqlite.org/fileformat2.html#the_database_header).
+struct DatabaseHeader {
+    static let length = 100
+
+    let pageSize: Int
+    /// Pages that the file should have, or nil where the header does not say.
+    let pageCount: Int?
+    let applicationID: UInt32
+
+    /// The header that `bytes` are, or nil where they are none.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count >= Self.length, bytes.starts(with: "SQLite format 3\0".utf8) else { return nil }
+        let size = Int(bytes[16]) << 8 | Int(bytes[17])
+        pageSize = size == 1 ? 65_536 : size
+        guard pageSize >= 512, pageSize & (pageSize - 1) == 0, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
+            Array(bytes[21...23]) == [64, 32, 32]
+        else { return nil }
+        // A writer too old to keep the count leaves the change counter behind it.
+        pageCount = bytes.bigEndian(at: 24) == bytes.bigEndian(at: 92) ? Int(bytes.bigEndian(at: 28)) : nil
+        applicationID = bytes.bigEndian(at: 68)
+    }
+}
+
+/// The databases that were open for a moment only, at most two for each start of a store.
+///
+/// What GRDB keeps with a queue is let go by libdispatch on the pool that all share, which looks after its threads every
+/// second from its first use on. A daemon that has nothing to do is to sleep, so they stay, closed, until it ends.
+enum ClosedDatabases {
+    private static let kept = Mutex<[DatabaseQueue]>([])
+
+    static func keep(_ queue: DatabaseQueue) {
+        kept.withLock { $0.append(queue) }
     }
 }

@@ -89,7 +89,7 @@ final class CrashMarks: Sendable {
         state.countOfLastLife = state.slots.count
     }
 
-    /// The marked jobs, by their numbers.
+    /// The marked jobs, by their ids.
     var jobs: [JobID] { state.withLock { $0.slots.keys.sorted() } }
 
     func mark(_ job: JobID, isWorking: Bool) {

@@ -80,7 +80,7 @@ struct NewJobRows {
             && job.stop == nil && job.children == 0 && job.crashes == 0
     }
 
-    /// Inserts rows under the numbers from `first` on.
+    /// Inserts rows under the ids from `first` on.
     func insert(_ rows: [NewRow], from first: JobID) throws {
         var (rows, id) = (rows[...], first)
         for (size, statement) in zip(Self.sizes, statements) {

@@ -21,7 +21,7 @@ final class Writer {
     var isShortOfRoom = false
     /// Whether this transaction shows that there is.
     private var showsRoom = false
-    /// The highest number that a job ever had, as the last commit left it and as this transaction does.
+    /// The highest id that a job ever had, as the last commit left it and as this transaction does.
     private(set) var lastJob: (committed: JobID, present: JobID)
     var downloadCount: (committed: Int?, present: Int?) = (nil, nil)
     /// Whether anything was removed since the free pages were last looked at.
@@ -59,9 +59,9 @@ final class Writer {
         let last = try Int64.fetchOne(
             connection,
             sql: "SELECT max(value, coalesce((SELECT max(id) FROM jobs), 0)) FROM state WHERE name = 'last_job'")
-        // Beyond this JSON has no room for their numbers.
+        // Beyond this JSON has no room for their ids.
         guard (0...1 << 53).contains(last ?? 0) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "the number of the last job makes no sense")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "the id of the last job makes no sense")
         }
         lastJob = (last ?? 0, last ?? 0)
         // Instead of SQLite's own hook, which would write the log into the database before a commit returns.
@@ -187,7 +187,7 @@ final class Writer {
         }
     }
 
-    /// Inserts jobs; gives their numbers.
+    /// Inserts jobs; gives their ids.
     private func insert(_ rows: [NewRow]) throws -> Range<JobID> {
         let first = lastJob.present + 1
         try newJobs.insert(rows, from: first)

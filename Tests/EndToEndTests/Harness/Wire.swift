@@ -192,7 +192,7 @@ final class Wire: Sendable {
             try #require(answer["error"], "\(method) was not refused: \(answer)", sourceLocation: sourceLocation))
     }
 
-    /// Submits a spec and gives the job's number.
+    /// Submits a spec and gives the job's id.
     func submit(_ spec: JSON) async throws -> Int {
         try #require(try await call("job.submit", spec)["job"]?.int)
     }

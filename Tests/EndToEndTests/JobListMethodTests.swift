@@ -2,7 +2,7 @@ import JobModel
 import Testing
 
 /// `job.list`: its filters, its orders and its pages.
-@Suite struct ListingTests {
+@Suite struct JobListMethodTests {
     private func ids(_ wire: Wire, _ params: JSON = [:]) async throws -> [Int] {
         (try await wire.call("job.list", params)["jobs"]?.array ?? []).compactMap { $0["job"]?.int }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import JobStore
 
-@Suite struct ListingTests {
+@Suite struct QueryTests {
     let directory: TemporaryDirectory
     let store: SQLiteStore
 

@@ -8,17 +8,17 @@ extern __attribute__((swiftcall, weak)) void (*swift_task_enqueueGlobal_hook)(vo
 // The two words of the executor are null for the one that tasks have when they have none.
 extern __attribute__((swiftcall)) void swift_job_run(void *task, void *identity, void *implementation);
 
-static void (*taker)(void *task);
+static void (*enqueue_task)(void *task);
 
-static __attribute__((swiftcall)) void take(void *task, enqueue_original original) {
+static __attribute__((swiftcall)) void enqueue(void *task, enqueue_original original) {
     (void)original;
-    taker(task);
+    enqueue_task(task);
 }
 
-void deferd_take_tasks(void (*enqueue)(void *task)) {
+void deferd_redirect_tasks(void (*to)(void *task)) {
     if (&swift_task_enqueueGlobal_hook == NULL) return;
-    taker = enqueue;
-    swift_task_enqueueGlobal_hook = take;
+    enqueue_task = to;
+    swift_task_enqueueGlobal_hook = enqueue;
 }
 
 void deferd_run_task(void *task) { swift_job_run(task, NULL, NULL); }

@@ -1,4 +1,4 @@
-#include "memory.h"
+#include "allocator.h"
 
 #include <malloc.h>
 

@@ -4,7 +4,7 @@ import Testing
 @testable import JobCore
 
 /// Lists: their modes, their children, their concurrency.
-@Suite struct ListTests {
+@Suite struct ListSourceTests {
     private func list(_ jobs: [String], _ members: String = "", job: String = "") -> String {
         #"{"source":{"type":"list","jobs":[\#(jobs.joined(separator: ","))]\#(members.isEmpty ? "" : ",")\#(members)}\#(job.isEmpty ? "" : ",")\#(job)}"#
     }

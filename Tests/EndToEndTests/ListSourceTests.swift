@@ -2,7 +2,7 @@ import JobModel
 import Testing
 
 /// Lists, `each` and races.
-@Suite struct ListTests {
+@Suite struct ListSourceTests {
     private func list(_ jobs: [JSON], _ more: [String: JSON] = [:]) -> JSON {
         let source: JSON = ["type": "list", "jobs": .array(jobs)]
         return ["source": source.with(more)]

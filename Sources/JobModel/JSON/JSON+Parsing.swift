@@ -1,0 +1,92 @@
+/// Why bytes are not JSON: a sentence and the offset of the byte it is about.
+public struct JSONSyntaxError: Error, Equatable {
+    /// What is wrong, as a clause.
+    public let reason: String
+    /// Where, in bytes from the beginning.
+    public let offset: Int
+    /// Whether the values are no syntax error but too many.
+    package let isTooLarge: Bool
+
+    package init(_ reason: String, at offset: Int, isTooLarge: Bool = false) {
+        self.reason = reason
+        self.offset = offset
+        self.isTooLarge = isTooLarge
+    }
+}
+
+extension JSONSyntaxError: CustomStringConvertible {
+    /// The reason with its offset.
+    public var description: String { "\(reason) at byte \(offset)" }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether no byte has its highest bit set.
+    var isASCII: Bool {
+        let raw = UnsafeRawBufferPointer(self)
+        var index = 0
+        while index + 8 <= count {
+            if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
+            index += 8
+        }
+        while index < count {
+            if raw[index] >= 0x80 { return false }
+            index += 1
+        }
+        return true
+    }
+}
+
+extension UInt8 {
+    /// What this byte stands for behind a backslash; nil where it is no such, or `u`.
+    var escapedScalar: Unicode.Scalar? {
+        switch self {
+        case UInt8(ascii: "\""): "\""
+        case UInt8(ascii: "\\"): "\\"
+        case UInt8(ascii: "/"): "/"
+        case UInt8(ascii: "b"): "\u{8}"
+        case UInt8(ascii: "f"): "\u{C}"
+        case UInt8(ascii: "n"): "\n"
+        case UInt8(ascii: "r"): "\r"
+        case UInt8(ascii: "t"): "\t"
+        default: nil
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    /// The scalar that a surrogate pair of UTF-16 writes; `high` is one.
+    init?(high: UInt32, low: UInt32) {
+        guard (0xDC00..<0xE000).contains(low) else { return nil }
+        self.init(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+    }
+}
+
+extension JSONParser {
+    /// The one value in `bytes`; anything but white space around it is an error.
+    package static func parse(
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
+    ) throws(JSONSyntaxError) -> JSON {
+        try parse(bytes, maximumDepth: maximumDepth, budget: .max).value
+    }
+}
+
+extension JSON {
+    /// The one value that `text` writes. The bound on its depth is for text of our own, which wraps what clients sent.
+    public init(parsing text: String, maximumDepth: Int = 256) throws(JSONSyntaxError) {
+        var text = text
+        let parsed = text.withUTF8 { utf8 in
+            Result { () throws(JSONSyntaxError) in
+                try JSONParser.parse(UnsafeRawBufferPointer(utf8), maximumDepth: maximumDepth)
+            }
+        }
+        self = try parsed.get()
+    }
+
+    /// The one value that `bytes` write in UTF-8, at most `maximumDepth` levels deep.
+    public init(parsing bytes: [UInt8], maximumDepth: Int = 64) throws(JSONSyntaxError) {
+        let parsed = bytes.withUnsafeBytes { raw in
+            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, maximumDepth: maximumDepth) }
+        }
+        self = try parsed.get()
+    }
+}
