@@ -1,6 +1,6 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
-RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|Cancellation|CancellationState)Tests
+RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|Cancellation|CancellationState|Delivery)Tests
 # Test targets that run by themselves; all others run together.
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
