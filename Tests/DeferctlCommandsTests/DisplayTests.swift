@@ -7,7 +7,7 @@ import Testing
 private let size = ScreenSize(columns: 61, rows: 10)
 
 @Suite struct StepLinesTests {
-    @Test func take_writesALine_atEveryChangeOfStateAndLink() {
+    @Test func render_writesALine_atEveryChangeOfStateAndLink() {
         var lines = StepLines()
         let running = job(1, "running", ["links": 2])
         let events: [JobEvent] = [
@@ -24,7 +24,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
             ])
     }
 
-    @Test func take_writesProgress_atEachTenth() {
+    @Test func render_writesProgress_atEachTenth() {
         var lines = StepLines()
         _ = lines.render(.state(job(1, "running")), now: noon)
         let written = stride(from: 0, through: 1000, by: 7).map {
@@ -34,7 +34,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(written.first == "job 1 10 %, 105 B of 1.0 kB, 500 B/s, 0:01 left\n")
     }
 
-    @Test func take_writesProgress_everyTenSeconds_whenTheTotalIsUnknown() {
+    @Test func render_writesProgress_everyTenSeconds_whenTheTotalIsUnknown() {
         var lines = StepLines()
         _ = lines.render(.state(job(1, "running")), now: noon)
         let written = (1...25).map { second in
@@ -43,7 +43,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(written == ["job 1 10.0 kB\n", "job 1 20.0 kB\n"])
     }
 
-    @Test func take_writesNothing_forProgressOfAJobNeverSeen() {
+    @Test func render_writesNothing_forProgressOfAJobNeverSeen() {
         var lines = StepLines()
         #expect(lines.render(.progress(of: 1, progress(1, of: 2)), now: noon) == "")
     }
@@ -73,7 +73,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(display.draw(now: noon, size: size) == "\ra\\x1bb  scheduled  in 4s, http 503\u{1B}[K")
     }
 
-    @Test func take_forgetsProgress_whenTheNextLinkBegins() {
+    @Test func render_forgetsProgress_whenTheNextLinkBegins() {
         var display = BarDisplay(job: 1, isUnicode: false)
         _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
         _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
@@ -81,7 +81,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  link 1/1  running\u{1B}[K")
     }
 
-    @Test func take_ignoresOtherJobs() {
+    @Test func render_ignoresOtherJobs() {
         var display = BarDisplay(job: 1, isUnicode: false)
         _ = display.render(.state(job(2, "running")), now: noon)
         #expect(display.draw(now: noon, size: size) == "")
@@ -138,7 +138,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(all.end(now: noon, size: size) == "\r\u{1B}[5A\u{1B}[J")
     }
 
-    @Test func take_keepsABoundedNumberOfJobs() {
+    @Test func render_keepsABoundedNumberOfJobs() {
         var table = TableDisplay(isUnicode: false, forgets: true)
         for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
         _ = table.render(.state(job(99_999, "running")), now: noon)

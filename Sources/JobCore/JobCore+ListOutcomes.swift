@@ -1,0 +1,169 @@
+import JobModel
+
+/// What a list ends with: its outcome is made of those of its children, which are read a few at a time.
+extension JobCore {
+    /// Every child is over: the list's outcome is made of theirs.
+    func endList(_ entry: ActiveJob) {
+        guard let join = lists[entry.job.id]?.join else { return }
+        closeList(entry)
+        entry.step += 1
+        let (step, id) = (entry.step, entry.job.id)
+        gather(join, id, link: entry.job.link) { [unowned self] outcome in
+            guard table[id] === entry, entry.step == step, phase == .serving else { return }
+            stepEnded(entry, outcome)
+        }
+    }
+
+    private func gather(_ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome) -> Void) {
+        switch join.decision {
+        case .succeeded(let index):
+            children(parent, link, from: index, limit: 1) { found in
+                done(
+                    found.flatMap { jobs in
+                        guard let job = jobs.first, case .success(let value) = job.carried else {
+                            return .failure(Self.gone(index, parent))
+                        }
+                        return .success(["index": JSON(index), "value": value])
+                    })
+            }
+        case .failed(let index):
+            children(parent, link, from: index, limit: 1) { found in
+                done(
+                    found.flatMap { jobs in
+                        guard let job = jobs.first else { return .failure(Self.gone(index, parent)) }
+                        let cause = Self.failure(of: job, index)
+                        var error = JobError(
+                            .list, "Child \(index) (job \(job.id)) failed, and with it the list: \(cause.message)")
+                        error.cause = cause
+                        return .failure(error)
+                    })
+            }
+        case nil:
+            gatherAll(join, parent, link, from: 0, ListResult(mode: join.mode, limit: settings.limits.body), done)
+        }
+    }
+
+    /// Children that are read at once; their results are in memory then.
+    private static let page = 64
+
+    private func gatherAll(
+        _ join: ListJoin, _ parent: JobID, _ link: Int, from start: Int, _ result: ListResult,
+        _ done: @escaping (Outcome) -> Void
+    ) {
+        guard start < join.ids.count else { return done(result.outcome) }
+        children(parent, link, from: start, limit: Self.page) { [unowned self] found in
+            var result = result
+            switch found {
+            case .failure(let error): done(.failure(error))
+            case .success(let jobs):
+                guard !jobs.isEmpty else { return done(.failure(Self.gone(start, parent))) }
+                for (offset, job) in jobs.enumerated() {
+                    if let failure = result.add(job, Self.failure(of: job, start + offset)) {
+                        return done(.failure(failure))
+                    }
+                }
+                gatherAll(join, parent, link, from: start + jobs.count, result, done)
+            }
+        }
+    }
+
+    private func children(
+        _ parent: JobID, _ link: Int, from index: Int, limit: Int, _ body: @escaping (Result<[Job], JobError>) -> Void
+    ) {
+        read(.children(of: parent, link: link, from: index, limit: limit)) { result in
+            switch result {
+            case .success(.jobs(let jobs)): body(.success(jobs))
+            default:
+                body(
+                    .failure(
+                        JobError(
+                            .storage,
+                            "The children of job \(parent) cannot be read: \(Self.error(of: result).message)")))
+            }
+        }
+    }
+
+    private static func gone(_ index: Int, _ parent: JobID) -> JobError {
+        JobError(.storage, "Child \(index) of job \(parent) is gone; retry the job.")
+    }
+
+    private static func failure(of job: Job, _ index: Int) -> JobError {
+        var error = Job.Stop.cancelled.error
+        if case .failure(let failure) = job.carried { error = failure }
+        error.job = job.id
+        error.index = index
+        return error
+    }
+
+    /// How far the children of a list are: in bytes where any of them counts bytes, else in finished children.
+    func childrenProgress(of entry: ActiveJob) -> Progress? {
+        guard let list = lists[entry.job.id] else { return entry.progress }
+        let join = list.join
+        var bytes = list.endedBytes
+        var total: Int64? = entry.children.count < join.ids.count - join.endedCount ? nil : bytes
+        var countsBytes = bytes > 0
+        for id in entry.children.sorted() {
+            guard let child = table[id] else { continue }
+            guard let progress = progress(of: child), progress.unit == .bytes else {
+                total = nil
+                continue
+            }
+            countsBytes = true
+            bytes = bytes.saturatingAdding(progress.completed)
+            total = total.flatMap { sum in progress.total.map { sum.saturatingAdding($0) } }
+        }
+        return countsBytes
+            ? Progress(completed: bytes, total: total)
+            : Progress(completed: Int64(join.endedCount), total: Int64(join.ids.count), unit: .jobs)
+    }
+
+    func progress(of entry: ActiveJob) -> Progress? {
+        guard lists[entry.job.id] != nil else { return entry.progress }
+        var progress = childrenProgress(of: entry)
+        progress?.rate = entry.progress?.rate
+        return progress
+    }
+}
+
+/// What a list gives whose children are all over, put together page by page.
+private struct ListResult {
+    private let mode: ListMode
+    private let limit: Int
+    private var elements: [JSON] = []
+    private var failure = JobError(.list, "")
+    private var children = 0
+    /// The brackets, and with each but the first a comma.
+    private var size = 1
+
+    init(mode: ListMode, limit: Int) {
+        self.mode = mode
+        self.limit = limit
+        failure.failures = []
+    }
+
+    /// Adds a child; gives why the list cannot have a result, where that is so.
+    mutating func add(_ job: Job, _ failure: JobError) -> JobError? {
+        children += 1
+        let element: JSON
+        switch (mode, job.carried) {
+        case (.first, _):
+            self.failure.add(failure: failure)
+            return nil
+        case (.settled, .success(let value)): element = ["ok": true, "value": value]
+        case (.settled, _): element = ["ok": false, "error": failure.json]
+        case (.all, .success(let value)): element = value
+        case (.all, _): element = .null
+        }
+        size += element.size + 1
+        elements.append(element)
+        guard size > limit else { return nil }
+        return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+    }
+
+    var outcome: Outcome {
+        guard mode == .first else { return .success(.array(elements)) }
+        var error = failure
+        error.message = "None of the \(children) children succeeded; see failures."
+        return .failure(error)
+    }
+}

@@ -1,0 +1,81 @@
+import JobModel
+
+/// Queues, settings that change, and whether the storage works.
+extension JobCore {
+    func status(of name: String, _ caller: Caller) -> QueueStatus {
+        QueueStatus(
+            settings: scheduler.settings(of: name) ?? QueueSettings(name: name, concurrency: 0),
+            perUser: scheduler.perUser(of: name),
+            jobs: counters.totals(queue: name, owner: caller.isAdmin ? nil : caller.uid))
+    }
+
+    /// Queues that there can be.
+    private static let mostQueues = 1000
+
+    func setQueue(_ name: String, _ change: QueueChange, _ id: RequestID, _ caller: Caller) {
+        guard caller.isAdmin else {
+            return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
+        }
+        guard phase == .serving else { return fail(id, .stopping) }
+        let present = scheduler.settings(of: name)
+        let others = queueChanges.keys.count { $0 != name && scheduler.settings(of: $0) == nil }
+        guard present != nil || scheduler.names.count + others < Self.mostQueues else {
+            return fail(
+                id,
+                CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))
+        }
+        // One after another, as each is made of what the one before it left; as many wait as requests may be open.
+        guard queueChanges[name] == nil else {
+            queueChanges[name]?.append { [unowned self] in setQueue(name, change, id, caller) }
+            return
+        }
+        queueChanges[name] = []
+        let changed = (present ?? QueueSettings(name: name, concurrency: 16)).changed(change)
+        write(.queue(changed)) { [unowned self] result in
+            switch result {
+            case .failure(let error): fail(id, CoreError(error))
+            case .success:
+                open(changed)
+                answer(id, .queue(status(of: name, caller)))
+            }
+            for next in queueChanges.removeValue(forKey: name) ?? [] { next() }
+        }
+    }
+
+    func open(_ queue: QueueSettings) {
+        scheduler.open(queue, perUser: settings.perUser(queue))
+    }
+
+    func configure(_ changed: CoreSettings, _ id: RequestID) {
+        let before = settings
+        settings = changed
+        scheduler.configure(perHost: changed.perHost, openLists: changed.openLists)
+        for name in scheduler.names {
+            if let queue = scheduler.settings(of: name) { open(queue) }
+        }
+        for queue in changed.queues where !before.queues.contains(queue) {
+            var queue = queue
+            queue.isSuspended = scheduler.settings(of: queue.name)?.isSuspended ?? queue.isSuspended
+            open(queue)
+        }
+        answer(id, .done)
+    }
+
+    func probe(_ id: RequestID) {
+        guard phase == .serving else { return answer(id, .done) }
+        write(.probe) { [unowned self] result in
+            storageAnswered(result.map { _ in })
+            answer(id, .done)
+        }
+    }
+}
+
+extension QueueSettings {
+    fileprivate func changed(_ change: QueueChange) -> QueueSettings {
+        var changed = self
+        changed.concurrency = change.concurrency ?? concurrency
+        changed.perUser = change.perUser ?? perUser
+        changed.isSuspended = change.isSuspended ?? isSuspended
+        return changed
+    }
+}

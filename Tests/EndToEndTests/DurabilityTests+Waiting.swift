@@ -1,0 +1,219 @@
+import Glibc
+import JobModel
+import Synchronization
+import TestOrigin
+import TestSupport
+import Testing
+
+extension DurabilityTests {
+    @Test func retry_keepsTimeAndAttempt_whenKilled() async throws {
+        try await GuidedOrigin.run({ _, count in count == 0 ? .status("503 Busy") : .text("ok") }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                var wire = try daemon.connect()
+                let retry: JSON = ["max": 2, "initial": 3, "jitter": false]
+                let answer = try await wire.call(
+                    "job.submit", .fetch(origin.url("/"), ["retry": retry, "watch": true]))
+                let job = try #require(answer["job"]?.int)
+                let scheduled = try await wire.state("scheduled", of: job).json["params"]?["snapshot"]
+                let time = try #require(Timestamp(rfc3339: scheduled?["notBefore"]?.string ?? ""))
+                #expect(scheduled?["attempt"] == 1)
+                try await daemon.crash()
+
+                daemon = try await household.start()
+                wire = try daemon.connect()
+                let now = try await wire.call("job.get", .job(job))
+                #expect(now["state"] == "scheduled")
+                #expect(now["attempt"] == 1)
+                #expect(now["notBefore"] == scheduled?["notBefore"])
+                #expect(now["error"]?["http"]?["status"] == 503)
+                #expect(origin.count("/") == 1)
+                let ended = try await wire.wait(job)
+                #expect(ended["state"] == "succeeded")
+                #expect(ended["attempt"] == 2)
+                let finished = try #require(Timestamp(rfc3339: ended["finishedAt"]?.string ?? ""))
+                #expect(finished.seconds(since: time) >= 0, "it did not wait as long as it was to")
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func attempt_isNotUsedUp_whenKilledWhileRunning() async throws {
+        let requests = Atomic(0)
+        try await GuidedOrigin.run({ _, _ in
+            // Two attempts are interrupted by kills, then one fails, then one succeeds.
+            switch requests.add(1, ordering: .relaxed).newValue {
+            case 1, 2: nil
+            case 3: .status("503 Busy")
+            default: .text("ok")
+            }
+        }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                let retry: JSON = ["max": 1, "initial": 0.01]
+                let job = try await daemon.connect().submit(.fetch(origin.url("/"), ["retry": retry]))
+                for _ in 0..<2 {
+                    _ = try await origin.exchange("/")
+                    try await daemon.crash()
+                    daemon = try await household.start()
+                }
+                let ended = try await daemon.connect().wait(job)
+                #expect(ended["state"] == "succeeded", "\(ended)")
+                #expect(ended["attempt"] == 2)
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func jobs_stayAsTheyWere_whenKilled() async throws {
+        try await GuidedOrigin.run({ _, _ in Reply(body: [UInt8](repeating: 66, count: 200_000)) }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                var wire = try daemon.connect()
+                let value = try await wire.run(.value(["a": 1.50], ["key": "k", "tags": ["t"]]))
+                let failed = try await wire.run(.failure("mine"))
+                let large = try await wire.run(.fetch(origin.url("/large")))
+                #expect(large["result"]?["spilled"] == true)
+                let stopped = try await wire.submit(.timer(1000))
+                _ = try await wire.call("job.cancel", .job(stopped))
+                let cancelled = try await wire.wait(stopped)
+                let delayed = try await wire.submit(.value(2, ["delay": 1000]))
+                let before = try await wire.call("job.get", .job(delayed))
+                let removed = try await wire.run(.value(3))
+                _ = try await wire.call("job.remove", .job(removed["job"]?.int ?? 0))
+                try await daemon.crash()
+
+                daemon = try await household.start()
+                wire = try daemon.connect()
+                for job in [value, failed, large, cancelled, before] {
+                    #expect(try await wire.call("job.get", .job(job["job"]?.int ?? 0)) == job)
+                }
+                let piece = try await wire.call(
+                    "job.result", ["job": large["job"] ?? .null, "offset": 199_999])
+                #expect(piece["data"] == "Qg==")
+                #expect(try await wire.refusal("job.get", .job(removed["job"]?.int ?? 0)).code == -32001)
+                let stats = try await wire.call("server.stats")["jobs"]
+                #expect(
+                    stats == [
+                        "scheduled": 1, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
+                    ])
+                #expect(origin.requests.count == 1, "what is done is not done again")
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func bodies_areRemoved_whenTheirJobsAreGone() async throws {
+        try await TestOrigin.run { origin in
+            origin["/large"] = OriginResource(Sample.content)
+            try await Household.with { household in
+                var daemon = try await household.start()
+                let job = try await daemon.connect().run(.fetch(.string(origin.url("/large"))))
+                #expect(job["result"]?["spilled"] == true)
+                let bodies = daemon.state + "/bodies"
+                let kept = try #require(Files.names(in: bodies).first)
+                try await daemon.crash()
+                // As a kill between a job's removal and that of its body leaves it.
+                try household.directory.write("left over", to: "state/bodies/999-0")
+                daemon = try await household.start()
+                try await daemon.process.line(containing: "Bodies of removed jobs were left over")
+                #expect(Files.names(in: bodies) == [kept])
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func cancelledJob_runsItsFinally_whenKilledInIt() async throws {
+        let isFirst = Atomic(true)
+        try await GuidedOrigin.run({ request, _ in
+            request.path == "/clean" && !isFirst.exchange(false, ordering: .relaxed) ? .text("clean") : nil
+        }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                let wire = try daemon.connect()
+                let job = try await wire.submit([
+                    "source": ["type": "timer", "seconds": 1000],
+                    "then": [
+                        ["then": ["return": "never"]],
+                        ["finally": ["source": ["type": "url", "url": origin.url("/clean")]]],
+                    ],
+                ])
+                _ = try await wire.call("job.cancel", .job(job))
+                _ = try await origin.exchange("/clean")
+                try await daemon.crash()
+                daemon = try await household.start()
+                let ended = try await daemon.connect().wait(job)
+                #expect(ended["state"] == "cancelled")
+                #expect(origin.count("/clean") == 2)
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test func deadline_passes_whileDaemonIsDown() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            let job = try await daemon.connect().submit(.timer(1000, ["deadline": 0.5]))
+            try await daemon.crash()
+            daemon = try await household.start()
+            // Its timer alone would have it wait for longer than any test does.
+            let ended = try await daemon.connect().wait(job)
+            #expect(ended["state"] == "failed")
+            #expect(ended["error"]?["kind"] == "deadline")
+            try await daemon.stop()
+        }
+    }
+
+    @Test func suspendedQueue_staysSuspended_whenKilled() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            let wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "held", "concurrency": 2, "suspended": true])
+            let job = try await wire.submit(.value(1, ["queue": "held"]))
+            try await daemon.crash()
+            daemon = try await household.start()
+            let after = try daemon.connect()
+            let queues = try await after.call("queue.list")["queues"]?.array ?? []
+            #expect(
+                queues.contains([
+                    "queue": "held", "concurrency": 2, "perUser": 1, "suspended": true, "scheduled": 0, "queued": 1,
+                    "running": 0,
+                ]), "\(queues)")
+            _ = try await after.call("queue.set", ["queue": "held", "suspended": false])
+            #expect(try await after.wait(job)["result"] == 1)
+            try await daemon.stop()
+        }
+    }
+
+    private typealias Reply = GuidedOrigin.Reply
+
+    @Test func timer_keepsItsBeginning_overCrashes() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+            var wire = try daemon.connect()
+            let link: JSON = ["then": ["source": ["type": "timer", "seconds": 2]]]
+            let list = try await wire.submit([
+                "source": ["type": "list", "jobs": [.timer(2), .value(1, ["then": [link]])]]
+            ])
+            let id = try await wire.submit(.timer(2, ["watch": true]))
+            try await wire.state("running", of: id)
+            try await wire.eventually { $0["jobs"]?["running"] == 4 }
+            // What the store was given before is on disk once this is.
+            _ = try await wire.submit(.value(1))
+            let began = try await wire.call("job.get", .job(id))["startedAt"]
+            for _ in 0..<2 {
+                try await daemon.crash()
+                daemon = try await household.start(configuration: "queues:\n  default: 1\n")
+                wire = try daemon.connect()
+                #expect(try await wire.call("job.get", .job(id))["state"] == "running", "it waits for no slot")
+            }
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "succeeded")
+            #expect(job["outcomes"]?[0]?["startedAt"] == began)
+            #expect(job["outcomes"]?[0]?["attempts"] == 1)
+            let children = try await wire.wait(list)["result"]?.array
+            #expect(children == [["ok": true, "value": nil], ["ok": true, "value": nil]])
+            try await daemon.stop()
+        }
+    }
+}

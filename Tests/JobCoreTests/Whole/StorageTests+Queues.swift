@@ -1,0 +1,132 @@
+import JobModel
+import Testing
+@testable import JobCore
+
+extension StorageTests {
+    @Test func queue_isMade_suspendedAndChanged_byAdministrators() throws {
+        let driver = CoreDriver()
+        #expect(driver.code(driver.ask(.setQueue("new", QueueChange(concurrency: 2)))) == .forbidden(nil))
+        let request = driver.ask(.setQueue("new", QueueChange(concurrency: 2)), as: .root)
+        guard case .queue(let status) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(status.settings == QueueSettings(name: "new", concurrency: 2) && status.perUser == 2)
+        let ids = try (0..<4).map { _ in try driver.submit(url("a", #""queue":"new""#)) }
+        #expect(driver.atWork == Array(ids[0..<2]))
+        driver.ask(.setQueue("new", QueueChange(perUser: 1)), as: .root)
+        try driver.end(ids[0])
+        #expect(driver.atWork == [ids[1]])
+        driver.ask(.setQueue("new", QueueChange(isSuspended: true)), as: .root)
+        try driver.end(ids[1])
+        #expect(driver.atWork.isEmpty)
+        driver.restart()
+        #expect(driver.atWork.isEmpty)
+        guard case .queues(let queues) = driver.answer(to: driver.ask(.queues, as: .root)) else { return }
+        #expect(queues.map(\.settings.name) == ["default", "new"] && queues[1].settings.isSuspended)
+        #expect(queues[1].jobs == [.queued: 2, .succeeded: 2])
+        driver.ask(.setQueue("new", QueueChange(isSuspended: false)), as: .root)
+        #expect(driver.atWork == [ids[2]])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func queue_isNotChanged_whereThatCannotBeStored() throws {
+        let driver = CoreDriver()
+        driver.failsWrite = { _ in true }
+        #expect(driver.code(driver.ask(.setQueue("default", QueueChange(concurrency: 1)), as: .root)) == .storage)
+        #expect(driver.core.scheduler.settings(of: "default")?.concurrency == 16)
+    }
+
+    @Test func changesOfOneQueue_keepEachOther() throws {
+        let driver = CoreDriver()
+        driver.holdsWrites = true
+        driver.ask(.setQueue("default", QueueChange(concurrency: 1)), as: .root)
+        driver.ask(.setQueue("default", QueueChange(isSuspended: true)), as: .root)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.core.scheduler.settings(of: "default")?.concurrency == 1)
+        #expect(driver.core.scheduler.settings(of: "default")?.isSuspended == true)
+        #expect(driver.store.recovery.queues.first == driver.core.scheduler.settings(of: "default"))
+    }
+
+    @Test func jobs_runAllTheSame_whereTheirQueueIsNotConfiguredAnyMore() throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 1, isSuspended: true)) }
+        let id = try driver.submit(url("a", #""queue":"old""#))
+        driver.settings.queues.removeLast()
+        driver.restart()
+        #expect(driver.atWork == [id])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func submissions_areRefused_whileThereIsLittleRoom() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        driver.feed(.room(shortage: "8 bytes are free."))
+        let refused = try driver.submitted(try driver.requestSubmit(url()))
+        #expect(throws: CoreError.self) { try refused[0].get() }
+        guard case .failure(let error) = refused[0] else { return }
+        #expect(error.code == .storage && error.message.contains("8 bytes are free."))
+        // What was accepted goes on, and makes room.
+        try driver.end(id)
+        #expect(driver.state(id) == .succeeded)
+        driver.ask(.remove(id))
+        #expect(driver.stored(id) == nil)
+        driver.feed(.room(shortage: nil))
+        let next = try driver.submit(url())
+        #expect(driver.atWork == [next])
+    }
+
+    @Test func download_thatWaitsForRoom_holdsBackItsHost_butNoSlot() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let first = try driver.submit(url("a"))
+        let second = try driver.submit(url("a"))
+        let other = try driver.submit(url("b"))
+        var error = JobError(.storage, "There is little room.", retryable: true)
+        error.postponed = 5
+        try driver.end(first, .failure(error))
+        #expect(driver.state(first) == .scheduled && driver.show(first)?.attempt == 0)
+        #expect(driver.atWork == [other], "others of the host would wait, too")
+        try driver.end(other)
+        #expect(driver.atWork.isEmpty)
+        driver.advance(6)
+        #expect(driver.atWork == [first] || driver.atWork == [second])
+    }
+
+    @Test func nothingNewStarts_whileVeryMuchIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 2 }
+        let ids = try (0..<4).map { _ in try driver.submit(url()) }
+        driver.holdsWrites = true
+        try driver.end(ids[0])
+        #expect(driver.atWork == [ids[1], ids[2]])
+        try driver.end(ids[1], .success(.string(String(repeating: "x", count: 17 << 20))))
+        #expect(driver.atWork == [ids[2]])
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.atWork == [ids[2], ids[3]])
+    }
+
+    @Test func othersGoOn_whileVeryMuchOfOneOwnerIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let own = try (0..<2).map { _ in try driver.submit(url()) }
+        let others = try (0..<2).map { _ in try driver.submit(url(), as: .two) }
+        driver.holdsWrites = true
+        try driver.end(own[0], .success(.string(String(repeating: "x", count: 17 << 20))))
+        #expect(driver.atWork == [others[0]])
+        try driver.end(others[0])
+        #expect(driver.atWork == [others[1]], "it is not the first one's turn")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        try driver.end(others[1])
+        #expect(driver.atWork == [own[1]])
+    }
+
+    @Test func nothingStarts_whileVeryMuchOfManyIsBeingStored() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 5 }
+        for uid in 1...5 as ClosedRange<UInt32> { try driver.submit(url(), as: Caller(uid: uid, isAdmin: false)) }
+        for _ in 0..<5 { try driver.submit(url("b"), as: Caller(uid: 6, isAdmin: false)) }
+        driver.holdsWrites = true
+        for job in driver.atWork { try driver.end(job, .success(.string(String(repeating: "x", count: 14 << 20)))) }
+        #expect(driver.atWork.count == 4)
+        driver.releaseWrites(1)
+        #expect(driver.atWork.count == 5)
+    }
+}
