@@ -177,12 +177,13 @@ extension JobCore {
         }
         entry.isBeingRetried = true
         entry.job.host = nextHost(of: entry.job)
-        guard entry.job.children > 0 else { return saveRetry(entry, before: job, gone: [], id) }
+        guard entry.job.children > 0 else { return saveRetry(entry, before: job, hasRemoved: false, id) }
         write(.removeChildren(of: job.id, fromLink: entry.job.link)) { [unowned self] result in
             switch result {
             case .success(.removed(let removed)):
                 entry.job.children = max(0, entry.job.children - removed.count { $0.id != job.id })
-                saveRetry(entry, before: job, gone: removed, id)
+                // They are gone at once, or what they still come to would count; and what runs next finds no file of theirs.
+                forget(removed) { [unowned self] in saveRetry(entry, before: job, hasRemoved: !removed.isEmpty, id) }
             case .success: break
             case .failure(let error):
                 fail(id, CoreError(error))
@@ -203,25 +204,18 @@ extension JobCore {
         resumePostponed(entry)
     }
 
-    private func saveRetry(_ entry: ActiveJob, before job: Job, gone: [RemovedJob], _ id: RequestID) {
-        if entry.isRemoved { return retried(entry, gone, id) }
+    private func saveRetry(_ entry: ActiveJob, before job: Job, hasRemoved: Bool, _ id: RequestID) {
+        if entry.isRemoved { return fail(id, .noJob(job.id)) }
         save(entry, then: .enqueue) { [unowned self] result in
-            guard case .failure(let error) = result else { return retried(entry, gone, id) }
+            guard case .failure(let error) = result else {
+                return entry.isRemoved ? fail(id, .noJob(job.id)) : answer(id, .job(snapshot(entry.job)))
+            }
             fail(id, CoreError(error))
-            if !gone.isEmpty { forget(gone) {} }
             if entry.isRemoved { return }
             // What was refused does not happen later, unless it began with what cannot be undone.
-            if gone.isEmpty { return undoRetry(entry, before: job) }
+            if !hasRemoved { return undoRetry(entry, before: job) }
             entry.isBeingRetried = false
             resumePostponed(entry)
-        }
-    }
-
-    /// Answers once the files of the children of before are removed, so that what runs next finds none of them.
-    private func retried(_ entry: ActiveJob, _ gone: [RemovedJob], _ id: RequestID) {
-        forget(gone) { [unowned self] in
-            if entry.isRemoved { return fail(id, .noJob(entry.job.id)) }
-            answer(id, .job(snapshot(entry.job)))
         }
     }
 
