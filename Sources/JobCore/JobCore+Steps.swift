@@ -40,6 +40,9 @@ extension JobCore {
     /// The host that a job asks when it goes on, as far as that is known, or what else it waits for.
     func nextHost(of job: Job) -> String? {
         if let key = ConcurrencyKey(hostlessStepOf: job) { return key.name }
+        var job = job
+        // Its start counts an attempt, which its expressions can name.
+        if job.state != .running { job.attempt += 1 }
         guard case .source(let parameters) = prepare(job) else { return nil }
         return admission.host(of: parameters)
     }
