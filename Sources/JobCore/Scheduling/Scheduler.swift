@@ -207,12 +207,13 @@ final class Scheduler {
     }
 
     /// Whether a job of `owner` may start under `key`: there is room, and nobody who waits for it holds less of it.
-    private func isOpen(_ key: ConcurrencyKey, for owner: UInt32) -> Bool {
+    /// `free` counts as a queue with a free slot, whether it has one or not.
+    private func isOpen(_ key: ConcurrencyKey, for owner: UInt32, whereFree free: Queue? = nil) -> Bool {
         guard hosts.isOpen(key, for: owner) else { return false }
         guard case .host = key else { return true }
         let own = hosts.count(key, of: owner)
         guard own > 0 else { return true }
-        for queue in queues.values where queue.hasRoom {
+        for queue in queues.values where queue.hasRoom || queue === free {
             for (other, share) in queue.shares where other != owner && share.running < queue.perUser {
                 if hosts.count(key, of: other) < own, !paused.contains(other), share.window.waits(for: key) {
                     return false
@@ -283,8 +284,10 @@ final class Scheduler {
             guard let share = queue.shares[owner] else { continue }
             // Where all slots are taken too: the next one may be theirs, and goes to another if nothing of theirs is here then.
             let hasRoom = !queue.settings.isSuspended && share.running < queue.perUser
-            // A host that is others' turn is closed to this owner, however much room it has.
-            if let what = share.window.nextRequest(hasRoom: hasRoom, isOpen: { isOpen($0, for: owner) }) {
+            // A host that is others' turn once a slot is free is closed to this owner, however much room it has.
+            if let what = share.window.nextRequest(
+                hasRoom: hasRoom, isOpen: { isOpen($0, for: owner, whereFree: queue) })
+            {
                 requests.append(Request(queue: name, owner: owner, what: what))
             }
         }

@@ -117,6 +117,26 @@ import Testing
         #expect(ids(fill(scheduler)) == [11])
     }
 
+    @Test func jobsAreLookedFor_whereTheHostIsOthersTurn_onceASlotIsFree() throws {
+        let scheduler = scheduler(1)
+        scheduler.open(QueueSettings(name: "r", concurrency: 1), perUser: 1)
+        // One asks the host in another queue, and two waits for it here, where somebody else has the only slot.
+        insert([1], 1, host: "h", queue: "r", into: scheduler)
+        #expect(scheduler.next(in: "r") != nil)
+        insert([2], 3, into: scheduler)
+        #expect(fill(scheduler).count == 1)
+        insert([3], 2, host: "h", into: scheduler)
+        scheduler.expectStored(queue: "q", owner: 1)
+        let first = try #require(scheduler.requests(in: "q").first { $0.owner == 1 })
+        let entries = (10..<(10 + JobID(ReadyWindow.size))).map { id in
+            ReadyWindow.Entry(
+                ReadyPosition(priority: 0, id: id), .host("h"), parent: nil, job: nil, isPinned: false)
+        }
+        scheduler.received(first, entries, rows: ReadyWindow.size, last: entries.last?.position)
+        // The slot that becomes free goes to two, and the next one to whoever has something else here.
+        #expect(scheduler.requests(in: "q").contains { $0.owner == 1 && $0.excluding == ["h"] })
+    }
+
     @Test func owner_startsByPriority_amongItsOwnOnly() {
         let scheduler = scheduler(4)
         insert([1], 1, into: scheduler)
