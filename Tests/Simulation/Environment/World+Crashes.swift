@@ -49,7 +49,7 @@ extension World {
             // Only what the store answers still counts; the rest comes after the end.
             switch event {
             case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
-            case .userActs, .administratorActs, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect,
+            case .userActs, .administratorActs, .crowd, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect,
                 .startAgain:
                 scheduleAnyway(event, in: 1)
             default: break

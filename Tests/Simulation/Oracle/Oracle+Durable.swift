@@ -10,31 +10,31 @@ extension Oracle {
         case (.children(let new), .numbered(let ids)): madeChildren(id, new, ids, world)
         case (.save(let rows), _):
             for row in rows { saved(row, world) }
-        case (.remove(let id), .removed(let removed)):
-            if let job = jobs[id] {
-                if !job.removeAsked { world.violate(1, "job \(id) is removed, and nobody asked for that") }
-                if !job.isOver { world.violate(1, "job \(id) is removed while it is \(job.row.state)") }
+        case (.remove(let root), .removed(let removed)):
+            if let job = jobs[root] {
+                if !job.removeAsked { world.violate(1, "job \(root) is removed, and nobody asked for that") }
+                if !job.isOver { world.violate(1, "job \(root) is removed while it is \(job.row.state)") }
             }
-            remove(removed, world)
-        case (.removeChildren(let id, let link), .removed(let removed)):
-            if let job = jobs[id], !job.retries.isDue {
-                world.violate(1, "children of job \(id) from link \(link) on are removed without a retry")
+            remove(removed, by: id, world)
+        case (.removeChildren(let root, let link), .removed(let removed)):
+            if let job = jobs[root], !job.retries.isDue {
+                world.violate(1, "children of job \(root) from link \(link) on are removed without a retry")
             }
-            if !removed.isEmpty { jobs[id]?.retries.begins() }
-            remove(removed, world)
+            if !removed.isEmpty { jobs[root]?.retries.begins() }
+            remove(removed, by: id, world)
         case (.purge(let time, let kept, _), .removed(let removed)):
             let oldest = latestWall.adding(seconds: -settings.retentionAge)
             if time > oldest || kept < settings.retentionCount {
                 world.violate(
                     1, "a purge keeps less than retention says: \(kept), \(time) where \(oldest) is the oldest")
             }
-            remove(removed, world)
+            remove(removed, by: id, world)
         case (.purgeOldest, .removed(let removed)):
             let finished = finishedBytes
             if !removed.isEmpty, finished + 100_000 < settings.retentionBytes {
                 world.violate(1, "jobs are purged for their bytes, which are \(finished) of \(settings.retentionBytes)")
             }
-            remove(removed, world)
+            remove(removed, by: id, world)
         case (.queue(let settings), _): queues[settings.name] = settings
         default: break
         }
@@ -111,7 +111,8 @@ extension Oracle {
         }
     }
 
-    private func remove(_ rows: [RemovedJob], _ world: World) {
+    private func remove(_ rows: [RemovedJob], by write: WriteID, _ world: World) {
+        if !rows.isEmpty { removedBy[write] = Set(rows.map(\.id)) }
         for gone in rows {
             guard let job = jobs.removeValue(forKey: gone.id) else {
                 world.violate(1, "job \(gone.id) is removed twice")

@@ -18,7 +18,7 @@ extension Oracle {
     func starts(_ run: SourceRun, at now: CoreTime, _ world: World) {
         checked.starts += 1
         guard let job = jobs[run.job] else {
-            guard let gone = removed[run.job], gone.root.removeAsked else {
+            guard let gone = removed[run.job], gone.parent != nil else {
                 return world.violate(1, "a source of job \(run.job) starts, which is not stored")
             }
             // A `finally` link below a job that is over. The core is yet to be told that all of it is gone.

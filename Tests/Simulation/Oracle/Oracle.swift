@@ -167,6 +167,7 @@ final class Oracle {
         batch = Batch()
         abandonedRuns = []
         removed = [:]
+        removedBy = [:]
         newlyStored = [:]
     }
 
@@ -210,11 +211,12 @@ final class Oracle {
         guard let write = pendingWrites.removeValue(forKey: id) else { return }
         switch write {
         case .save(let rows): for row in rows { jobs[row.id].map(refreshReady) }
-        case .remove(let root):
-            if jobs[root] == nil, let run = runs.values.first(where: { $0.job.root.id == root }) {
-                world.violate(2, "the source of job \(run.job.id) goes on, which was removed")
-            }
         default: break
+        }
+        if let gone = removedBy.removeValue(forKey: id),
+            let run = runs.values.first(where: { gone.contains($0.job.id) })
+        {
+            world.violate(2, "the source of job \(run.job.id) goes on, which was removed")
         }
         for id in newlyStored[id] ?? [] { jobs[id].map(refreshReady) }
         newlyStored[id] = nil
@@ -225,6 +227,8 @@ final class Oracle {
     var ends: [JobState: Int] = [:]
     /// Jobs that were removed, while the core may not know it yet.
     var removed: [JobID: KnownJob] = [:]
+    /// The same by the write, until the core is told.
+    var removedBy: [WriteID: Set<JobID>] = [:]
     /// Runs whose job was removed.
     var abandonedRuns: Set<RunID> = []
 

@@ -21,7 +21,7 @@ struct Scenario {
     static let fairQueue = "fair"
     private(set) var hasFairQueue = false
 
-    init(random: inout SeededGenerator) {
+    init(random: inout SeededGenerator, hasCrowds: Bool = false) {
         settings.limits.children = random.pick([5, 12, 40])
         settings.limits.links = 12
         settings.limits.depth = random.within(2...4)
@@ -36,6 +36,13 @@ struct Scenario {
         settings.retentionCount = random.pick([20, 200, 1000])
         settings.retentionBytes = random.pick([100_000, 1 << 20, 1 << 30])
         settings.storedPerUser = random.pick([200_000, 4 << 20, 1 << 30])
+        if hasCrowds {
+            // There has to be room for one, and few lists are open.
+            settings.limits.queuedJobs = 10_000
+            settings.limits.queuedJobsPerUser = 2_000
+            settings.storedPerUser = 1 << 30
+            settings.openLists = min(settings.openLists, 8)
+        }
         queues = [Self.defaultQueue] + (1...random.within(1...3)).map { "q\($0)" }
         settings.queues = queues.map { name in
             QueueSettings(

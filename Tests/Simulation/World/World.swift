@@ -22,6 +22,7 @@ final class World {
         case resume
         case userActs(Int)
         case administratorActs
+        case crowd
         case setClock
         case storeFault
         case storeHeals
@@ -64,7 +65,7 @@ final class World {
     init(seed: UInt64, printsTrace: Bool = false) {
         self.seed = seed
         random = SeededGenerator(seed: seed)
-        scenario = Scenario(random: &random)
+        scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed))
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
         oracle = Oracle(scenario: scenario)
@@ -96,6 +97,7 @@ final class World {
         scheduleAnyway(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
         if let mean = scenario.secondsBetweenFaults { scheduleAnyway(.storeFault, in: random.pause(mean: mean)) }
         if let mean = scenario.secondsBetweenClockSets { scheduleAnyway(.setClock, in: random.pause(mean: mean)) }
+        if Self.hasCrowds(seed) { scheduleAnyway(.crowd, in: 1_800) }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
@@ -146,6 +148,7 @@ final class World {
             feed(.resume)
         case .userActs(let index): userActs(index)
         case .administratorActs: administratorActs()
+        case .crowd: crowd()
         case .setClock: setClock()
         case .storeFault: storeFault()
         case .storeHeals: storeHeals()
