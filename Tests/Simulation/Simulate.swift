@@ -12,7 +12,7 @@ enum Simulate {
         /// Ends a seed once so many jobs were submitted.
         var jobs = Int.max
         var isTraced = false
-        /// Stops taking further seeds after so many seconds of CPU time.
+        /// Begins no further seed after so many seconds of CPU time, those of the listed ones aside.
         var seconds = Double.infinity
         /// Stops at the first seed that fails.
         var stopsAtFailure = false
@@ -29,9 +29,11 @@ enum Simulate {
         }
         var figures = Figures()
         Watchdog.start(hours: options.hours)
+        var listedTook = 0.0
         for (seed, hours) in options.listed + (0..<options.count).map({ (options.first &+ UInt64($0), nil) }) {
-            // Those that are listed run in any case.
-            if figures.seeds >= options.listed.count, Watchdog.seconds() > options.seconds { break }
+            // Those that are listed run in any case, and their time does not count.
+            if figures.seeds <= options.listed.count { listedTook = Watchdog.seconds() }
+            if figures.seeds >= options.listed.count, Watchdog.seconds() - listedTook > options.seconds { break }
             let failed = run(seed, hours: hours ?? options.hours, options, &figures)
             if failed, options.stopsAtFailure { break }
         }
