@@ -6,6 +6,15 @@ import Testing
 /// A million links, and loops of a million rounds: the stack stays small, and so does a loop's memory.
 @Suite(.serialized) struct LongChainTests {
     static let length = 1_000_000
+    /// What a loop may add to the peak, in KiB; under the sanitizers, whose allocators keep what was freed for a while, more.
+    private static let most: Int = {
+        #if DEFERRED_FEW_ROUNDS
+            32_000
+        #else
+            8_000
+        #endif
+    }()
+
     /// For what needs more than one pass over the chain.
     static let shorter = 200_000
 
@@ -113,7 +122,7 @@ import Testing
             }
             let before = footprint()
             #expect((try? round(0).outcome?.get()) == Self.length)
-            #expect(footprint() - before < 8_000)
+            #expect(footprint() - before < Self.most, "the peak grew by \(footprint() - before) KiB")
         }
     }
 
@@ -126,7 +135,7 @@ import Testing
             let before = footprint()
             let value = try? await round(0).get()
             #expect(value == Self.shorter)
-            #expect(footprint() - before < 8_000)
+            #expect(footprint() - before < Self.most, "the peak grew by \(footprint() - before) KiB")
         }
     }
 
@@ -139,7 +148,7 @@ import Testing
             let before = footprint()
             let value = try? await round(0).get()
             #expect(value == Self.shorter)
-            #expect(footprint() - before < 8_000)
+            #expect(footprint() - before < Self.most, "the peak grew by \(footprint() - before) KiB")
         }
     }
 
@@ -153,7 +162,7 @@ import Testing
             let before = footprint()
             start.succeed(0)
             #expect((try? last.outcome?.get()) == Self.shorter + 1)
-            #expect(footprint() - before < 8_000)
+            #expect(footprint() - before < Self.most, "the peak grew by \(footprint() - before) KiB")
         }
     }
 
@@ -167,7 +176,7 @@ import Testing
             }
             #expect(last.outcome != nil)
             #expect(tried.load(ordering: .relaxed) == Self.shorter)
-            #expect(footprint() - before < 8_000)
+            #expect(footprint() - before < Self.most, "the peak grew by \(footprint() - before) KiB")
         }
     }
 }
