@@ -102,13 +102,14 @@ extension JobCore {
         }
         for (index, submission) in submissions.enumerated() where index < jobs.count {
             guard case .created = submission else { continue }
-            let job = jobs[index]
-            if run.count == 0 || job.state != jobs[run.first].state || job.spec.queue != jobs[run.first].spec.queue {
+            if run.count == 0 || jobs[index].state != jobs[run.first].state
+                || jobs[index].spec.queue != jobs[run.first].spec.queue
+            {
                 add()
                 run = (index, 0, 0)
             }
             run.count += 1
-            run.bytes = run.bytes.saturatingAdding(job.storedSize)
+            run.bytes = run.bytes.saturatingAdding(jobs[index].storedSize)
         }
         add()
         if created > 0 { count(caller.uid) { $0.submitted += created } }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Glibc
 import JobModel
 import TestSupport
 import Testing
@@ -31,6 +32,27 @@ import Testing
         let again = try SQLiteStore(path: directory.path)
         #expect(try await again.existing(ids[299]).spec == jobs[299].spec)
         await again.close()
+    }
+
+    @Test func file_growsInWholeSteps_allOfThemOnTheDisk() throws {
+        let path = try directory.write("x", to: "file")
+        let file = GrowingFile(path)
+        for size in [256 << 10, 100, 512 << 10] as [Int64] { file.grow(to: size) }
+        file.close()
+        file.grow(to: 1 << 20)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_size == 512 << 10 && Int(status.st_blocks) * 512 >= 512 << 10)
+    }
+
+    @Test func commit_writesNothingIntoTheDatabase_butMakesItLonger() async throws {
+        let store = try SQLiteStore(path: directory.path)
+        let before = try length()
+        let text = String(repeating: "x", count: 100_000)
+        for _ in 0..<5 { _ = try await store.create(.example(source: #"{"type": "value", "value": "\#(text)"}"#)) }
+        let after = try length()
+        #expect(after > before && after.isMultiple(of: 256 << 10))
+        await store.close()
     }
 
     @Test func databaseOfAnOlderVersion_canGivePagesBack_whenItIsSmall() async throws {

@@ -135,7 +135,7 @@ import Testing
     @Test func changes_goThroughAnIndex() async throws {
         let job = try Job.example(#""key": "k", "tags": ["t"]"#)
         let plans = try await store.pool.writeWithoutTransaction { connection in
-            let writer = try Writer(connection)
+            let writer = try Writer(connection, growing: GrowingFile(directory.database))
             return try Self.plans(connection) {
                 _ = try writer.submit([job])
                 _ = try writer.insert(

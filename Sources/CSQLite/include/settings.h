@@ -9,4 +9,7 @@ void deferd_settle_database(void);
 /// not as an error number. It is C as Swift does not see fallocate(2).
 int deferd_reserve(const char *path, long bytes);
 
+/// Makes an open file at least so long, with room on the disk for all of it; 0, or the reason why not as an error number.
+int deferd_extend(int file, long size);
+
 #endif

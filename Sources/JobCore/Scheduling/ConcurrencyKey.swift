@@ -24,9 +24,11 @@ enum ConcurrencyKey: Hashable {
 
     /// The key of what `job` runs next, where that is a list or a timer, whatever it fills in; nil for all else.
     init?(hostlessStepOf job: Job) {
-        if job.step?.type?.hasChildren == true {
+        // Most jobs that become ready are at their source, which is found without a copy of a step.
+        let type = job.link == 0 ? job.spec.source.type : job.step?.type
+        if type?.hasChildren == true {
             self = job.parent == nil ? .lists : .none
-        } else if job.step?.type == .timer {
+        } else if type == .timer {
             self = .timers
         } else {
             return nil

@@ -8,21 +8,22 @@ package struct Step: Sendable, Hashable {
         case `throw`(JSON)
     }
 
-    package var action: Action
+    package let action: Action
+    /// The source's type, or nil for a step without one.
+    package let type: SourceType?
     /// Bounds one attempt, in seconds.
     package var timeout: Double?
     package var retry: RetryPolicy?
 
     package init(_ action: Action, timeout: Double? = nil, retry: RetryPolicy? = nil) {
         self.action = action
+        if case .source(let source) = action {
+            type = source["type"]?.string.flatMap(SourceType.init(rawValue:))
+        } else {
+            type = nil
+        }
         self.timeout = timeout
         self.retry = retry
-    }
-
-    /// The source's type, or nil for a step without one.
-    package var type: SourceType? {
-        guard case .source(let source) = action else { return nil }
-        return source["type"]?.string.flatMap(SourceType.init(rawValue:))
     }
 }
 

@@ -43,6 +43,7 @@ final class CommitQueue: Sendable {
     let queue = DispatchQueue(label: "deferd.store.writer", qos: .userInitiated)
     private let pool: DatabasePool
     private let checkpointer: Checkpointer
+    private let file: GrowingFile
     // Once made it is touched on `queue` only, which runs one block at a time.
     private nonisolated(unsafe) var writer: Writer?
     private let bound: Bound
@@ -53,7 +54,9 @@ final class CommitQueue: Sendable {
         self.bound = bound
         self.report = report
         checkpointer = try Checkpointer(pool.path, report)
-        writer = try pool.writeWithoutTransaction { connection in try Writer(connection) }
+        let file = GrowingFile(pool.path)
+        self.file = file
+        writer = try pool.writeWithoutTransaction { connection in try Writer(connection, growing: file) }
     }
 
     /// Puts a change behind those that wait.
@@ -82,6 +85,7 @@ final class CommitQueue: Sendable {
                 }
             }
             if (try? self.pool.close()) != nil { DatabaseInspection.removeEmptyLog(of: self.pool.path) }
+            self.file.close()
             done()
         }
     }

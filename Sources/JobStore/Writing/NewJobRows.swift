@@ -97,27 +97,26 @@ struct NewJobRows {
     }
 
     private func bind(_ row: NewRow, _ id: JobID, to statement: PreparedStatement, from start: Int32) {
-        let job = row.job
         statement.bind(id, at: start + 1)
-        statement.bind(job.state.code, at: start + 2)
-        statement.bind(job.createdAt, at: start + 3)
-        statement.bind(job.notBefore, at: start + 4)
-        statement.bind(job.deadlineAt, at: start + 5)
-        statement.bind(job.host, at: start + 6, keptIn: texts)
-        statement.bind(Int64(job.owner), at: start + 7)
+        statement.bind(row.job.state.code, at: start + 2)
+        statement.bind(row.job.createdAt, at: start + 3)
+        statement.bind(row.job.notBefore, at: start + 4)
+        statement.bind(row.job.deadlineAt, at: start + 5)
+        statement.bind(row.job.host, at: start + 6, keptIn: texts)
+        statement.bind(Int64(row.job.owner), at: start + 7)
         statement.bind(row.queue, at: start + 8, keptIn: texts)
-        statement.bind(job.parent == nil ? 0 : 1, at: start + 9)
+        statement.bind(row.job.parent == nil ? 0 : 1, at: start + 9)
         statement.bind(row.source, at: start + 10, keptIn: texts)
         statement.bind(row.priority, at: start + 11)
         statement.bind(row.key, at: start + 12, keptIn: texts)
-        if let parent = job.parent {
+        if let parent = row.job.parent {
             statement.bind(parent.job, at: start + 13)
             statement.bind(parent.link, at: start + 14)
             statement.bind(parent.index, at: start + 15)
             statement.bind(parent.depth, at: start + 16)
         }
         statement.bind(utf8: row.spec, at: start + 17, keptIn: texts)
-        statement.bind(job.isGated ? 1 : 0, at: start + 18)
+        statement.bind(row.job.isGated ? 1 : 0, at: start + 18)
         statement.bind(row.size, at: start + 19)
         statement.bind(utf8: row.item, at: start + 20, keptIn: texts)
     }

@@ -5,6 +5,7 @@ import JobModel
 /// Carries out changes inside a transaction of the one connection that writes.
 final class Writer {
     private let connection: Database
+    private let file: GrowingFile
     private let newJobs: NewJobRows
     private let texts = BoundTexts()
     private let insertTag: PreparedStatement
@@ -33,8 +34,9 @@ final class Writer {
     /// Rows changed and bytes of text written since the transaction began.
     private(set) var load = (changes: 0, bytes: 0)
 
-    init(_ connection: Database) throws {
+    init(_ connection: Database, growing file: GrowingFile) throws {
         self.connection = connection
+        self.file = file
         logLength = .allocate(capacity: 1)
         logLength.initialize(to: 0)
         mayHaveFreePages = try Int.fetchOne(connection, sql: "PRAGMA freelist_count") ?? 0 > 0
@@ -89,7 +91,7 @@ final class Writer {
             let pages = try number(countPages)
             try body()
             let grown = try number(countPages)
-            if grown > pages { try Room.have(grown * pageSize, for: connection) }
+            if grown > pages { try Room.have(grown * pageSize, in: file, for: connection) }
             try end.run()
             if showsRoom { isShortOfRoom = false }
             lastJob.committed = lastJob.present
@@ -112,7 +114,7 @@ final class Writer {
         guard isShortOfRoom else { return }
         let few: Int64 = 16
         if try number(countFreePages) < few {
-            try Room.have((try number(countPages) + few) * pageSize, for: connection)
+            try Room.have((try number(countPages) + few) * pageSize, in: file, for: connection)
         }
         showsRoom = true
     }
@@ -153,11 +155,12 @@ final class Writer {
             start = end
             keys.removeAll()
         }
-        for (index, job) in jobs.enumerated() {
-            guard job.parent == nil, let key = job.spec.key else { continue }
-            let isFirst = keys.insert(OwnedKey(owner: job.owner, key: key)).inserted
+        // By index, as most have no key and a copy of a job is counted in all of its parts.
+        for index in jobs.indices {
+            guard jobs[index].parent == nil, let key = jobs[index].spec.key else { continue }
+            let isFirst = keys.insert(OwnedKey(owner: jobs[index].owner, key: key)).inserted
             if !isFirst { try insertRun(upTo: index) }
-            guard let earlier = try earlier(job) else { continue }
+            guard let earlier = try earlier(jobs[index]) else { continue }
             try insertRun(upTo: index)
             submissions.append(earlier)
             start = index + 1
