@@ -4,15 +4,6 @@ import Testing
 
 /// Cancellation of what is paused, running, waiting for its executor or left by its producer, and inside callbacks.
 @Suite struct CancellationStateTests {
-    /// A promise that notes its cancellation.
-    private func noting<F: Error>(
-        _ journal: Journal<String>,
-        _ name: String = "cancelled",
-        failing: F.Type = (any Error).self
-    ) -> Promise<Int, F> {
-        Promise { _ in journal.note(name) }
-    }
-
     // MARK: Paused, running, waiting for its executor
 
     @Test func cancel_reachesTheInnerOne_whenPaused() {

@@ -4,15 +4,6 @@ import Testing
 
 /// Who is reached by a cancellation, and what becomes of them.
 @Suite struct CancellationTests {
-    /// A promise that notes its cancellation.
-    private func noting<F: Error>(
-        _ journal: Journal<String>,
-        _ name: String = "cancelled",
-        failing: F.Type = (any Error).self
-    ) -> Promise<Int, F> {
-        Promise { _ in journal.note(name) }
-    }
-
     // MARK: The topmost one
 
     @Test func cancel_failsThePromise_whenItDoesNotResolveAndFailureIsAnyError() {

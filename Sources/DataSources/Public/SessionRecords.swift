@@ -73,7 +73,7 @@ final class SessionRecords: Sendable {
     /// A file that is not there or is damaged is as good as nothing known.
     private static func read(_ path: String, in directory: String) -> Entry {
         guard let data = try? Data(contentsOf: file(path, in: directory)),
-            let json = try? data.withUnsafeBytes({ try JSONParser.parse($0) }), json["path"]?.string == path
+            let json = try? JSON(parsing: Array(data)), json["path"]?.string == path
         else { return Entry() }
         return Entry(checkpoint: json["checkpoint"], record: json["record"])
     }
@@ -83,10 +83,8 @@ final class SessionRecords: Sendable {
         object.append("path", .string(path))
         object.append("checkpoint", ifPresent: entry.checkpoint)
         object.append("record", ifPresent: entry.record)
-        var writer = JSONWriter()
-        writer.write(.object(object))
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try Data(writer.bytes).write(to: file(path, in: directory), options: .atomic)
+        try Data(JSON.object(object).utf8).write(to: file(path, in: directory), options: .atomic)
     }
 }

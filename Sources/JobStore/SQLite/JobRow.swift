@@ -143,10 +143,9 @@ enum JobRow {
                 job.carried = .success(.null)
             } else {
                 let text = try result.bytes(offset: 0, length: result.size)
-                do {
-                    let value = try text.withUnsafeBytes { try JSONParser.parse($0, maximumDepth: maximumDepth) }
-                    job.carried = .success(value)
-                } catch { throw damaged("result", error) }
+                do { job.carried = .success(try JSON(parsing: text, maximumDepth: maximumDepth)) } catch {
+                    throw damaged("result", error)
+                }
             }
         }
         job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))

@@ -11,7 +11,6 @@ final class StoredResult {
     private static let tail = Array("}".utf8)
 
     private let text: OpaquePointer
-    private let connection: Database
     /// Bytes of the result.
     let size: Int
 
@@ -27,7 +26,6 @@ final class StoredResult {
             throw DatabaseError(resultCode: ResultCode(rawValue: code))
         }
         text = opened
-        self.connection = connection
         size = Int(sqlite3_blob_bytes(opened)) - Self.head.count - Self.tail.count
         guard size > 0, try Self.read(opened, 0, Self.head.count) == Self.head else {
             throw StoreError(

@@ -1,3 +1,4 @@
+import DeferredKit
 import Foundation
 
 /// What happened, in order, noted from any thread.
@@ -20,4 +21,13 @@ final class Journal<Entry: Sendable>: Sendable {
     }
 
     var entries: [Entry] { lock.withLock { noted } }
+}
+
+/// A promise that notes its cancellation.
+func noting<F: Error>(
+    _ journal: Journal<String>,
+    _ name: String = "cancelled",
+    failing: F.Type = (any Error).self
+) -> Promise<Int, F> {
+    Promise { _ in journal.note(name) }
 }
