@@ -207,14 +207,15 @@ final class Scheduler {
     }
 
     /// Whether a job of `owner` may start under `key`: there is room, and nobody who waits for it holds less of it.
-    /// `free` counts as a queue with a free slot, whether it has one or not.
+    /// `free` counts as a queue with a free slot for anybody, whether it has one or not: whoever gives one back may have it.
     private func isOpen(_ key: ConcurrencyKey, for owner: UInt32, whereFree free: Queue? = nil) -> Bool {
         guard hosts.isOpen(key, for: owner) else { return false }
         guard case .host = key else { return true }
         let own = hosts.count(key, of: owner)
         guard own > 0 else { return true }
         for queue in queues.values where queue.hasRoom || queue === free {
-            for (other, share) in queue.shares where other != owner && share.running < queue.perUser {
+            for (other, share) in queue.shares
+            where other != owner && (queue === free || share.running < queue.perUser) {
                 if hosts.count(key, of: other) < own, !paused.contains(other), share.window.waits(for: key) {
                     return false
                 }

@@ -137,6 +137,32 @@ import Testing
         #expect(scheduler.requests(in: "q").contains { $0.owner == 1 && $0.excluding == ["h"] })
     }
 
+    @Test func jobsAreLookedFor_whereTheHostIsTheTurnOfWhoHasAllSlots() throws {
+        let scheduler = scheduler(1)
+        scheduler.open(QueueSettings(name: "r", concurrency: 1), perUser: 1)
+        insert([1], 1, host: "h", queue: "r", into: scheduler)
+        #expect(scheduler.next(in: "r") != nil)
+        // Two has the only slot, as many as they may have, and waits for the host with a job of its last.
+        insert([2, 3], 2, into: scheduler)
+        insert([4], 2, host: "h", priority: -1, into: scheduler)
+        let turns = fill(scheduler)
+        #expect(ids(turns) == [2])
+        scheduler.expectStored(queue: "q", owner: 1)
+        let first = try #require(scheduler.requests(in: "q").first { $0.owner == 1 })
+        let entries = (10..<(10 + JobID(ReadyWindow.size))).map { id in
+            ReadyWindow.Entry(
+                ReadyPosition(priority: 0, id: id), .host("h"), parent: nil, job: nil, isPinned: false)
+        }
+        scheduler.received(first, entries, rows: ReadyWindow.size, last: entries.last?.position)
+        // Whenever that slot is given back two may have it, and so has the host before one.
+        let request = try #require(scheduler.requests(in: "q").first { $0.owner == 1 && $0.excluding == ["h"] })
+        let other = ReadyPosition(priority: 0, id: 2000)
+        scheduler.received(
+            request, [ReadyWindow.Entry(other, .none, parent: nil, job: nil, isPinned: false)], rows: 1, last: other)
+        giveBack(turns[0], to: scheduler)
+        #expect(ids(fill(scheduler)) == [2000], "it is one's turn")
+    }
+
     @Test func owner_startsByPriority_amongItsOwnOnly() {
         let scheduler = scheduler(4)
         insert([1], 1, into: scheduler)
