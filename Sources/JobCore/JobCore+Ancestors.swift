@@ -9,8 +9,16 @@ extension JobCore {
         let top: JobID
         let missing: JobID
         let known: [Ancestor]
-        /// In order, each with the topics that were told at once.
-        var changes: [(change: JobChange, told: Set<Int>)] = []
+        /// In order.
+        var changes: [Change] = []
+    }
+
+    /// A change of a job, with the topics that were told of it at once, and how many subscriptions there had been by then:
+    /// whoever came later was shown the job as it was after it.
+    struct Change {
+        let change: JobChange
+        let told: Set<Int>
+        let joins: Int
     }
 
     /// Jobs of which something is still to be told; of further ones it is not, which takes a store that cannot be read.
@@ -20,13 +28,22 @@ extension JobCore {
     func notify(_ job: Job, lineage: [Ancestor]? = nil) {
         guard !subscriptions.isEmpty else { return }
         let (known, missing) = table.ancestors(of: job, lineage: lineage)
-        let matches = subscriptions.matches(job, parents: known, isWhole: missing == nil)
-        let subscribers = matches.flatMap { subscriptions.subscribers(of: $0.topic) }
+        var topics = subscriptions.matches(job, parents: known, isWhole: missing == nil).map(\.topic)
         if untold[job.id] != nil || missing != nil && subscriptions.coverDescendants {
-            tellLater(JobChange(snapshot: snapshots([job])[0]), Set(matches.map(\.topic)), known, missing)
+            // Whoever is still to be told of an earlier change is told of this one after it.
+            topics.removeAll { isBehind($0, of: job.id) }
+            tellLater(JobChange(snapshot: snapshots([job])[0]), Set(topics), known, missing)
         }
+        let subscribers = topics.flatMap { subscriptions.subscribers(of: $0) }
         if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshots([job])[0]))) }
         if job.state.isTerminal { subscriptions.finished(job.id) }
+    }
+
+    /// Whether a topic may still be told of a change of a job.
+    private func isBehind(_ topic: Int, of job: JobID) -> Bool {
+        untold[job]?.changes.contains { earlier in
+            !earlier.told.contains(topic) && !subscriptions.subscribers(of: topic, since: earlier.joins).isEmpty
+        } ?? false
     }
 
     private func tellLater(_ change: JobChange, _ told: Set<Int>, _ known: [Ancestor], _ missing: JobID?) {
@@ -35,7 +52,7 @@ extension JobCore {
             untold[id] = Untold(top: known.last?.id ?? id, missing: missing, known: known)
             readAncestors(of: id, from: missing, found: [])
         }
-        untold[id]?.changes.append((change, told))
+        untold[id]?.changes.append(Change(change: change, told: told, joins: subscriptions.joins))
     }
 
     private func readAncestors(of id: JobID, from missing: JobID, found: [Ancestor]) {
@@ -70,12 +87,12 @@ extension JobCore {
             // Of jobs in memory it is known now who watches them.
             subscriptions.parentCame()
         }
-        for (change, told) in untold.changes {
+        for later in untold.changes {
             let matches = subscriptions.matches(
-                change.snapshot.job, parents: untold.known + found, isWhole: true)
-            let subscribers = matches.filter { !told.contains($0.topic) }
-                .flatMap { subscriptions.subscribers(of: $0.topic) }
-            if !subscribers.isEmpty { emit(.notify(subscribers, change)) }
+                later.change.snapshot.job, parents: untold.known + found, isWhole: true)
+            let subscribers = matches.filter { !later.told.contains($0.topic) }
+                .flatMap { subscriptions.subscribers(of: $0.topic, since: later.joins) }
+            if !subscribers.isEmpty { emit(.notify(subscribers, later.change)) }
         }
     }
 }

@@ -285,9 +285,11 @@ final class Scheduler {
             guard let share = queue.shares[owner] else { continue }
             // Where all slots are taken too: the next one may be theirs, and goes to another if nothing of theirs is here then.
             let hasRoom = !queue.settings.isSuspended && share.running < queue.perUser
-            // A host that is others' turn once a slot is free is closed to this owner, however much room it has.
+            // A host that is others' turn once a slot is free is closed to this owner then, however much room it has. In a
+            // slot that is free now starts what may.
+            let free = queue.hasRoom ? nil : queue
             if let what = share.window.nextRequest(
-                hasRoom: hasRoom, isOpen: { isOpen($0, for: owner, whereFree: queue) })
+                hasRoom: hasRoom, isOpen: { isOpen($0, for: owner, whereFree: free) })
             {
                 requests.append(Request(queue: name, owner: owner, what: what))
             }

@@ -29,7 +29,7 @@ struct Subscriptions {
     }
 
     private var topics: [Int: Topic] = [:]
-    private var topicOf: [SubscriptionID: (topic: Int, owner: UInt32)] = [:]
+    private var topicOf: [SubscriptionID: (topic: Int, owner: UInt32, joined: Int)] = [:]
     /// The topics that are complete.
     private var byKey: [Key: Int] = [:]
     private var byJob: [JobID: [Int]] = [:]
@@ -38,6 +38,8 @@ struct Subscriptions {
     /// How many topics have an interval, in milliseconds.
     private var intervals: [Int: Int] = [:]
     private var lastTopic = 0
+    /// Counts those that were added.
+    private(set) var joins = 0
     /// Changes whenever another topic may cover a job than before.
     private(set) var version = 0
 
@@ -58,7 +60,8 @@ struct Subscriptions {
         let key = Key(scope: scope, owner: owner)
         let topic = byKey[key] ?? open(key)
         topics[topic]?.subscribers.append(id)
-        topicOf[id] = (topic, caller.uid)
+        joins += 1
+        topicOf[id] = (topic, caller.uid, joins)
     }
 
     private mutating func open(_ key: Key) -> Int {
@@ -145,6 +148,11 @@ struct Subscriptions {
     func subscribers(byID id: JobID) -> [SubscriptionID] { (byJob[id] ?? []).flatMap { subscribers(of: $0) } }
 
     func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
+
+    /// Those of a topic that were there when so many had been added.
+    func subscribers(of topic: Int, since joins: Int) -> [SubscriptionID] {
+        subscribers(of: topic).filter { (topicOf[$0]?.joined ?? .max) <= joins }
+    }
 
     /// Those who hear of `job`.
     func subscribers(of job: Job, parents: [Ancestor]) -> [SubscriptionID] {

@@ -163,6 +163,35 @@ import Testing
         #expect(ids(fill(scheduler)) == [2000], "it is one's turn")
     }
 
+    @Test func jobsAreLookedFor_onceASlotIsFree_whereTheirHostWasOthersTurnBefore() throws {
+        let scheduler = scheduler(2, perUser: 1)
+        scheduler.open(QueueSettings(name: "r", concurrency: 1), perUser: 1)
+        insert([1], 1, host: "h", queue: "r", into: scheduler)
+        #expect(scheduler.next(in: "r") != nil)
+        insert([2], 2, into: scheduler)
+        insert([4], 3, into: scheduler)
+        let turns = fill(scheduler)
+        #expect(ids(turns) == [2, 4])
+        insert([3], 2, host: "h", into: scheduler)
+        #expect(scheduler.backOff(host: "g"))
+        scheduler.expectStored(queue: "q", owner: 1)
+        let first = try #require(scheduler.requests(in: "q").first { $0.owner == 1 })
+        let entries = (10..<(10 + JobID(ReadyWindow.size))).map { id in
+            ReadyWindow.Entry(
+                ReadyPosition(priority: 0, id: id), .host(id == 10 ? "h" : "g"), parent: nil, job: nil,
+                isPinned: false)
+        }
+        scheduler.received(first, entries, rows: ReadyWindow.size, last: entries.last?.position)
+        // While no slot is free what asks the host is passed over, as it is two's turn there.
+        let request = try #require(scheduler.requests(in: "q").first { $0.owner == 1 })
+        #expect(request.excluding == ["g", "h"])
+        scheduler.received(request, [], rows: 0, last: nil)
+        scheduler.remove(10, queue: "q", owner: 1)
+        giveBack(turns[1], to: scheduler)
+        #expect(fill(scheduler).isEmpty)
+        #expect(scheduler.requests(in: "q").contains { $0.owner == 1 && $0.excluding == ["g"] })
+    }
+
     @Test func owner_startsByPriority_amongItsOwnOnly() {
         let scheduler = scheduler(4)
         insert([1], 1, into: scheduler)

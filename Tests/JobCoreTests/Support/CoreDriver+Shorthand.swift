@@ -134,6 +134,14 @@ extension CoreDriver {
     }
 }
 
+extension SourceParameters {
+    /// The host that it asks, in these tests.
+    var host: String {
+        guard case .url(let request) = self else { return "" }
+        return String(request.url.dropFirst(7).prefix { $0 != "/" })
+    }
+}
+
 extension Result where Success == JSON, Failure == JobError {
     /// A failure that a retry may mend.
     static var passing: Outcome { .failure(JobError(.network, "The connection broke.", retryable: true)) }

@@ -100,6 +100,36 @@ func step(_ host: String = "a", _ members: String = "") -> String { url(host, me
         driver.expectQuiet()
     }
 
+    /// Or it gets a turn, and waits in memory for the host that it does ask, however many do.
+    @Test func job_waitsForTheHost_thatItsNextAttemptAsks() throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let link = #"{"then":\#(step("h{{job/attempt}}", Self.retry))}"#
+        let id = try driver.submit(url("a", #""then":[\#(link),{"finally":\#(step("f{{job/attempt}}"))}]"#))
+        let other = try driver.submit(url("h2", #""then":[\#(link)]"#))
+        try driver.end(id)
+        #expect(try driver.run(of: id).attempt == 1 && driver.run(of: id).parameters.host == "h1")
+        // Before a retry.
+        try driver.end(id, .passing)
+        #expect(driver.stored(id)?.host == "h2")
+        driver.advance(10)
+        #expect(driver.state(id) == .queued && driver.core.inspection.residentJobs == 1)
+        try driver.end(other, .lasting)
+        #expect(try driver.run(of: id).attempt == 2 && driver.run(of: id).parameters.host == "h2")
+        // After a crash, which uses no attempt up.
+        driver.crash()
+        #expect(driver.stored(id)?.host == "h2" && driver.stored(id)?.crashes == 1)
+        #expect(try driver.run(of: id).attempt == 2 && driver.run(of: id).parameters.host == "h2")
+        // Before a link that a stop leaves to run.
+        try driver.end(id, .passing)
+        let third = try driver.submit(url("f1"))
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.host == "f1" && driver.atWork == [third])
+        #expect(driver.core.inspection.residentJobs == 1)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
     @Test func source_isNotTriedAgain_whereItsFailureStays() throws {
         let driver = CoreDriver()
         let id = try driver.submit(url("a", Self.retry))

@@ -327,11 +327,3 @@ import Testing
         driver.feed(.stop)
     }
 }
-
-extension SourceParameters {
-    /// The host that it asks, in these tests.
-    fileprivate var host: String {
-        guard case .url(let request) = self else { return "" }
-        return String(request.url.dropFirst(7).prefix { $0 != "/" })
-    }
-}

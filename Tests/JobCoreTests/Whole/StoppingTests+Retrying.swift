@@ -70,6 +70,30 @@ extension StoppingTests {
         driver.expectQuiet()
     }
 
+    @Test func childrenThatARetryRemoves_countNoMore_whateverTheyComeToMeanwhile() throws {
+        let driver = CoreDriver()
+        let child = url("b", finally())
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(child),\#(child)]}}"#)
+        let old = driver.store.children(of: id).map(\.id)
+        driver.ask(.cancel(id))
+        #expect(driver.stored(id)?.state == .cancelled && driver.atWork == old, "what is left of them runs")
+        // One ends once they are gone, and that is told before the retry is stored.
+        driver.holdsWrites = true
+        let request = driver.ask(.retry(id, from: .failed))
+        driver.commitWrites()
+        try driver.end(old[0])
+        driver.releaseWrites(2)
+        #expect(driver.atWork.isEmpty && driver.removed.map(\.id).sorted() == old)
+        driver.expectCounted()
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        guard case .job = driver.answer(to: request) else { return #expect(Bool(false)) }
+        driver.expectCounted()
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
     @Test func retry_isUndone_whereItsChildrenCannotBeRemoved() throws {
         let driver = CoreDriver()
         let id = try driver.submit(#"{"source":{"type":"list","mode":"all","jobs":[\#(url("a"))]}}"#)

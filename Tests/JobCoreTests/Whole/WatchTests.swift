@@ -153,6 +153,37 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func changesOfAChild_areToldInOrder_whereWhatIsAboveItBecomesKnownBetweenThem() throws {
+        let driver = CoreDriver()
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
+        let child = url("c", #""then":[{"then":\#(step("d"))}]"#)
+        let list = #"{"source":{"type":"list","jobs":[\#(child),\#(child)]}}"#
+        let inner = url("a", #""then":[{"finally":\#(list)}]"#)
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(inner)]},"tags":["t"]}"#)
+        driver.holdsReads = true
+        driver.ask(.cancel(id))
+        let children = driver.store.children(of: id + 1).map(\.id)
+        #expect(driver.atWork == children && driver.core.untold[children[0]]?.changes.count == 2)
+        // What is above is read for the second child first, and known of both then.
+        driver.releaseRead(at: driver.heldReads.count - 1, isLate: false)
+        driver.ask(.watch(WatchScope(.tag("t"), interval: 9, includesChildren: true), 2))
+        driver.ask(.watch(WatchScope(.jobs([children[0]])), 3))
+        try driver.end(children[0])
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 4))
+        driver.holdsReads = false
+        driver.releaseReads()
+        driver.endAll()
+        for (subscription, links) in [(1, [0, 0, 1, 1]), (2, [1, 1]), (3, [1, 1]), (4, [1])]
+            as [(SubscriptionID, [Int])]
+        {
+            let changes = driver.told.filter { $0.subscribers.contains(subscription) && $0.change.job == children[0] }
+            #expect(changes.map(\.change.snapshot.job.link) == links, "to \(subscription)")
+            #expect(changes.last?.change.state == .succeeded)
+        }
+        #expect(driver.core.untold.isEmpty)
+        driver.expectQuiet()
+    }
+
     // MARK: - Progress
 
     private func rows(_ driver: CoreDriver, to subscription: SubscriptionID) -> [[JobID]] {

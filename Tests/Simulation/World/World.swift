@@ -23,6 +23,8 @@ final class World {
         case userActs(Int)
         case administratorActs
         case crowd
+        case impatience
+        case impatientActs
         case setClock
         case storeFault
         case storeHeals
@@ -98,6 +100,7 @@ final class World {
         if let mean = scenario.secondsBetweenFaults { scheduleAnyway(.storeFault, in: random.pause(mean: mean)) }
         if let mean = scenario.secondsBetweenClockSets { scheduleAnyway(.setClock, in: random.pause(mean: mean)) }
         if Self.hasCrowds(seed) { scheduleAnyway(.crowd, in: 1_800) }
+        if Self.hasImpatience(seed) { scheduleAnyway(.impatience, in: 300) }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
@@ -149,6 +152,8 @@ final class World {
         case .userActs(let index): userActs(index)
         case .administratorActs: administratorActs()
         case .crowd: crowd()
+        case .impatience: impatience()
+        case .impatientActs: impatientActs()
         case .setClock: setClock()
         case .storeFault: storeFault()
         case .storeHeals: storeHeals()
