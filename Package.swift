@@ -27,6 +27,7 @@ let nio: [Target.Dependency] = [
 ]
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -47,6 +48,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
@@ -71,14 +73,14 @@ let package = Package(
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
-                .product(name: "Crypto", package: "swift-crypto"), log,
+                .product(name: "Crypto", package: "swift-crypto"), log, system,
             ] + nio,
             swiftSettings: ours
         ),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
             swiftSettings: ours
         ),
         .target(
@@ -92,17 +94,17 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services,
+                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services, system,
             ]
                 + nio,
             swiftSettings: ours
         ),
-        .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol"] + nio, swiftSettings: ours),
+        .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol", system] + nio, swiftSettings: ours),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        .target(name: "Systemd", dependencies: ["CSystemd", log], swiftSettings: ours),
+        .target(name: "Systemd", dependencies: ["CSystemd", log, system], swiftSettings: ours),
         .target(
             name: "DeferctlCommands",
-            dependencies: ["JobClient", "JobModel", "JobProtocol", arguments],
+            dependencies: ["JobClient", "JobModel", "JobProtocol", arguments, system],
             swiftSettings: ours
         ),
         .executableTarget(
@@ -110,7 +112,7 @@ let package = Package(
             dependencies: [
                 "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
                 "LoopTasks", "Systemd", "Yams",
-                arguments, log, services,
+                arguments, log, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
             swiftSettings: ours,
@@ -133,7 +135,7 @@ let package = Package(
             name: "crash",
             dependencies: [
                 "DataSources", "JobClient", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin", "TestSupport",
-                log,
+                log, system,
             ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
@@ -155,7 +157,7 @@ let package = Package(
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin", "TestSupport", log,
+                "DataSources", "DeferredKit", "JobModel", "LoopTasks", "TestOrigin", "TestSupport", log, system,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ] + nio,

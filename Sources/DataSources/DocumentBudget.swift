@@ -3,8 +3,8 @@ import Synchronization
 
 /// Bounds what all documents that are parsed, or whose values are not stored yet, take in memory: `limits.documents`.
 ///
-/// What has no room waits. The next is the first of the user who has least; no one has more than `perUser`. A document
-/// that is larger than the bound has its turn alone.
+/// A document for which there is no room waits. Next comes the longest waiting one of the user whose documents take
+/// least; no user's take more than `perUser`. A document that is larger than the bound is parsed while no other is.
 final class DocumentBudget: Sendable {
     struct Waiter {
         let bytes: Int
@@ -15,7 +15,7 @@ final class DocumentBudget: Sendable {
     struct State {
         var used = 0
         var byUser: [UInt32: Int] = [:]
-        /// In the order in which they came; no more than transfers run.
+        /// In the order of arrival; at most one for each running transfer.
         var waiting: [Waiter] = []
     }
 
@@ -47,7 +47,7 @@ final class DocumentBudget: Sendable {
 
     private func grant() {
         while let waiter = next() {
-            // Where nobody waits for it any more, this gives it back.
+            // Where nobody waits for the lease any more, it is dropped here, which gives the room back.
             waiter.delivery.deliver(.success(DocumentLease(waiter.bytes, of: self, for: waiter.user)))
         }
     }
@@ -73,7 +73,7 @@ final class DocumentBudget: Sendable {
     }
 }
 
-/// Room in memory that a document has, until the last who knows it lets go of it.
+/// Room in memory that a document has until the last reference to the lease goes away.
 package final class DocumentLease: Sendable {
     private let budget: DocumentBudget
     private let user: UInt32
@@ -87,7 +87,7 @@ package final class DocumentLease: Sendable {
 
     deinit { shrink(to: 0) }
 
-    /// Gives back what is more than this.
+    /// Gives back all room beyond `size`.
     func shrink(to size: Int) {
         let freed = bytes.withLock { bytes in
             defer { bytes = min(bytes, size) }

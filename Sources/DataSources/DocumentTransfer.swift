@@ -4,7 +4,7 @@ import JobModel
 import NIOCore
 import NIOHTTP1
 
-/// One request and what becomes of its answer, for the sources `url` and `json`.
+/// One request and how its answer is received, for the sources `url` and `json`.
 struct DocumentTransfer: Sendable {
     let spec: HTTPRequestSpec
     let transport: HTTPTransport
@@ -38,7 +38,7 @@ struct DocumentTransfer: Sendable {
         task.start { handle async throws(JobError) in
             let (response, isNotModified) = try await open(accepting: "application/json, */*;q=0.5", handle)
             defer { response.close() }
-            // There is no document to select from; null says that nothing is new.
+            // A 304 has no document to select from; null says that nothing has changed.
             if isNotModified { return .null }
             let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
             return try await spill.removingAtEnd { () async throws(JobError) in
@@ -97,12 +97,13 @@ struct DocumentTransfer: Sendable {
         return size > threshold ? .spilled(size: size) : .whole(bytes)
     }
 
-    /// The largest document that is parsed on the event loop; others would hold it up.
+    /// The largest document that is parsed on the event loop; a larger one would block it too long.
     private static let smallDocument = 64 << 10
-    /// The largest document that is received in memory: a slow server would keep others from having their turns.
+    /// The largest document that is received in memory; a larger one goes to a file, as a slow server would keep its
+    /// room from others for long.
     private static let largestReceived = 256 << 10
 
-    /// Parses the document once there is room for it: larger ones are measured before.
+    /// Parses the document once there is room for it; the room that a larger one needs is measured first.
     private func value(
         at pointer: JSONPointer, of body: ResponseBody, in spill: SpillFile, from url: RequestURL,
         _ handle: TransferHandle
@@ -135,7 +136,7 @@ struct DocumentTransfer: Sendable {
     }
 }
 
-/// A document that is to be JSON, and the value in it that is wanted.
+/// A document that should be JSON, and which value in it is wanted.
 private struct DocumentText: Sendable {
     let url: RequestURL
     let pointer: JSONPointer

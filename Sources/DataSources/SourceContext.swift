@@ -15,7 +15,7 @@ package struct SourceContext: Sendable {
     package let timeout: Double?
     /// Keeps room for the result until it is stored.
     package let memory: RunMemory
-    /// What this link's source noted in an earlier attempt or an earlier run of the daemon.
+    /// The checkpoint that this link's source saved in an earlier attempt or an earlier run of the daemon.
     package let checkpoint: JSON?
     /// Whether what a broken-off download fetched is kept for a retry.
     package let mayResume: Bool

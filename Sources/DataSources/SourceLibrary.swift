@@ -1,3 +1,4 @@
+import SystemPackage
 package import DeferredKit
 package import JobModel
 package import Logging
@@ -10,7 +11,7 @@ package final class SourceLibrary: Sendable {
     private let settings: SourceSettings
     private let group: any EventLoopGroup
     private let timers: (any EventLoop)?
-    /// One for each loop, taken in turn.
+    /// One for each loop, used in turn.
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
     private let policy: AccessPolicy
@@ -26,7 +27,7 @@ package final class SourceLibrary: Sendable {
     /// How long a stop waits for what the transfers do with files.
     private static let patience = TimeAmount.seconds(3)
 
-    /// Throws where the settings hold something that cannot be meant. ``shutdown()`` must be called in the end.
+    /// Throws where a setting is not valid. ``shutdown()`` must be called in the end.
     ///
     /// Timeouts of attempts and the source `timer` go by the time of `timers`, or of the group's loops without it.
     package init(
@@ -51,7 +52,7 @@ package final class SourceLibrary: Sendable {
             userAgent: settings.http.userAgent, minimumFree: settings.downloads.minimumFree, logger: logger)
     }
 
-    /// Refuses what is no URL (kind `invalid`), and scheme, host or written address that are forbidden (kind `policy`).
+    /// Refuses what is no URL (kind `invalid`), and a scheme, host or address that is forbidden (kind `policy`).
     @discardableResult
     package func check(url: String) throws(JobError) -> RequestURL {
         try policy.url(url)
@@ -145,8 +146,8 @@ package final class SourceLibrary: Sendable {
             let path = try? directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
         else { return }
         let files = files
-        do throws(SystemError) {
-            try await queue.of(owner).run { () throws(SystemError) in
+        do throws(Errno) {
+            try await queue.of(owner).run { () throws(Errno) in
                 try DownloadTarget.discardPart(path, checkpoint, files)
             }
         } catch {
@@ -159,7 +160,7 @@ package final class SourceLibrary: Sendable {
     /// Breaks off what still runs, closes all connections and ends the file queue.
     ///
     /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
-    /// with. The store must still take their checkpoints meanwhile.
+    /// with. The store must still accept their checkpoints meanwhile.
     package func shutdown() async {
         let clock = timers ?? group.next()
         let left = await running.stop(patience: Self.patience, by: clock)

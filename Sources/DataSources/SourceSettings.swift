@@ -19,7 +19,7 @@ package struct SourceSettings: Sendable {
 }
 
 extension SourceSettings {
-    /// Throws where they hold something that cannot be meant.
+    /// Throws where a setting is not valid.
     package func check() throws(JobError) {
         _ = try AccessPolicy(policy)
         _ = try DownloadDirectories(downloads)

@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 public import JobModel
 import JobProtocol
@@ -77,7 +78,7 @@ public final class JobClient: Sendable {
         }
         return JobClientError(
             .unreachable,
-            "No daemon can be reached at \(path) (\(String(cString: strerror(number)))); is it running?",
+            "No daemon can be reached at \(path) (\(Errno(rawValue: number))); is it running?",
             underlying: error)
     }
 

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// What the core has in memory, for whoever checks that it is bounded and that nothing leaks.
+/// What the core has in memory, for the simulator and tests, which check that it is bounded and that nothing leaks.
 package struct CoreInspection: Sendable {
     package var residentJobs = 0
     /// Jobs remembered as they left, while questions to the store are open.

@@ -33,8 +33,3 @@ extension FixedWidthInteger {
         }
     }
 }
-
-extension Sequence where Element: FixedWidthInteger {
-    /// The sum, or the end of the range beyond which it lies.
-    package func saturatingSum() -> Element { reduce(0) { $0.saturatingAdding($1) } }
-}

@@ -58,22 +58,19 @@ package struct StandardErrorLogHandler: LogHandler {
         return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
     }
 
-    /// RFC 3339 in UTC with milliseconds.
+    /// RFC 3339 in UTC with milliseconds, by the C library: this module knows nothing of jobs, and so not their `Timestamp`.
     private static func timestamp(_ time: Duration) -> String {
         let (whole, attoseconds) = time.components
         var seconds = time_t(whole)
         var parts = tm()
         gmtime_r(&seconds, &parts)
-        func digits(_ number: Int, _ width: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
+        let text = String(unsafeUninitializedCapacity: 32) { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { text in
+                strftime(text.baseAddress, text.count, "%Y-%m-%dT%H:%M:%S.", &parts)
+            }
         }
-        let date = [
-            digits(Int(parts.tm_year) + 1900, 4), digits(Int(parts.tm_mon) + 1, 2), digits(Int(parts.tm_mday), 2),
-        ]
-        let hour = [digits(Int(parts.tm_hour), 2), digits(Int(parts.tm_min), 2), digits(Int(parts.tm_sec), 2)]
-        let milliseconds = digits(Int(attoseconds / 1_000_000_000_000_000), 3)
-        return "\(date.joined(separator: "-"))T\(hour.joined(separator: ":")).\(milliseconds)Z"
+        // Milliseconds with their leading zeros: the digits of 1000 to 1999 behind the first.
+        return text + String(1000 + attoseconds / 1_000_000_000_000_000).dropFirst() + "Z"
     }
 
     /// The text with its control characters spelt out: a message never makes a second line nor moves a terminal's cursor.

@@ -1,4 +1,4 @@
-import Glibc
+import SystemPackage
 
 /// Something asked of the service manager, or received from it, that did not work.
 package struct SystemdError: Error, Sendable, CustomStringConvertible {
@@ -29,12 +29,6 @@ package struct SystemdError: Error, Sendable, CustomStringConvertible {
 
     package var description: String {
         guard let errorNumber else { return message }
-        return "\(message) (\(Self.text(of: errorNumber)))"
-    }
-
-    private static func text(of errorNumber: Int32) -> String {
-        var buffer = [CChar](repeating: 0, count: 128)
-        guard strerror_r(errorNumber, &buffer, buffer.count) == 0 else { return "error \(errorNumber)" }
-        return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return "\(message) (\(Errno(rawValue: errorNumber)))"
     }
 }

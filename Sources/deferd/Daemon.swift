@@ -1,3 +1,4 @@
+import SystemPackage
 import DataSources
 import Glibc
 import JobCore
@@ -133,7 +134,7 @@ struct Daemon {
             throw StartError(
                 code: mayPass ? .tryAgain : .configuration,
                 message:
-                    "The directory \(path) cannot be made: \(String(cString: strerror(errno))); check the one above it."
+                    "The directory \(path) cannot be made: \(Errno(rawValue: errno)); check the one above it."
             )
         }
     }

@@ -1,3 +1,4 @@
+import SystemPackage
 import DataSources
 import Glibc
 import Synchronization
@@ -26,47 +27,47 @@ final class FaultyFiles: Sendable {
     /// How many calls failed so far, by what they do.
     var failures: [String: Int] { state.withLock(\.failures) }
 
-    private func pass(_ call: String) throws(SystemError) {
+    private func pass(_ call: String) throws(Errno) {
         let code = state.withLock { state -> Int32? in
             guard state.oneIn > 0, Int.random(in: 0..<state.oneIn, using: &state.random) == 0 else { return nil }
             state.failures[call, default: 0] += 1
             return [EIO, ENOSPC, EROFS, EDQUOT].randomElement(using: &state.random)
         }
-        if let code { throw SystemError(code) }
+        if let code { throw Errno(rawValue: code) }
     }
 
     var operations: FileOperations {
         let real = FileOperations.real
         var files = real
-        files.openDirectory = { (path) throws(SystemError) in
+        files.openDirectory = { (path) throws(Errno) in
             try self.pass("open")
             return try real.openDirectory(path)
         }
-        files.openBeneath = { (directory, path, flags, mode) throws(SystemError) in
+        files.openBeneath = { (directory, path, flags, mode) throws(Errno) in
             try self.pass("open")
             return try real.openBeneath(directory, path, flags, mode)
         }
-        files.write = { (file, bytes) throws(SystemError) in
-            do throws(SystemError) { try self.pass("write") } catch {
+        files.write = { (file, bytes) throws(Errno) in
+            do throws(Errno) { try self.pass("write") } catch {
                 // A disk that is full takes what still fits.
                 try real.write(file, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
                 throw error
             }
             try real.write(file, bytes)
         }
-        files.sync = { (file) throws(SystemError) in
+        files.sync = { (file) throws(Errno) in
             try self.pass("fsync")
             try real.sync(file)
         }
-        files.syncData = { (file) throws(SystemError) in
+        files.syncData = { (file) throws(Errno) in
             try self.pass("fsync")
             try real.syncData(file)
         }
-        files.rename = { (directory, name, newName) throws(SystemError) in
+        files.rename = { (directory, name, newName) throws(Errno) in
             try self.pass("rename")
             try real.rename(directory, name, newName)
         }
-        files.renameUnlessExists = { (directory, name, newName) throws(SystemError) in
+        files.renameUnlessExists = { (directory, name, newName) throws(Errno) in
             try self.pass("rename")
             try real.renameUnlessExists(directory, name, newName)
         }

@@ -1,3 +1,4 @@
+import SystemPackage
 import DataSources
 import DeferredKit
 import Foundation
@@ -39,40 +40,40 @@ import TestOrigin
         var files = FileOperations.real
         let real = FileOperations.real
         let calls = Counter()
-        let check: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
-            if calls.next() > after { throw SystemError(code) }
+        let check: @Sendable () throws(Errno) -> Void = { () throws(Errno) in
+            if calls.next() > after { throw Errno(rawValue: code) }
         }
         switch operation {
         case "open":
-            files.openBeneath = { folder, path, flags, mode throws(SystemError) in
+            files.openBeneath = { folder, path, flags, mode throws(Errno) in
                 if flags & O_CREAT != 0 { try check() }
                 return try real.openBeneath(folder, path, flags, mode)
             }
         case "write":
-            files.write = { file, bytes throws(SystemError) in
+            files.write = { file, bytes throws(Errno) in
                 try check()
                 try real.write(file, bytes)
             }
         case "sync":
-            files.sync = { file throws(SystemError) in
+            files.sync = { file throws(Errno) in
                 // Folders are synced too; what is meant is the file.
                 let status = try real.statusOfOpen(file)
                 if !status.isDirectory { try check() }
                 try real.sync(file)
             }
         case "syncFolder":
-            files.sync = { file throws(SystemError) in
+            files.sync = { file throws(Errno) in
                 let status = try real.statusOfOpen(file)
                 if status.isDirectory { try check() }
                 try real.sync(file)
             }
         case "syncData":
-            files.syncData = { file throws(SystemError) in
+            files.syncData = { file throws(Errno) in
                 try check()
                 try real.syncData(file)
             }
         default:
-            files.renameUnlessExists = { folder, name, newName throws(SystemError) in
+            files.renameUnlessExists = { folder, name, newName throws(Errno) in
                 try check()
                 try real.renameUnlessExists(folder, name, newName)
             }

@@ -1,3 +1,4 @@
+import SystemPackage
 import DataSources
 import DeferredKit
 import Foundation
@@ -119,7 +120,7 @@ import TestOrigin
             origin["/x"] = OriginResource(text: "x")
             let target = Mutex("")
             var files = FileOperations.real
-            files.makeDirectory = { folder, name, mode throws(SystemError) in
+            files.makeDirectory = { folder, name, mode throws(Errno) in
                 try FileOperations.real.makeDirectory(folder, name, mode)
                 guard name == "new" else { return }
                 try FileOperations.real.removeDirectory(folder, name)

@@ -1,3 +1,4 @@
+import SystemPackage
 import DataSources
 import DeferredKit
 import Foundation
@@ -126,7 +127,7 @@ import TestOrigin
                 var files = FileOperations.real
                 let reads = AsyncStream.makeStream(of: Void.self)
                 let turnstile = DispatchSemaphore(value: 0)
-                files.read = { file, buffer throws(SystemError) in
+                files.read = { file, buffer throws(Errno) in
                     reads.continuation.yield()
                     turnstile.wait()
                     return try FileOperations.real.read(file, buffer)
@@ -153,7 +154,7 @@ import TestOrigin
         let writes = AsyncStream.makeStream(of: Void.self)
         let turnstile = DispatchSemaphore(value: 0)
         let answers = Mutex(false)
-        files.write = { file, bytes throws(SystemError) in
+        files.write = { file, bytes throws(Errno) in
             writes.continuation.yield()
             if !answers.withLock({ $0 }) { turnstile.wait() }
             try FileOperations.real.write(file, bytes)

@@ -9,5 +9,16 @@ import Testing
     ])
     func text_keepsOnlyUnreservedCharacters(_ text: String, _ encoded: String) {
         #expect(PercentEncoding.encoded(text) == encoded)
+        #expect(PercentEncoding.decoded(encoded) == text)
+    }
+
+    @Test(arguments: [("%e4%BD%a0", "\u{4F60}"), ("a/b?c", "a/b?c"), ("+", "+"), ("%2525", "%25")])
+    func text_isDecodedOnce_inEitherCase(_ encoded: String, _ text: String) {
+        #expect(PercentEncoding.decoded(encoded) == text)
+    }
+
+    @Test(arguments: ["%", "%2", "a%", "%%20", "%+1", "%g0", "%0g", "%FF", "%C3", "%ED%A0%80"])
+    func text_isNotDecoded_whereItIsNoneOrNotUTF8(_ text: String) {
+        #expect(PercentEncoding.decoded(text) == nil)
     }
 }

@@ -32,10 +32,4 @@ import Testing
     func number_isTheNearest_whenMadeFromFraction(value: Double, expected: Int64) {
         #expect(Int64(saturating: value) == expected)
     }
-
-    @Test func sum_staysAtTheEnd_whenMembersPassIt() {
-        #expect([Int64.max, 10].saturatingSum() == .max)
-        #expect([Int64(1) << 62, 1 << 62, 1 << 62].saturatingSum() == .max)
-        #expect([Int64]().saturatingSum() == 0)
-    }
 }

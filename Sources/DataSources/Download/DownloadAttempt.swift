@@ -1,9 +1,11 @@
+import SystemPackage
 import Crypto
 import DeferredKit
 import JobModel
 import Logging
 
-/// One attempt at a download, from its path to its result; an object, as all its steps that wait refer to it.
+/// One attempt at a download, from its path to its result; an object, so that its asynchronous steps share it instead
+/// of copying it.
 final class DownloadAttempt: Sendable {
     let spec: DownloadSpec
     let context: SourceContext
@@ -24,7 +26,7 @@ final class DownloadAttempt: Sendable {
         let path = try services.directories.path(spec.path, owner: context.owner)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await services.queue.run { [services] () throws(JobError) in
-            do throws(SystemError) {
+            do throws(Errno) {
                 return try TargetDirectory.existing(path, files: services.files)
             } catch {
                 throw JobError(path: error, "opened", path.directory)
@@ -43,7 +45,7 @@ final class DownloadAttempt: Sendable {
                 target.release()
                 return .success(result)
             } catch {
-                // What a retry can use was kept before; where it was, this does nothing.
+                // This does nothing where the `.part` was kept for a retry.
                 target.remove()
                 return .failure(error)
             }
@@ -84,7 +86,8 @@ final class DownloadAttempt: Sendable {
 
     // MARK: What is there already
 
-    /// What follows from what is there already. Indirect, as what waits for it has room for it.
+    /// What to do about a file that is there already. Indirect, as each step that awaits one reserves stack for the
+    /// whole value.
     private indirect enum Precedence {
         case result(JSON)
         case transfer(unlessUnchanged: DownloadRecord?)
@@ -120,14 +123,14 @@ final class DownloadAttempt: Sendable {
         return record.job == context.job && record.link == context.link ? record.result : nil
     }
 
-    /// What is remembered of the file under the path's name, or of the last of its other names that are taken.
+    /// The record of the file under the path's name, or of the last of its alternative names that exist.
     private func remembered(
         _ path: DownloadPath, in directory: OpenDirectory, among alternatives: Int
     ) async -> DownloadRecord? {
         for count in 0...alternatives {
             let name = count == 0 ? path.name : path.alternative(count)
             let status = await services.queue.run { [services] in
-                // What cannot be looked at is found out when the target is.
+                // An error here shows again when the target is opened, and is reported there.
                 try? services.files.status(directory.descriptor, name)
             }
             guard let status else { return nil }
@@ -194,7 +197,7 @@ final class DownloadAttempt: Sendable {
         -> JSON
     {
         let status = try await services.queue.run { [services] () throws(JobError) in
-            do throws(SystemError) {
+            do throws(Errno) {
                 try services.files.sync(target.part.descriptor)
                 return try services.files.statusOfOpen(target.part.descriptor)
             } catch {
@@ -210,7 +213,8 @@ final class DownloadAttempt: Sendable {
                 lastModified: received.lastModified, sha256: received.sha256, resumedFrom: received.resumedFrom,
                 attempts: context.attempt, url: received.url.description
             ).json
-            // Before the file gets its name: so that a crash right after it does not make the job meet its own file.
+            // Before the file gets its name: after a crash in between the job would take its own file for somebody
+            // else's.
             await remember(
                 DownloadRecord(
                     job: context.job, link: context.link, url: Masking.masked(url: received.source), result: result,

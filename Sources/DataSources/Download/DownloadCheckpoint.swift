@@ -1,6 +1,9 @@
 import JobModel
 
 /// What must be known of an unfinished `.part` to go on with it, also after a crash.
+///
+/// It lasts as long as the transfer. Of a finished one ``DownloadRecord`` is kept, with which the next one to the same path
+/// is compared.
 struct DownloadCheckpoint: Sendable, Hashable {
     /// Where it comes from, as the spec writes it but for credentials.
     var url: String
@@ -18,12 +21,7 @@ struct DownloadCheckpoint: Sendable, Hashable {
     var synced: Int64
 
     var json: JSON {
-        var object = JSONObject()
-        object.append("url", .string(url))
-        switch validator {
-        case .tag(let tag): object.append("etag", .string(tag))
-        case .modified(let date): object.append("lastModified", .string(date))
-        }
+        var object = JSONObject([JSONObject.Member(name: "url", value: .string(url)), validator.member])
         object.append("total", ifPresent: total.map { JSON(Int($0)) })
         object.append("folder", .string(directory))
         object.append("name", .string(name))
@@ -37,20 +35,14 @@ struct DownloadCheckpoint: Sendable, Hashable {
 extension DownloadCheckpoint {
     /// The checkpoint that `json` writes; nil for one of another form, which is as good as none.
     init?(_ json: JSON?) {
-        guard let json, let url = json["url"]?.string, let name = json["name"]?.string,
+        guard let json, let url = json["url"]?.string, let validator = Validator(json), let name = json["name"]?.string,
             let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
             let bootID = json["boot"]?.string, let synced = json["synced"]?.int, synced >= 0,
             !name.isEmpty, !name.contains("/")
         else { return nil }
-        if let tag = json["etag"]?.string {
-            validator = .tag(tag)
-        } else if let date = json["lastModified"]?.string {
-            validator = .modified(date)
-        } else {
-            return nil
-        }
         self.url = url
+        self.validator = validator
         self.directory = directory
         self.name = name
         self.part = part
@@ -68,7 +60,7 @@ extension DownloadCheckpoint {
 }
 
 extension FileOperations.Status.Identity {
-    /// Both numbers as text, since they may be larger than what JSON numbers keep.
+    /// As checkpoints and records have it: both numbers as text, since they may be larger than what JSON numbers keep.
     var json: JSON { ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))] }
 
     init?(json: JSON) {

@@ -1,6 +1,6 @@
 import JobModel
 
-/// Decides by its text where a download's path lies, and refuses one that lies nowhere it may.
+/// Decides by its text alone where a download's path leads, and refuses one that leads out of the allowed directories.
 struct DownloadDirectories: Sendable {
     private let directory: [Substring]
     private let roots: [[Substring]]
@@ -36,7 +36,7 @@ struct DownloadDirectories: Sendable {
         text.split(separator: "/").filter { $0 != "." }
     }
 
-    /// The path that `text` means for `owner`.
+    /// The path that `text` stands for when `owner` gives it.
     func path(_ text: String, owner: UInt32) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         func refused(_ reason: String) -> JobError {

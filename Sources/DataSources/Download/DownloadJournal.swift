@@ -1,3 +1,4 @@
+import SystemPackage
 import DeferredKit
 import JobModel
 import Logging
@@ -5,11 +6,11 @@ import Synchronization
 
 /// Keeps the checkpoint of a `.part` up to date while it grows, so that a crash loses little of it.
 ///
-/// Writes go on meanwhile. One entry is made at a time; what becomes due during it is made up by the next.
+/// Writes go on meanwhile. One entry is made at a time; the next one covers what was written during it.
 final class DownloadJournal: Sendable {
     /// Bytes and time after which what was written is synced and saved again.
     private static let interval = (bytes: Int64(64 << 20), time: Duration.seconds(15))
-    /// What is fetched again sooner than saved durably: as much in as little time.
+    /// So few bytes, fetched in so little time, are sooner fetched again than made durable.
     private static let negligible = (bytes: Int64(1 << 20), time: Duration.seconds(2))
 
     private struct State {
@@ -18,7 +19,7 @@ final class DownloadJournal: Sendable {
         /// When the checkpoint was to be saved last, but could not be.
         var failedAt: ContinuousClock.Instant?
         var isBusy = false
-        var failure: SystemError?
+        var failure: Errno?
     }
 
     private let checkpoint: DownloadCheckpoint
@@ -41,12 +42,12 @@ final class DownloadJournal: Sendable {
         state = Mutex(State(saved: size.map { ($0, start) }))
     }
 
-    /// Whether an entry is to be made now that there are `size` bytes; whoever is told so must make it.
+    /// Whether an entry is due now that there are `size` bytes. Whoever gets true must make it.
     func isDue(at size: Int64) -> Bool {
         let now = ContinuousClock.now
         return state.withLock { state in
             guard !state.isBusy, state.failure == nil else { return false }
-            // A store that fails is not asked again with every block.
+            // A store that failed is not asked again with each block.
             if let failedAt = state.failedAt, now - failedAt < Self.interval.time { return false }
             if let saved = state.saved {
                 let isDue =
@@ -68,11 +69,11 @@ final class DownloadJournal: Sendable {
     func makeEntry(at size: Int64) async {
         let isFirst = state.withLock { $0.saved == nil }
         var checkpoint = checkpoint
-        do throws(SystemError) {
+        do throws(Errno) {
             // The first checkpoint only names the file; while this boot lasts, that is enough.
             if !isFirst {
                 let (target, files) = (target, services.files)
-                try await services.queue.run { () throws(SystemError) in
+                try await services.queue.run { () throws(Errno) in
                     try files.syncData(target.part.descriptor)
                 }
                 checkpoint.synced = size
@@ -92,11 +93,11 @@ final class DownloadJournal: Sendable {
     }
 
     /// Throws where an earlier sync failed; the system reports that only once.
-    func check() throws(SystemError) {
+    func check() throws(Errno) {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Saves a checkpoint where that was not worth it before; false where no checkpoint tells of it.
+    /// Saves the checkpoint that was put off for a short `.part`; false where the `.part` ends up without a checkpoint.
     func close() async -> Bool {
         guard state.withLock({ $0.saved == nil }) else { return true }
         return await save(checkpoint)

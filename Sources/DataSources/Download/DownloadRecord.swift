@@ -1,6 +1,6 @@
 import JobModel
 
-/// What is remembered of the last download to a path: its result, and which file that was.
+/// What is remembered of the last finished download to a path: its result, and which file that was.
 struct DownloadRecord: Sendable, Hashable {
     var job: JobID
     var link: Int
@@ -20,7 +20,7 @@ struct DownloadRecord: Sendable, Hashable {
 }
 
 extension DownloadRecord {
-    /// What `json` remembers; nil for another form, which is as good as nothing.
+    /// The record that `json` writes; nil for one of another form, which is as good as none.
     init?(_ json: JSON?) {
         guard let json, let job = json["job"]?.int, let link = json["link"]?.int, let url = json["url"]?.string,
             let result = json["result"], let file = json["file"].flatMap(FileOperations.Status.Identity.init(json:)),

@@ -1,7 +1,7 @@
 import JobModel
 import Logging
 
-/// What all downloads share; one object, as each step of each of them that waits would keep a copy of a value.
+/// What all downloads share; an object, so that their asynchronous steps share it instead of copying it.
 final class DownloadServices: Sendable {
     let transport: HTTPTransport
     let policy: AccessPolicy

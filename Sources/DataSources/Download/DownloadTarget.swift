@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 import JobModel
 
@@ -51,7 +52,7 @@ final class DownloadTarget: Sendable {
         guard renaming else {
             let key = FileReservations.Key(directory: directory.identity, name: path.name)
             if let other = registry.reserve(key, for: writer) {
-                // Another user's job is nobody's business.
+                // Nobody is told the id of another user's job.
                 let name = other.owner == writer.owner ? "job \(other.job)" : "another job"
                 throw JobError(
                     .exists, "\"\(path.absolute())\" is being downloaded by \(name); wait for it, or give another path."
@@ -78,9 +79,9 @@ final class DownloadTarget: Sendable {
     private static func status(
         _ name: String, in directory: TargetDirectory, _ path: DownloadPath, _ files: FileOperations
     ) throws(JobError) -> FileOperations.Status? {
-        do throws(SystemError) {
+        do throws(Errno) {
             return try files.status(directory.opened.descriptor, name)
-        } catch  where error.code == ENOENT {
+        } catch  where error == .noSuchFileOrDirectory {
             return nil
         } catch {
             throw JobError(path: error, "looked at", path.absolute(name))
@@ -94,8 +95,8 @@ final class DownloadTarget: Sendable {
 
     /// Opens what is under the name for reading. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
-        do throws(SystemError) {
-            // Looked at first, as opening a device can already do something.
+        do throws(Errno) {
+            // Its type is looked at first, as merely opening a device can have an effect.
             if try files.status(directory.opened.descriptor, name).isRegular {
                 let descriptor = try files.openBeneath(directory.opened.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
                 let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
@@ -111,9 +112,9 @@ final class DownloadTarget: Sendable {
 
     /// Makes a new, empty `.part`, instead of any other. Blocks.
     ///
-    /// It is a new file, never an old one cut down: so no checkpoint about an earlier version can fit it.
+    /// It is always a new file, never an old one truncated, so no checkpoint of an earlier version can match it.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
-        do throws(SystemError) {
+        do throws(Errno) {
             try part.make(partName, mode: 0o644)
             if let owner = path.owner { try files.changeOwner(part.descriptor, owner) }
             return try files.statusOfOpen(part.descriptor).identity
@@ -134,32 +135,32 @@ final class DownloadTarget: Sendable {
 
     /// Unlinks the `.part` that `checkpoint` is about, where it is still that very file. Blocks.
     static func discardPart(_ path: DownloadPath, _ checkpoint: DownloadCheckpoint, _ files: FileOperations)
-        throws(SystemError)
+        throws(Errno)
     {
         let name = checkpoint.name + DownloadPath.partSuffix
-        do throws(SystemError) {
+        do throws(Errno) {
             guard let directory = try TargetDirectory.existing(path, files: files),
                 try files.status(directory.descriptor, name).identity == checkpoint.part
             else { return }
             try files.unlink(directory.descriptor, name)
-        } catch  where error.code == ENOENT {}
+        } catch  where error == .noSuchFileOrDirectory {}
     }
 
     /// Gives the finished `.part` its name, durably; false where there is something and it is not to be replaced.
     /// Blocks.
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
-        do throws(SystemError) {
+        do throws(Errno) {
             try part.rename(to: name, replacing: replacing)
             try files.sync(directory.opened.descriptor)
             return true
-        } catch  where error.code == EEXIST && !replacing {
+        } catch  where error == .fileExists && !replacing {
             return false
         } catch {
             throw JobError(path: error, "put in its place", path.absolute(name))
         }
     }
 
-    /// Ends the reservation and lets the file be what it is.
+    /// Ends the reservation and leaves the file as it is.
     func release() {
         if part.keep() { registry.release(key) }
     }

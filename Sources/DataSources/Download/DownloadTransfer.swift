@@ -1,3 +1,4 @@
+import SystemPackage
 import Crypto
 import DeferredKit
 import JobModel
@@ -6,7 +7,7 @@ import NIOHTTP1
 
 /// Fetches a file into its `.part`: from the URL or one of its mirrors, from the start or where it was broken off.
 ///
-/// One task has it; it is an object so that the steps of that task which wait refer to it.
+/// One task uses it; it is an object, so that the asynchronous steps of that task share it instead of copying it.
 final class DownloadTransfer {
     /// What the `.part` is once it is complete.
     struct Received: Sendable {
@@ -22,7 +23,7 @@ final class DownloadTransfer {
         let source: String
     }
 
-    /// Indirect, as every step that waits for it has room for it.
+    /// Indirect, as each step that awaits one reserves stack for the whole value.
     indirect enum Outcome: Sendable {
         case received(Received)
         /// The server says that the file of the last download is still the present one.
@@ -57,7 +58,7 @@ final class DownloadTransfer {
         do throws(JobError) {
             try await reopen()
         } catch {
-            // What the checkpoint tells of is still there, for the next run.
+            // The `.part` of the checkpoint is still there, for the next run.
             target.release()
             throw error
         }
@@ -179,7 +180,7 @@ final class DownloadTransfer {
         case 416:
             await response.discard()
             return nil
-        // Another version, or a server that knows no ranges: this is the whole file.
+        // Another version, or a server without support for ranges: this is the whole file.
         default: return try await receive(response, from: source)
         }
     }
@@ -210,7 +211,7 @@ final class DownloadTransfer {
 
     private func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
         let journal = partial?.journal
-        // Of those that have ended nothing is kept, however many a long download makes.
+        // A discarding group keeps nothing of tasks that have ended, however many a long download starts.
         let outcome = await withDiscardingTaskGroup { group in
             do throws(JobError) {
                 try await fill(from: response, total: total) { size in
@@ -222,7 +223,7 @@ final class DownloadTransfer {
                 return .failure(error)
             }
         }
-        do throws(SystemError) {
+        do throws(Errno) {
             try journal?.check()
         } catch {
             partial = nil
@@ -245,7 +246,8 @@ final class DownloadTransfer {
                 do throws(JobError) {
                     try await part.append(piece)
                 } catch {
-                    // What could not be written whole is of no use, and its room may be what is missing.
+                    // A piece that could not be written whole is of no use, and removing it may make the room that is
+                    // missing.
                     partial = nil
                     throw error
                 }

@@ -1,9 +1,10 @@
+import SystemPackage
 import Crypto
 import JobModel
 import Logging
 import NIOCore
 
-/// The bytes that a `.part` holds: how many, and their digest so far. One task has it.
+/// The bytes in a `.part`: how many there are, and their digest so far. One task uses it.
 final class DownloadedPart {
     let identity: FileOperations.Status.Identity
     private(set) var size: Int64
@@ -35,8 +36,8 @@ final class DownloadedPart {
                 metadata: ["path": "\(target.absolutePath)", "error": "\(error.message)"])
             return nil
         }
-        do throws(SystemError) {
-            identity = try await services.queue.run { () throws(SystemError) in
+        do throws(Errno) {
+            identity = try await services.queue.run { () throws(Errno) in
                 try files.truncate(descriptor, size)
                 return try files.statusOfOpen(descriptor).identity
             }
@@ -59,16 +60,16 @@ final class DownloadedPart {
         let (before, services, target, queue) = (hash, services, target, services.queue)
         let blocks = Self.coalesced(blocks)
         let count = blocks.reduce(0) { $0 + $1.readableBytes }
-        do throws(SystemError) {
+        do throws(Errno) {
             if count < Self.worthTwoThreads {
-                hash = try await queue.run { () throws(SystemError) in
+                hash = try await queue.run { () throws(Errno) in
                     try Self.write(blocks, target.part.descriptor, services.files)
                     return Self.hash(before, blocks)
                 }
             } else {
                 async let digest = queue.run { Self.hash(before, blocks) }
                 let written = await queue.run {
-                    Result { () throws(SystemError) in try Self.write(blocks, target.part.descriptor, services.files) }
+                    Result { () throws(Errno) in try Self.write(blocks, target.part.descriptor, services.files) }
                 }
                 hash = await digest
                 try written.get()
@@ -87,10 +88,10 @@ final class DownloadedPart {
 
     private static func write(
         _ blocks: [ByteBuffer], _ file: Int32, _ files: FileOperations
-    ) throws(SystemError) {
+    ) throws(Errno) {
         for block in blocks {
-            let written: Result<Void, SystemError> = block.withUnsafeReadableBytes { bytes in
-                Result { () throws(SystemError) in try files.write(file, bytes) }
+            let written: Result<Void, Errno> = block.withUnsafeReadableBytes { bytes in
+                Result { () throws(Errno) in try files.write(file, bytes) }
             }
             try written.get()
         }

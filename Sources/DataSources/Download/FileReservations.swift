@@ -3,8 +3,9 @@ import Synchronization
 
 /// The files that downloads of this daemon are writing now, so that no two write the same one.
 ///
-/// Whoever comes second is refused (kind `exists`), as which of two different files wins is the jobs' author's to say;
-/// only `exists: "rename"` takes the next name. At most one entry for each running download.
+/// Whoever comes second is refused (kind `exists`), as only the author of the jobs can say which of two different files
+/// should win; with `exists: "rename"` it gets the next name instead. There is at most one entry for each running
+/// download.
 final class FileReservations: Sendable {
     struct Key: Sendable, Hashable {
         let directory: FileOperations.Status.Identity

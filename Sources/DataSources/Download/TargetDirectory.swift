@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 import JobModel
 
@@ -11,11 +12,11 @@ struct TargetDirectory: Sendable {
 
     /// Opens the directory of `path`, making what is missing of it. Blocks.
     ///
-    /// `existing` is the directory where it was opened before: nothing is opened by its name twice, as another could stand
-    /// there the second time.
+    /// `existing` is the directory where it was opened before: nothing is opened by its name twice, as the name could
+    /// lead to another directory the second time.
     init(_ path: DownloadPath, existing: OpenDirectory?, files: FileOperations) throws(JobError) {
         self.files = files
-        do throws(SystemError) {
+        do throws(Errno) {
             if let existing {
                 opened = existing
             } else {
@@ -27,12 +28,12 @@ struct TargetDirectory: Sendable {
         }
     }
 
-    private static func root(of path: DownloadPath, _ files: FileOperations) throws(SystemError) -> OpenDirectory {
-        do throws(SystemError) {
+    private static func root(of path: DownloadPath, _ files: FileOperations) throws(Errno) -> OpenDirectory {
+        do throws(Errno) {
             guard path.isOwnDirectory, path.owner != nil else {
                 return OpenDirectory(descriptor: try files.openDirectory(path.root), path: path.root, files: files)
             }
-        } catch  where error.code == ENOENT && path.isOwnDirectory {}
+        } catch  where error == .noSuchFileOrDirectory && path.isOwnDirectory {}
         let parent = OpenDirectory(
             descriptor: try madeDirectory(path.rootParent, files), path: path.rootParent, files: files)
         try makeDirectory(path.rootName, in: parent, mode: path.owner == nil ? 0o755 : 0o700, files)
@@ -41,19 +42,19 @@ struct TargetDirectory: Sendable {
         return root
     }
 
-    /// Gives a caller's directory to its owner alone: each time, as it may be older than the setting or than this owner of
-    /// the uid.
-    private static func settle(_ root: OpenDirectory, _ owner: UInt32, _ files: FileOperations) throws(SystemError) {
+    /// Makes a caller's directory readable by its owner only. Done each time, as the directory may be older than the
+    /// setting, or than this owner of the uid.
+    private static func settle(_ root: OpenDirectory, _ owner: UInt32, _ files: FileOperations) throws(Errno) {
         let status = try files.statusOfOpen(root.descriptor)
         if status.mode != 0o700 { try files.changeMode(root.descriptor, 0o700) }
         if status.owner != owner { try files.changeOwner(root.descriptor, owner) }
     }
 
     /// Opens the directory at an absolute path of the configuration, making it and those above where they are missing.
-    private static func madeDirectory(_ path: String, _ files: FileOperations) throws(SystemError) -> Int32 {
-        do throws(SystemError) {
+    private static func madeDirectory(_ path: String, _ files: FileOperations) throws(Errno) -> Int32 {
+        do throws(Errno) {
             return try files.openDirectory(path)
-        } catch  where error.code == ENOENT {
+        } catch  where error == .noSuchFileOrDirectory {
             guard let slash = path.lastIndex(of: "/"), path != "/" else { throw error }
             let above = slash == path.startIndex ? "/" : String(path[..<slash])
             let parent = OpenDirectory(descriptor: try madeDirectory(above, files), path: above, files: files)
@@ -66,10 +67,10 @@ struct TargetDirectory: Sendable {
     @discardableResult
     private static func makeDirectory(
         _ name: String, in parent: OpenDirectory, mode: UInt32, _ files: FileOperations
-    ) throws(SystemError) -> Bool {
-        do throws(SystemError) {
+    ) throws(Errno) -> Bool {
+        do throws(Errno) {
             try files.makeDirectory(parent.descriptor, name, mode)
-        } catch  where error.code == EEXIST {
+        } catch  where error == .fileExists {
             return false
         }
         try files.sync(parent.descriptor)
@@ -77,8 +78,8 @@ struct TargetDirectory: Sendable {
     }
 
     /// The directory of `path` where it is there, without making anything; nil where it is not. Blocks.
-    static func existing(_ path: DownloadPath, files: FileOperations) throws(SystemError) -> OpenDirectory? {
-        do throws(SystemError) {
+    static func existing(_ path: DownloadPath, files: FileOperations) throws(Errno) -> OpenDirectory? {
+        do throws(Errno) {
             let root: OpenDirectory
             if path.isOwnDirectory, let owner = path.owner {
                 let parent = OpenDirectory(
@@ -90,29 +91,29 @@ struct TargetDirectory: Sendable {
             }
             guard !path.directories.isEmpty else { return root }
             return try open(path.directories.joined(separator: "/"), in: root, files)
-        } catch  where error.code == ENOENT {
+        } catch  where error == .noSuchFileOrDirectory {
             return nil
         }
     }
 
     private static func open(
         _ path: DownloadPath, _ files: FileOperations, made: inout [(parent: OpenDirectory, name: String)]
-    ) throws(SystemError) -> OpenDirectory {
+    ) throws(Errno) -> OpenDirectory {
         var directory = try root(of: path, files)
-        // Each from the one above it, which stays what it is, whatever becomes of its name.
+        // Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
         for name in path.directories {
             let parent = directory
-            do throws(SystemError) {
+            do throws(Errno) {
                 directory = try open(name, in: parent, files)
-            } catch  where error.code == ENOENT {
+            } catch  where error == .noSuchFileOrDirectory {
                 let isNew = try makeDirectory(name, in: parent, mode: 0o755, files)
                 directory = try open(name, in: parent, files)
                 guard isNew else { continue }
                 if let owner = path.owner {
-                    // Who owns the directory above can put another where the one just made was; no other of theirs
-                    // belongs to the daemon.
+                    // The owner of the directory above can replace the one just made by another; that one then belongs
+                    // to them and not to the daemon.
                     let status = try files.statusOfOpen(directory.descriptor)
-                    guard status.owner == geteuid() || status.owner == owner else { throw SystemError(EXDEV) }
+                    guard status.owner == geteuid() || status.owner == owner else { throw Errno.improperLink }
                     if status.owner != owner { try files.changeOwner(directory.descriptor, owner) }
                 }
                 made.append((parent, name))
@@ -124,7 +125,7 @@ struct TargetDirectory: Sendable {
     /// Opens a directory below `parent`, through no symbolic link.
     private static func open(
         _ below: String, in parent: OpenDirectory, _ files: FileOperations
-    ) throws(SystemError) -> OpenDirectory {
+    ) throws(Errno) -> OpenDirectory {
         OpenDirectory(
             descriptor: try files.openBeneath(parent.descriptor, below, O_RDONLY | O_DIRECTORY, 0),
             path: parent.path + "/" + below, files: files)
@@ -136,7 +137,7 @@ struct TargetDirectory: Sendable {
     /// Removes the directories that were made here, as far as they are empty.
     func removeMadeDirectories() {
         for (parent, name) in made.reversed() {
-            do throws(SystemError) {
+            do throws(Errno) {
                 try files.removeDirectory(parent.descriptor, name)
             } catch {
                 // Something else is in it by now, so it stays, and so do those around it.
@@ -148,8 +149,8 @@ struct TargetDirectory: Sendable {
 
 extension JobError {
     /// `action` on `path` failed: kind `policy` where a link led out of the root, else `storage`.
-    init(path error: SystemError, _ action: String, _ path: String) {
-        if error.code == EXDEV || error.code == ELOOP {
+    init(path error: Errno, _ action: String, _ path: String) {
+        if error == .improperLink || error == .tooManySymbolicLinkLevels {
             self.init(.policy, "\"\(path)\" leads through a symbolic link; give a path without one.")
         } else {
             self.init(storage: error, action, path)

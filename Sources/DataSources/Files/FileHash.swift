@@ -1,3 +1,4 @@
+import SystemPackage
 import Crypto
 import Glibc
 import JobModel
@@ -13,12 +14,12 @@ enum FileHash {
         let files = services.files
         var hash = SHA256()
         var rest = size
-        do throws(SystemError) {
-            try await services.queue.run { () throws(SystemError) in try files.seek(descriptor, 0) }
-            // A few blocks at a time, so that one who is to stop does not read a large file to its end.
+        do throws(Errno) {
+            try await services.queue.run { () throws(Errno) in try files.seek(descriptor, 0) }
+            // A few blocks at a time, so that a stop does not wait until a large file is read.
             while rest > 0, !control.isInterrupted, !Task.isCancelled {
                 let (before, portion) = (hash, min(rest, Int64(16 * block)))
-                hash = try await services.queue.run { () throws(SystemError) in
+                hash = try await services.queue.run { () throws(Errno) in
                     try Self.hash(before, descriptor, portion, files)
                 }
                 rest -= portion
@@ -36,7 +37,7 @@ enum FileHash {
 
     private static func hash(
         _ before: SHA256, _ descriptor: Int32, _ size: Int64, _ files: FileOperations
-    ) throws(SystemError) -> SHA256 {
+    ) throws(Errno) -> SHA256 {
         var hash = before
         var rest = Int(size)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4096)
@@ -44,8 +45,8 @@ enum FileHash {
         while rest > 0 {
             let count = try files.read(
                 descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, block)]))
-            // It was as long as that a moment ago, so somebody is cutting it.
-            guard count > 0 else { throw SystemError(EIO) }
+            // It was longer a moment ago, so somebody is truncating it.
+            guard count > 0 else { throw Errno.ioError }
             hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             rest -= count
         }

@@ -1,57 +1,58 @@
+import SystemPackage
 import CLinux
 import Glibc
 
 extension FileOperations {
     /// The system's own calls.
     package static let real = FileOperations(
-        openDirectory: { path throws(SystemError) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
-        openBeneath: { directory, path, flags, mode throws(SystemError) in
+        openDirectory: { path throws(Errno) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
+        openBeneath: { directory, path, flags, mode throws(Errno) in
             // EAGAIN: something on the way was renamed meanwhile, so the kernel cannot tell whether it stayed below.
             var attempts = 0
             while true {
-                do throws(SystemError) {
+                do throws(Errno) {
                     return try call { deferd_open_beneath(directory, path, flags | O_CLOEXEC, mode) }
-                } catch  where error.code == EAGAIN && attempts < 16 {
+                } catch  where error == .resourceTemporarilyUnavailable && attempts < 16 {
                     attempts += 1
                 }
             }
         },
-        makeDirectory: { directory, name, mode throws(SystemError) in _ = try call { mkdirat(directory, name, mode) } },
-        status: { directory, name throws(SystemError) in try status(of: name, in: directory) },
-        statusOfOpen: { file throws(SystemError) in try status(of: "", in: file) },
-        write: { file, bytes throws(SystemError) in
+        makeDirectory: { directory, name, mode throws(Errno) in _ = try call { mkdirat(directory, name, mode) } },
+        status: { directory, name throws(Errno) in try status(of: name, in: directory) },
+        statusOfOpen: { file throws(Errno) in try status(of: "", in: file) },
+        write: { file, bytes throws(Errno) in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let piece = UnsafeRawBufferPointer(rebasing: rest)
                 let count = try call { Glibc.write(file, piece.baseAddress, piece.count) }
                 // Only a broken file system takes nothing without saying why.
-                guard count > 0 else { throw SystemError(EIO) }
+                guard count > 0 else { throw Errno.ioError }
                 rest = rest.dropFirst(count)
             }
         },
-        read: { file, buffer throws(SystemError) in
+        read: { file, buffer throws(Errno) in
             try call { Glibc.read(file, buffer.baseAddress, buffer.count) }
         },
-        seek: { file, offset throws(SystemError) in _ = try call { lseek(file, off_t(offset), SEEK_SET) } },
-        truncate: { file, size throws(SystemError) in _ = try call { ftruncate(file, off_t(size)) } },
-        sync: { file throws(SystemError) in _ = try call { fsync(file) } },
-        syncData: { file throws(SystemError) in _ = try call { fdatasync(file) } },
-        changeOwner: { file, owner throws(SystemError) in _ = try call { fchown(file, owner, gid_t.max) } },
-        changeMode: { file, mode throws(SystemError) in _ = try call { fchmod(file, mode) } },
-        rename: { directory, name, newName throws(SystemError) in
+        seek: { file, offset throws(Errno) in _ = try call { lseek(file, off_t(offset), SEEK_SET) } },
+        truncate: { file, size throws(Errno) in _ = try call { ftruncate(file, off_t(size)) } },
+        sync: { file throws(Errno) in _ = try call { fsync(file) } },
+        syncData: { file throws(Errno) in _ = try call { fdatasync(file) } },
+        changeOwner: { file, owner throws(Errno) in _ = try call { fchown(file, owner, gid_t.max) } },
+        changeMode: { file, mode throws(Errno) in _ = try call { fchmod(file, mode) } },
+        rename: { directory, name, newName throws(Errno) in
             _ = try call { renameat(directory, name, directory, newName) }
         },
-        renameUnlessExists: { directory, name, newName throws(SystemError) in
-            do throws(SystemError) {
+        renameUnlessExists: { directory, name, newName throws(Errno) in
+            do throws(Errno) {
                 _ = try call { deferd_rename_unless_exists(directory, name, newName) }
-            } catch  where error.code == EINVAL {
+            } catch  where error == .invalidArgument {
                 // A file system without that flag; a link fails in the same way where there is something.
                 _ = try call { linkat(directory, name, directory, newName, 0) }
                 _ = try call { unlinkat(directory, name, 0) }
             }
         },
-        unlink: { directory, name throws(SystemError) in _ = try call { unlinkat(directory, name, 0) } },
-        removeDirectory: { directory, name throws(SystemError) in
+        unlink: { directory, name throws(Errno) in _ = try call { unlinkat(directory, name, 0) } },
+        removeDirectory: { directory, name throws(Errno) in
             _ = try call { unlinkat(directory, name, AT_REMOVEDIR) }
         },
         close: { file in _ = Glibc.close(file) },
@@ -64,13 +65,13 @@ extension FileOperations {
         },
         bootID: currentBootID())
 
-    /// The result of a call that says -1 and sets `errno` where it fails; one that a signal broke off is made again.
-    private static func call<Number: SignedInteger>(_ body: () -> Number) throws(SystemError) -> Number {
+    /// The result of a call that gives -1 and sets `errno` when it fails; one that a signal interrupted is made again.
+    private static func call<Number: SignedInteger>(_ body: () -> Number) throws(Errno) -> Number {
         while true {
             let result = body()
             if result != -1 { return result }
             let code = errno
-            if code != EINTR { throw SystemError(code) }
+            if code != EINTR { throw Errno(rawValue: code) }
         }
     }
 
@@ -82,7 +83,7 @@ extension FileOperations {
         return String(decoding: bytes.prefix(max(0, count)).prefix { $0 > 0x20 }, as: UTF8.self)
     }
 
-    private static func status(of name: String, in directory: Int32) throws(SystemError) -> Status {
+    private static func status(of name: String, in directory: Int32) throws(Errno) -> Status {
         var found = deferd_status()
         _ = try call { deferd_status(directory, name, &found) }
         return Status(

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Where blocking file operations run: a few threads of their own, away from event loops and tasks, which users share.
 ///
-/// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run. What one
-/// user's file systems do not answer keeps at most ``perUser`` of the threads.
+/// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run. File
+/// systems of one user that do not answer block at most ``perUser`` of the threads.
 struct FileQueue: Sendable {
     private final class Shared: Sendable {
         typealias Work = @Sendable () -> Void

@@ -1,6 +1,7 @@
+import SystemPackage
 import JobModel
 
-/// A file held open for reading, and what it was then.
+/// A file that is open for reading, and its size and type when it was opened.
 final class OpenFile: Sendable {
     let descriptor: Int32
     /// For messages.
@@ -9,9 +10,9 @@ final class OpenFile: Sendable {
     let isRegular: Bool
     private let files: FileOperations
 
-    /// Takes over `descriptor`, also where it throws. Blocks.
-    init(descriptor: Int32, path: String, files: FileOperations) throws(SystemError) {
-        do throws(SystemError) {
+    /// Owns `descriptor` from here on, and closes it where it throws. Blocks.
+    init(descriptor: Int32, path: String, files: FileOperations) throws(Errno) {
+        do throws(Errno) {
             let status = try files.statusOfOpen(descriptor)
             size = status.size
             isRegular = status.isRegular
@@ -29,7 +30,7 @@ final class OpenFile: Sendable {
     }
 }
 
-/// A directory held open, so that it stays the same one whatever happens to its path.
+/// A directory that is open, so that it stays the same one whatever happens to its path.
 final class OpenDirectory: Sendable {
     let descriptor: Int32
     /// For messages and results.

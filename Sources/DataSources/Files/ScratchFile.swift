@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 import JobModel
 import Synchronization
@@ -37,25 +38,25 @@ final class ScratchFile: Sendable {
     var descriptor: Int32 { state.withLock { $0.descriptor } }
 
     /// Opens or makes the file `name`; an earlier one of this object is closed.
-    func open(_ name: String, flags: Int32, mode: UInt32 = 0) throws(SystemError) {
+    func open(_ name: String, flags: Int32, mode: UInt32 = 0) throws(Errno) {
         try open(name, flags: flags, mode: mode, replacing: false)
     }
 
     /// Makes the file `name`, unlinking what is there under that name.
-    func make(_ name: String, mode: UInt32) throws(SystemError) {
+    func make(_ name: String, mode: UInt32) throws(Errno) {
         try open(name, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode, replacing: true)
     }
 
-    private func open(_ name: String, flags: Int32, mode: UInt32, replacing: Bool) throws(SystemError) {
-        let result: Result<Int32, SystemError> = state.withLock { state in
-            Result { () throws(SystemError) in
+    private func open(_ name: String, flags: Int32, mode: UInt32, replacing: Bool) throws(Errno) {
+        let result: Result<Int32, Errno> = state.withLock { state in
+            Result { () throws(Errno) in
                 switch state.phase {
                 case .absent, .present: break
-                case .kept, .removed: throw SystemError(ECANCELED)
+                case .kept, .removed: throw Errno.canceled
                 }
-                do throws(SystemError) {
+                do throws(Errno) {
                     if replacing { try files.unlink(directory.descriptor, name) }
-                } catch  where error.code == ENOENT {}
+                } catch  where error == .noSuchFileOrDirectory {}
                 let opened = try files.openBeneath(directory.descriptor, name, flags, mode)
                 let earlier = state.descriptor
                 state.descriptor = opened
@@ -68,10 +69,10 @@ final class ScratchFile: Sendable {
     }
 
     /// Gives the file its final name.
-    func rename(to newName: String, replacing: Bool) throws(SystemError) {
-        let result: Result<Void, SystemError> = state.withLock { state in
-            Result { () throws(SystemError) in
-                guard case .present(let name) = state.phase else { throw SystemError(ECANCELED) }
+    func rename(to newName: String, replacing: Bool) throws(Errno) {
+        let result: Result<Void, Errno> = state.withLock { state in
+            Result { () throws(Errno) in
+                guard case .present(let name) = state.phase else { throw Errno.canceled }
                 if replacing {
                     try files.rename(directory.descriptor, name, newName)
                 } else {
@@ -83,7 +84,7 @@ final class ScratchFile: Sendable {
         try result.get()
     }
 
-    /// Lets the file stay; false where that, or the opposite, was decided before.
+    /// Keeps the file; false where it was kept or removed before.
     @discardableResult
     func keep() -> Bool {
         state.withLock { state in
@@ -96,7 +97,7 @@ final class ScratchFile: Sendable {
         }
     }
 
-    /// Unlinks the file where there is one, and keeps it from being made later; false where its fate was decided before.
+    /// Unlinks the file, or keeps it from being made later; false where it was kept or removed before.
     @discardableResult
     func remove() -> Bool {
         state.withLock { state in

@@ -1,8 +1,9 @@
+import SystemPackage
 import Glibc
 import JobModel
 import Synchronization
 
-/// The file that a body goes to which is too large for a result.
+/// The file of a body that is too large for a result.
 final class SpillFile: Sendable {
     private let path: String
     private let files: FileOperations
@@ -43,18 +44,18 @@ final class SpillFile: Sendable {
 
     /// All `size` bytes that were written. Blocks.
     func read(_ size: Int) throws(JobError) -> [UInt8] {
-        do throws(SystemError) {
+        do throws(Errno) {
             let file = try opened()
             try files.seek(file.descriptor, 0)
-            var failure: SystemError?
+            var failure: Errno?
             let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-                do throws(SystemError) {
+                do throws(Errno) {
                     while count < size {
                         let read = try files.read(
                             file.descriptor,
                             UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[count...]))
                         // It is nobody else's; only a broken file system has lost some of it.
-                        guard read > 0 else { throw SystemError(EIO) }
+                        guard read > 0 else { throw Errno.ioError }
                         count += read
                     }
                 } catch {
@@ -70,10 +71,10 @@ final class SpillFile: Sendable {
 
     /// Appends; the first call makes the file.
     func write(_ bytes: [UInt8]) async throws(JobError) {
-        try await perform("written") { [self] () throws(SystemError) in
+        try await perform("written") { [self] () throws(Errno) in
             let file = try opened()
-            let written: Result<Void, SystemError> = bytes.withUnsafeBytes { raw in
-                Result { () throws(SystemError) in try files.write(file.descriptor, raw) }
+            let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+                Result { () throws(Errno) in try files.write(file.descriptor, raw) }
             }
             try written.get()
         }
@@ -81,25 +82,25 @@ final class SpillFile: Sendable {
 
     /// Makes the file durable; it stays from then on.
     func finish() async throws(JobError) {
-        try await perform("synced") { [self] () throws(SystemError) in
+        try await perform("synced") { [self] () throws(Errno) in
             let file = try opened()
             try files.sync(file.descriptor)
             try files.sync(file.directory.descriptor)
-            guard file.keep() else { throw SystemError(ECANCELED) }
+            guard file.keep() else { throw Errno.canceled }
         }
     }
 
     private func perform(
-        _ action: String, _ body: @escaping @Sendable () throws(SystemError) -> Void
+        _ action: String, _ body: @escaping @Sendable () throws(Errno) -> Void
     ) async throws(JobError) {
-        do throws(SystemError) {
+        do throws(Errno) {
             try await queue.run(body)
         } catch {
             throw JobError(storage: error, action, path)
         }
     }
 
-    private func opened() throws(SystemError) -> ScratchFile {
+    private func opened() throws(Errno) -> ScratchFile {
         if let file = state.withLock({ $0.file }) { return file }
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         let directory = OpenDirectory(

@@ -18,7 +18,7 @@ final class ConnectionAttempt: Sendable {
 
     /// How long an address is given before the next is tried too.
     static let stagger = TimeAmount.milliseconds(250)
-    /// A name with more addresses than this is tried with the first ones.
+    /// At most so many addresses of a name are tried, the first ones.
     static let most = 16
 
     private let addresses: ArraySlice<SocketAddress>
@@ -50,7 +50,7 @@ final class ConnectionAttempt: Sendable {
             return addresses[state.next]
         }
         guard let address else { return }
-        // The limit is the caller's, who ends all of this.
+        // Without a limit of its own: the caller has one, and ends all attempts.
         ClientBootstrap(group: loop)
             .connectTimeout(.hours(24))
             .channelInitializer { channel in
@@ -93,7 +93,7 @@ final class ConnectionAttempt: Sendable {
         }
     }
 
-    /// Gives up whatever is still tried.
+    /// Gives up the attempts that are still going on.
     func end() {
         let (pending, timer) = state.withLock { state in
             defer { (state.pending, state.timer, state.isOver) = ([:], nil, true) }

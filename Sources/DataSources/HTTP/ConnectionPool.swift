@@ -58,7 +58,7 @@ final class ConnectionPool: Sendable {
         surplus?.connection.channel.close(promise: nil)
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     func remove(_ connection: ServerConnection) {
         let expiries = state.withLock { state in
             defer { state.idle.removeAll { $0.connection === connection } }

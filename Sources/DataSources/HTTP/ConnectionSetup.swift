@@ -15,7 +15,7 @@ class ConnectionStep: ChannelInboundHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) {}
 
     final func handlerRemoved(context: ChannelHandlerContext) {
-        // Where it is through this changes nothing.
+        // This changes nothing once the step is done.
         promise.fail(TransferError.closed)
     }
 
@@ -62,14 +62,14 @@ final class ProxyHandler: ConnectionStep {
             case .wait: return
             case .send(let answer):
                 send(answer, context)
-                // What came behind that was kept.
+                // The bytes behind the answer are in `rest`.
                 bytes = []
             case .failed(let reason):
                 promise.fail(TransferError.proxy(reason))
                 return context.close(promise: nil)
             case .done(let rest):
                 promise.succeed()
-                // Those who come now are in the pipeline already.
+                // The handlers behind this one are in the pipeline by now.
                 if !rest.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: rest))) }
                 return context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
             }

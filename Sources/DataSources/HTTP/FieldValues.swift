@@ -32,7 +32,7 @@ enum HTTPDate {
     private static func time(day: String, month: String, year: String, clock: String) -> Timestamp? {
         guard let month = months.firstIndex(of: month), let day = Decimal.number(day), var year = Decimal.number(year)
         else { return nil }
-        // Two digits are RFC 850's; no server that writes them is older than the web.
+        // Two digits are RFC 850's form; no file on the web is older than 1970.
         if year < 100 { year += year < 70 ? 2000 : 1900 }
         func padded(_ number: some BinaryInteger, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
@@ -41,7 +41,7 @@ enum HTTPDate {
     }
 }
 
-/// The header field by which a server asks to be left alone for a while.
+/// The header field by which a server asks for no more requests for a while.
 enum RetryAfter {
     /// Seconds from `now`; nil where the value is neither a number of seconds nor a date.
     static func seconds(_ value: String, now: Timestamp) -> Double? {

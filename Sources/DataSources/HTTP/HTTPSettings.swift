@@ -1,6 +1,6 @@
 /// How HTTP servers are talked to: the configuration's `http`.
 package struct HTTPSettings: Sendable, Equatable {
-    /// Transfers at a time from one host; the engine keeps to it.
+    /// Transfers at a time from one host; the scheduler of the core sees to it.
     package var perHost = 6
     /// Seconds for name, connection and TLS together.
     package var connectTimeout = 10.0
@@ -8,7 +8,7 @@ package struct HTTPSettings: Sendable, Equatable {
     package var idleTimeout = 60.0
     /// A transfer that moves fewer bytes than these in so many seconds is given up; 0 seconds for no such limit.
     package var lowSpeed = LowSpeed()
-    /// Seconds for which a host is left alone at most, whatever its `Retry-After` says.
+    /// The most seconds for which no request goes to a host because of its `Retry-After`.
     package var retryAfter = 3600.0
     /// Redirects followed in one transfer.
     package var redirects = 10

@@ -5,7 +5,7 @@ import NIOHTTP1
 
 /// Sends requests and follows redirects, over connections that all sources share.
 ///
-/// An object, as each step that waits for it would keep a copy of a value.
+/// An object, so that the asynchronous steps that use it share it instead of copying it.
 final class HTTPTransport: Sendable {
     private let connector: ServerConnector
     private let pool = ConnectionPool()

@@ -5,7 +5,7 @@ import NIOHTTP1
 
 /// The answer to a request after all redirects: its head, and its body as it comes in.
 ///
-/// An object, as each step that waits for its body would keep a copy of a value.
+/// An object, so that the asynchronous steps that use it share it instead of copying it.
 final class IncomingResponse: Sendable {
     /// Where it came from, after redirects.
     let url: RequestURL
@@ -25,7 +25,7 @@ final class IncomingResponse: Sendable {
         self.longestPause = longestPause
     }
 
-    /// The seconds that the server wants to be left alone for, as far as that is heard.
+    /// The seconds for which the server asks for no more requests, as far as the settings allow.
     var retryAfter: Double? {
         field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }.map { min($0, longestPause) }
     }
@@ -64,14 +64,15 @@ final class IncomingResponse: Sendable {
         guard let length = contentLength, length <= 64 << 10 else { return }
         let stream = stream
         let timer = clock.scheduleTask(in: .seconds(2)) { stream.close() }
-        // What fails here was not wanted.
+        // An error does not matter: nobody wants this body.
         while let blocks = try? await stream.next(), !blocks.isEmpty {}
         timer.cancel()
     }
 }
 
 extension Timestamp {
-    /// The present time by the system's clock.
+    /// The present time by the system's clock. `deferctl` has one of its own (`ProgressScreen.swift`): JobModel, all that both
+    /// sides share, reads no clock.
     fileprivate static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 import JobModel
 import NIOCore
@@ -7,7 +8,7 @@ import NIOPosix
 import NIOSSL
 
 extension JobError {
-    /// What went wrong between here and the server of `url`, told apart by kind.
+    /// The error for what went wrong between here and the server of `url`.
     init(transport error: any Error, to url: RequestURL) {
         let name = SourceMessage.quoted(url)
         switch error {
@@ -35,7 +36,7 @@ extension JobError {
         case let error as IOError where Self.isRefusal(error.errnoCode):
             self.init(
                 .connect,
-                "\(url.hostAndPort) could not be connected to (\(SystemError(error.errnoCode))); try again later.",
+                "\(url.hostAndPort) could not be connected to (\(Errno(rawValue: error.errnoCode))); try again later.",
                 retryable: true)
         default:
             self.init(

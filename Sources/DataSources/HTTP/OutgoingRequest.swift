@@ -62,11 +62,11 @@ struct OutgoingRequest: Sendable {
             version: .http1_1, method: HTTPMethod(rawValue: method), uri: url.target, headers: fields)
     }
 
-    /// Whether a second request changes nothing that one does not (RFC 9110, section 9.2.2).
+    /// Whether sending it twice has the same effect as sending it once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses what would make something else of the request than what it says. Fields come from specs with their
-    /// expressions filled in, from the configuration, and from what servers sent before.
+    /// Refuses values that would change the meaning of the request, such as line breaks. Fields come from specs with
+    /// their expressions filled in, from the configuration, and from what servers sent before.
     func check() throws(JobError) {
         for (name, value) in headers {
             guard HeaderField.isToken(name), HeaderField.flaw(ofValue: value) == nil else {

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Gives the reads of a connection buffers as large as the reads before let expect.
+/// Sizes the buffers for the reads of a connection by the reads before.
 ///
 /// NIO keeps some buffers of each connection and uses them again. That is good for a fast transfer; but of a thousand that
 /// trickle, each would keep the largest ones it ever needed. So as long as buffers are small, a connection keeps the first

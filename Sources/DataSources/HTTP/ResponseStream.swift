@@ -12,7 +12,7 @@ import Synchronization
 final class ResponseStream: Sendable {
     /// Bytes beyond which the connection is not read from.
     static let limit = 1 << 20
-    /// Bytes below which blocks are joined, and up to how many.
+    /// Blocks of fewer bytes than `small` are joined to one of at most `joined` bytes.
     private static let small = 4 << 10
     private static let joined = 64 << 10
 
@@ -115,7 +115,7 @@ final class ResponseStream: Sendable {
         }
     }
 
-    /// All that has come in; waits where nothing has; nil at the end of the body.
+    /// All that has come in, waiting for some where there is nothing yet; nil at the end of the body.
     func next() async throws -> [ByteBuffer]? {
         while true {
             let now = clock.now
@@ -222,7 +222,7 @@ final class ResponseStream: Sendable {
             guard case .waiting = state.phase else { return }
             state.phase = .receiving
             state.head = head
-            // A head without a body is more than nothing.
+            // A head without a body counts as one byte, so that it is not nothing.
             state.moved = state.moved.saturatingAdding(1)
         }
     }
@@ -283,7 +283,7 @@ final class ResponseStream: Sendable {
         let check = clock.scheduleTask(in: delay) { [weak self] in
             guard let self else { return }
             let now = self.clock.now
-            // While the reader is the slow one, nothing is expected of the server.
+            // While the reader is the slow one, the server is not to blame.
             let last = self.state.withLock { $0.isFull || $0.reader == nil ? now : $0.lastActivity ?? now }
             if now - last < self.patience.idle {
                 self.checkIdleness(after: self.patience.idle - (now - last))

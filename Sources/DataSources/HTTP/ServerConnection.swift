@@ -78,7 +78,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// Breaks the exchange off that `stream` belongs to, where it is still going on. May come from any thread.
+    /// Breaks off the exchange that `stream` belongs to, if it is still going on. May be called from any thread.
     func end(_ stream: ResponseStream) {
         let isPresent = state.withLock { state in
             guard state.stream === stream else { return false }
@@ -88,7 +88,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         if isPresent { channel.close(promise: nil) }
     }
 
-    /// Reads on, as `stream` has room again. May come from any thread.
+    /// Reads on, as `stream` has room again. May be called from any thread.
     func goOn(_ stream: ResponseStream) {
         let mustRead = state.withLock { state in
             guard state.stream === stream else { return false }
@@ -133,7 +133,8 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             if stream.hasRoom { goOn(stream) }
         case .end:
             let (isReusable, mustRead) = state.withLock { state in
-                // Nobody's lack of room holds up what comes next: the next response, or the server's closing.
+                // Reads must go on here even if this stream had no room: the next response, or the server's closing,
+                // comes now.
                 defer { (state.stream, state.isFull, state.mustRead) = (nil, false, false) }
                 return (state.isKept && state.isSent, state.mustRead)
             }

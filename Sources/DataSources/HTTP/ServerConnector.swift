@@ -39,7 +39,7 @@ final class ServerConnector: Sendable {
         let addresses = try await addresses(of: url, handle, deadline)
         let channel = try await open(addresses, url, handle, deadline)
         do throws(JobError) {
-            // Once more, as this is what counts.
+            // Checked once more, as this is the address really connected to.
             if proxy == nil, let text = channel.remoteAddress?.ipAddress, let address = IPAddress(text) {
                 try policy.check(address)
             }
@@ -103,7 +103,7 @@ final class ServerConnector: Sendable {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
         let started = Mutex<ConnectionAttempt?>(nil)
-        // One that nobody waits for any more must not be left.
+        // No attempt is left behind that nobody waits for.
         defer { started.withLock { $0 }?.end() }
         return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { delivery in
             let attempt = ConnectionAttempt(addresses, on: handle.loop, by: handle.clock) { result in
@@ -140,7 +140,7 @@ final class ServerConnector: Sendable {
         @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {
             let promise = loop.makePromise(of: Void.self)
             do { try add(promise) } catch { promise.fail(error) }
-            // Handlers that were added too late hear nothing of it.
+            // A handler that was added after the channel closed gets no event about it.
             if !channel.isActive { promise.fail(TransferError.closed) }
             return promise.futureResult
         }
@@ -173,7 +173,7 @@ final class ServerConnector: Sendable {
         }
     }
 
-    /// The certificates that servers are held to; reading them takes some milliseconds, and they are kept.
+    /// The TLS settings with the trusted certificates. Reading these takes some milliseconds, so they are read once.
     private func tlsContext() async throws(JobError) -> NIOSSLContext {
         if let context = certificates.withLock({ $0 }) { return context }
         let made: Result<NIOSSLContext, any Error> = await queue.run { [settings] in

@@ -25,6 +25,25 @@ enum Validator: Sendable, Hashable {
         self = .modified(text)
     }
 
+    /// The validator that a checkpoint or a record has in its members; nil where it has none.
+    init?(_ json: JSON) {
+        if let tag = json["etag"]?.string {
+            self = .tag(tag)
+        } else if let date = json["lastModified"]?.string {
+            self = .modified(date)
+        } else {
+            return nil
+        }
+    }
+
+    /// How it is written into a checkpoint.
+    var member: JSONObject.Member {
+        switch self {
+        case .tag(let tag): JSONObject.Member(name: "etag", value: .string(tag))
+        case .modified(let date): JSONObject.Member(name: "lastModified", value: .string(date))
+        }
+    }
+
     /// The value of `If-Range`.
     var text: String {
         switch self {

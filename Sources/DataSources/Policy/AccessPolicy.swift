@@ -42,7 +42,7 @@ struct AccessPolicy: Sendable {
         return patterns
     }
 
-    /// The URL that `text` writes, where it is one that may be asked.
+    /// The URL in `text`, if it is allowed.
     func url(_ text: String) throws(JobError) -> RequestURL {
         guard let url = RequestURL(text) else {
             throw JobError(
@@ -52,7 +52,7 @@ struct AccessPolicy: Sendable {
         return url
     }
 
-    /// Refuses a URL by its scheme, its host, or the address that it writes.
+    /// Refuses a URL because of its scheme, its host, or the address that stands for its host.
     func check(_ url: RequestURL) throws(JobError) {
         guard schemes.contains(url.scheme) else { throw refusal(ofSchemeOf: url.description) }
         guard !denied.contains(where: { $0.matches(url.host) }),
@@ -65,10 +65,10 @@ struct AccessPolicy: Sendable {
         if case .address(let address) = url.host { try check(address) }
     }
 
-    /// The URL that `location` means on a response from `url`, where it is one that may be asked.
+    /// The URL that `location` stands for in a response from `url`, if it is allowed.
     func url(_ location: String, on url: RequestURL) throws(JobError) -> RequestURL? {
         guard let target = url.resolving(location) else {
-            // What other schemes name need not look like a URL of a server (`data:,x`, `file:///x`).
+            // URLs of other schemes need not look like those of a server (`data:,x`, `file:///x`).
             if let scheme = RequestURL.scheme(of: location), !schemes.contains(scheme) {
                 throw refusal(ofSchemeOf: location)
             }
@@ -97,7 +97,7 @@ struct AccessPolicy: Sendable {
     }
 }
 
-/// The hosts that one entry of a list of hosts means.
+/// The hosts that one entry of a list of hosts stands for.
 private struct HostPattern: Sendable {
     private let host: RequestURL.Host
     private let coversSubdomains: Bool

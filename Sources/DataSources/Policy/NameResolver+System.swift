@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 
 extension NameResolver {
@@ -10,7 +11,8 @@ extension NameResolver {
         let result = getaddrinfo(name, nil, &hints, &list)
         guard result == 0 else {
             let code = errno
-            let reason = result == EAI_SYSTEM ? SystemError(code).description : String(cString: gai_strerror(result))
+            let reason =
+                result == EAI_SYSTEM ? Errno(rawValue: code).description : String(cString: gai_strerror(result))
             return .failure(Failure(reason: reason))
         }
         defer { freeaddrinfo(list) }
@@ -40,7 +42,7 @@ extension IPAddress {
             }
         }
         guard result == 0 else { return nil }
-        // A zone ("%eth0") only says through which interface.
+        // A zone ("%eth0") only names the interface to be used.
         self.init(String(decoding: text.prefix { $0 != 0 && $0 != UInt8(ascii: "%") }, as: UTF8.self))
     }
 }

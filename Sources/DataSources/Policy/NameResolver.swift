@@ -3,7 +3,8 @@ import JobModel
 import NIOCore
 import Synchronization
 
-/// Resolves names without holding anybody up, though the system's resolver can block for minutes and cannot be told to stop.
+/// Resolves names without blocking anybody, though the system's resolver can block for minutes and cannot be told to
+/// stop.
 ///
 /// Each lookup that runs has a thread of its own. A user has at most ``perUser`` of them, and all have ``total``; what is
 /// above waits in a queue of its user, whose turn comes as often as any other's. Whoever waits for a name can give up at
@@ -73,7 +74,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Takes a waiter away, and what nobody waits for any more.
+    /// Removes a waiter, and the lookup if nobody else waits for it.
     private func leave(_ waiter: Int, _ key: Key) {
         state.withLock { state in
             guard var entry = state.entries[key], entry.waiters.removeValue(forKey: waiter) != nil else { return }
@@ -96,7 +97,7 @@ package final class NameResolver: Sendable {
     private static func next(_ state: inout State) -> Key? {
         while let (user, name) = state.turns.next() {
             let key = Key(user: user, name: name)
-            // Those who have given up may not have left yet.
+            // Waiters that have given up may still be in the list.
             if state.entries[key]?.waiters.values.contains(where: { !$0.isDelivered }) == true {
                 state.entries[key]?.isRunning = true
                 return key
@@ -129,7 +130,8 @@ package final class NameResolver: Sendable {
         for waiter in waiters.values { waiter.deliver(told) }
     }
 
-    /// A thread without a pool: of those that there may be most are never needed, and one that blocks is lost to a pool.
+    /// A thread outside any pool: most of those allowed are never needed, and a pool would lose the thread of a lookup
+    /// that blocks.
     private static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
         final class Box {
             let body: @Sendable () -> Void

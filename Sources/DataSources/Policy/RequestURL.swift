@@ -60,7 +60,7 @@ package struct RequestURL: Sendable, Hashable {
     }
 
     private init?(scheme: String, authority: Substring, target: String) {
-        // Some take a backslash for a slash, so what is the host would be a matter of opinion.
+        // Some programs read a backslash as a slash, so they would see another host.
         guard !authority.contains("\\") else { return nil }
         var authority = authority
         var credentials: String?
@@ -91,7 +91,7 @@ package struct RequestURL: Sendable, Hashable {
     private static func host(_ text: Substring) -> Host? {
         if text.hasPrefix("[") {
             guard text.hasSuffix("]") else { return nil }
-            // A zone ("%25eth0") only says through which interface.
+            // A zone ("%25eth0") only names the interface to be used.
             let address = text.dropFirst().dropLast().prefix { $0 != "%" }
             guard address.contains(":") else { return nil }
             return IPAddress(address).map(Host.address)
@@ -155,7 +155,7 @@ package struct RequestURL: Sendable, Hashable {
 }
 
 extension RequestURL {
-    /// The scheme that a reference begins with, in lower case; nil for a relative one.
+    /// The scheme at the beginning of a reference, in lower case; nil for a relative one.
     static func scheme(of reference: String) -> String? {
         let reference = reference.drop { $0 == " " || $0 == "\t" }
         guard let colon = reference.firstIndex(of: ":"), let first = reference.utf8.first, isLetter(first),
@@ -164,7 +164,7 @@ extension RequestURL {
         return reference[..<colon].lowercased()
     }
 
-    /// The URL that a `Location` header means on a response from this one, or nil where it means none.
+    /// The URL that a `Location` header stands for in a response from this one, or nil where it is not valid.
     package func resolving(_ reference: String) -> RequestURL? {
         let reference = reference.drop { $0 == " " || $0 == "\t" }
         let scheme = reference.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
@@ -235,7 +235,8 @@ extension RequestURL: CustomStringConvertible {
 enum HostEncoding {
     /// The ASCII form of `host`, or nil where it has none.
     static func ascii(_ host: Substring) -> String? {
-        // Anything that ends a host must not get past the one who looked for its end.
+        // A character that ends a host must not get in here through decoding: whoever looked for the host's end did not
+        // see it.
         guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }
         return URL(string: "http://\(host)/")?.host
     }

@@ -1,7 +1,7 @@
 public import DeferredKit
 import JobModel
 
-/// A file that is fetched and checked, and there whole or not at all.
+/// Fetches a file and checks it; under its name the file is there whole or not at all.
 ///
 /// ```swift
 /// let file = try await DownloadSource(url, to: "tool.tar.gz", in: downloads).start().get()
@@ -16,7 +16,7 @@ public struct DownloadSource: DataSource {
         case fail
         /// Replace it with the new file, at once, when that is complete.
         case replace
-        /// Take the next free name: `tool-1.tar.gz`.
+        /// Use the next free name: `tool-1.tar.gz`.
         case rename
         /// Succeed without a transfer.
         case skip
@@ -62,9 +62,9 @@ public struct DownloadSource: DataSource {
     public var rate: Int?
     /// How long it may take; nil, the default, for no limit beside those of the session.
     public var timeout: Duration?
-    /// Whether a transfer that broke off is gone on with, and what it fetched is kept for that.
+    /// Whether to go on with a transfer that broke off, and to keep what it fetched for that.
     public var resumes = true
-    /// Whose connections are used.
+    /// The session whose connections are used.
     public var session: SourceSession
 
     /// A download that fails where there is a file already; the properties make others of it.
@@ -73,7 +73,7 @@ public struct DownloadSource: DataSource {
     ///   - url: Where the file is.
     ///   - path: Where it goes. The directory in an absolute path is trusted as it is written, if none is given.
     ///   - directory: The directory that nothing leads out of.
-    ///   - session: Whose connections are used.
+    ///   - session: The session whose connections are used.
     public init(_ url: String, to path: String, in directory: String? = nil, session: SourceSession = .shared) {
         self.url = url
         self.path = path
@@ -107,7 +107,7 @@ public struct DownloadSource: DataSource {
         let records = session.records
         return session.library.download(spec, below: directories, context)
             .then { result in
-                // It is of no use any more; that it cannot be removed does no harm.
+                // The checkpoint is of no use any more; if it cannot be removed, it does no harm.
                 records.change(target) { $0.checkpoint = nil }.both { _ in File(result) }
             }
             .translated(keeping: session)

@@ -2,13 +2,13 @@ public import DeferredKit
 public import Foundation
 import JobModel
 
-/// One HTTP request whose answer is JSON, and the value that is wanted of it.
+/// Makes one HTTP request for JSON and decodes a value in it.
 ///
 /// ```swift
 /// let name = try await JSONSource(url, as: String.self, at: "/assets/0/name").start().get()
 /// ```
 public struct JSONSource<Value: Decodable & Sendable>: DataSource {
-    /// What is asked for: `http` or `https`.
+    /// The URL to ask for: `http` or `https`.
     public var url: String
     /// Where in the document the value is, as a JSON pointer (RFC 6901); the whole document by default.
     public var pointer: String
@@ -22,7 +22,7 @@ public struct JSONSource<Value: Decodable & Sendable>: DataSource {
     public var timeout: Duration?
     /// Makes what decodes the value; called on a background thread.
     public var decoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// Whose connections are used.
+    /// The session whose connections are used.
     public var session: SourceSession
 
     /// A request with the method `GET` for the value at `pointer`.

@@ -40,7 +40,7 @@ public struct SourceError: Error, Sendable {
         public static let tooLarge = Code("too-large")
         /// The session was shut down.
         public static let cancelled = Code("cancelled")
-        /// The source or the options say something that cannot be meant.
+        /// The source or the options have a value that is not valid.
         public static let invalid = Code("invalid")
 
         /// The code's name.
@@ -55,7 +55,7 @@ public struct SourceError: Error, Sendable {
     public let isRetryable: Bool
     /// The server's status, where ``code`` is ``Code/http``.
     public let status: Int?
-    /// How long the server asked to be left alone.
+    /// How long the server asked not to be sent requests.
     public let retryAfter: Duration?
     /// The errors of the URL and of each mirror, where there were several.
     public let failures: [SourceError]
@@ -82,7 +82,7 @@ public struct SourceError: Error, Sendable {
         underlying = nil
     }
 
-    /// What a transfer's failure is for those who use the library.
+    /// The public error for a transfer's failure.
     static func translated(_ error: any Error) -> any Error {
         if let error = error as? JobError { SourceError(error) } else { error }
     }

@@ -58,7 +58,7 @@ public struct SourceOptions: Sendable, Equatable {
     /// The defaults.
     public init() {}
 
-    /// The same for the library that the daemon has, too.
+    /// The same as the settings that the daemon uses.
     var settings: SourceSettings {
         var settings = SourceSettings(policy: policy)
         settings.http.connectTimeout = http.connectTimeout.inSeconds
@@ -68,7 +68,7 @@ public struct SourceOptions: Sendable, Equatable {
         settings.http.certificates = http.certificates
         settings.http.userAgent = http.userAgent
         settings.limits.body = max(0, limits.body)
-        // Nothing is put aside: who asks for a body gets it.
+        // No body goes to a file: whoever asks for it gets it whole.
         settings.limits.inlineResult = settings.limits.body
         settings.limits.header = max(0, limits.header)
         settings.limits.documents = max(0, limits.documents)

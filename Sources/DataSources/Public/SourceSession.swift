@@ -8,8 +8,8 @@ import Synchronization
 
 /// Makes the connections and writes the files of sources, within its ``SourceOptions``.
 ///
-/// Most programs need none but ``shared``. One with options of its own lives as long as somebody knows it or a source of it
-/// runs; then its connections and threads end by themselves. ``shutdown()`` ends it at once.
+/// Most programs need only ``shared``. A session with its own options lives as long as somebody refers to it or one of
+/// its sources runs; then its connections and threads end by themselves. ``shutdown()`` ends it at once.
 ///
 /// All sessions run on the event loops that the process has anyway (NIO's singleton). A session has a pool of connections,
 /// and eight threads that do what blocks.
@@ -33,7 +33,7 @@ public final class SourceSession: Sendable {
     /// - Parameters:
     ///   - options: What it may do.
     ///   - logger: Where warnings go; by default nowhere.
-    /// - Throws: A ``SourceError`` with the code `invalid` where an option cannot be meant.
+    /// - Throws: A ``SourceError`` with the code `invalid` where an option is not valid.
     public convenience init(_ options: SourceOptions = SourceOptions(), logger: Logger? = nil) throws(SourceError) {
         try self.init(options, logger: logger, files: .real)
     }

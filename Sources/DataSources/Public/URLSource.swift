@@ -1,7 +1,7 @@
 public import DeferredKit
 import JobModel
 
-/// One HTTP request and its answer.
+/// Makes one HTTP request and gives its answer.
 ///
 /// ```swift
 /// let page = try await URLSource(url).start().get()
@@ -24,7 +24,7 @@ public struct URLSource: DataSource {
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// What is asked for: `http` or `https`.
+    /// The URL to ask for: `http` or `https`.
     public var url: String
     /// The method; `GET`.
     public var method = "GET"
@@ -32,11 +32,12 @@ public struct URLSource: DataSource {
     public var headers: [String: String] = [:]
     /// A body to send.
     public var body: [UInt8]?
-    /// Whether every status is a success; otherwise those from 200 to 299 are, and 304 where the request asked for news.
+    /// Whether every status is a success; otherwise those from 200 to 299 are, and 304 in answer to a conditional
+    /// request.
     public var acceptsAnyStatus = false
     /// How long it may take; nil, the default, for no limit beside those of the session.
     public var timeout: Duration?
-    /// Whose connections are used.
+    /// The session whose connections are used.
     public var session: SourceSession
 
     /// A request with the method `GET`; the properties make others of it.

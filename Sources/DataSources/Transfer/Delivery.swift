@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that one waits for and whoever is first delivers; what comes later is dropped.
+/// A value for one waiter; the first delivery counts, later ones are dropped.
 final class Delivery<Value: Sendable>: Sendable {
     private enum State {
         case open

@@ -9,7 +9,7 @@ final class EarlyCancellation<Subject: Sendable>: Sendable {
         self.perform = perform
     }
 
-    /// Names what is to be cancelled, which happens at once where ``cancel()`` came before.
+    /// Says what to cancel. That happens at once where ``cancel()`` was called before.
     func set(_ subject: Subject) {
         let isCancelled = state.withLock { state in
             state.subject = subject

@@ -38,7 +38,7 @@ final class RunningTransfers: Sendable {
     /// Interrupts all and waits until each has ended, at most for `patience`; gives the number of those that have not.
     /// Called once.
     ///
-    /// What can hold one up is a file system that does not answer, and that could last for ever.
+    /// A file system that does not answer can delay one for ever, hence the bound.
     func stop(patience: TimeAmount, by clock: any EventLoop) async -> Int {
         let controls = state.withLock { state in
             state.isStopping = true

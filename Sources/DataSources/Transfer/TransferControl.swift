@@ -45,7 +45,7 @@ final class TransferControl: Sendable {
         for handler in handlers.values { handler(error) }
     }
 
-    /// By when something that is waited for must have come, by whose time, and how the transfer fails else.
+    /// A deadline for what is waited for: the time, the clock, and the error with which the transfer fails.
     struct Limit: Sendable {
         let deadline: NIODeadline
         let clock: any EventLoop

@@ -10,7 +10,7 @@ struct TransferHandle: Sendable {
     let control: TransferControl
     /// The event loop that the transfer lives on: its steps, its connection and its response.
     let loop: any EventLoop
-    /// By whose time it waits.
+    /// The loop whose clock it waits by.
     let clock: any EventLoop
     /// The uid for which it runs.
     let owner: UInt32
@@ -29,7 +29,7 @@ struct TransferHandle: Sendable {
 struct TransferTask: Sendable {
     let running: RunningTransfers
     let executor: LoopExecutor
-    /// By whose time the timeout passes.
+    /// The loop whose clock the timeout goes by.
     let timers: any EventLoop
     /// The uid for which the transfer runs.
     let owner: UInt32
@@ -63,7 +63,8 @@ struct TransferTask: Sendable {
                                 report: { promise.report($0) }, control: control, loop: executor.loop, clock: timers,
                                 owner: owner)))
                 } catch {
-                    // Only the Deferred cancels the task; it may be slower to say so than the task is to end.
+                    // Only the Deferred cancels the task; the task may end before the Deferred says that it was
+                    // cancelled.
                     outcome = .failure(Task.isCancelled ? CancellationError() : error)
                 }
                 timer?.cancel()

@@ -43,7 +43,7 @@ struct TurnQueue<Element> {
         runningCount -= 1
     }
 
-    /// Takes back what waits for `user` and is not wanted any more.
+    /// Removes elements that wait for `user` and are not wanted any more.
     mutating func remove(for user: UInt32, where isUnwanted: (Element) -> Bool) {
         guard var queue = waiting[user] else { return }
         queue.removeAll(where: isUnwanted)

@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 
 /// A file descriptor that text and data are written to, without a buffer in between.
@@ -37,7 +38,7 @@ struct FileOutput: Sendable {
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
             default:
-                let reason = String(cString: strerror(errno))
+                let reason = Errno(rawValue: errno)
                 throw CommandFailure(.output, "Writing to \(name) failed: \(reason).")
             }
         }

@@ -1,3 +1,4 @@
+import SystemPackage
 import Dispatch
 import Glibc
 
@@ -12,7 +13,7 @@ final class InputFile: Sendable {
         descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .badData
-            throw CommandFailure(status, "\(path) cannot be opened: \(String(cString: strerror(errno))).")
+            throw CommandFailure(status, "\(path) cannot be opened: \(Errno(rawValue: errno)).")
         }
     }
 
@@ -35,7 +36,7 @@ final class InputFile: Sendable {
             switch piece {
             case .success(let bytes): return bytes
             case .failure(let failure):
-                throw CommandFailure(.badData, "\(path) cannot be read: \(String(cString: strerror(failure.number))).")
+                throw CommandFailure(.badData, "\(path) cannot be read: \(Errno(rawValue: failure.number)).")
             }
         }
         throw CommandFailure(.tryAgain, "Reading \(path) was given up.")

@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 
 /// A file of the user's that is written anew.
@@ -10,7 +11,7 @@ struct OutputFile {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .output
-            throw CommandFailure(status, "\(path) cannot be written: \(String(cString: strerror(errno))).")
+            throw CommandFailure(status, "\(path) cannot be written: \(Errno(rawValue: errno)).")
         }
         output = FileOutput(descriptor: descriptor, name: path)
     }
@@ -20,7 +21,7 @@ struct OutputFile {
     /// Closes the file; a full disk may show only now.
     func close() throws(CommandFailure) {
         guard Glibc.close(output.descriptor) == 0 else {
-            throw CommandFailure(.output, "Writing to \(output.name) failed: \(String(cString: strerror(errno))).")
+            throw CommandFailure(.output, "Writing to \(output.name) failed: \(Errno(rawValue: errno)).")
         }
     }
 }

@@ -76,7 +76,8 @@ actor ProgressScreen {
 }
 
 extension Timestamp {
-    /// The time on the wall clock.
+    /// The present time by the system's clock. The sources have one of their own (`IncomingResponse.swift`): JobModel, all that
+    /// both sides share, reads no clock.
     static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -79,7 +79,7 @@ struct DownloadCommand: DaemonCommand {
         }
         guard let slash = rest.lastIndex(of: "/") else { return nil }
         let part = String(rest[rest.index(after: slash)...])
-        let decoded = PercentDecoding.decode(part) ?? part
+        let decoded = PercentEncoding.decoded(part) ?? part
         let name = decoded.contains("/") || decoded.unicodeScalars.contains("\0") ? part : decoded
         return ["", ".", ".."].contains(name) ? nil : name
     }

@@ -1,6 +1,8 @@
 /// Runs callbacks on the main actor, in the order in which they become due.
 ///
-/// Beside the closures that any executor takes, the methods here take closures that are isolated to the main actor.
+/// Beside the closures that any executor takes, the methods here take closures that are isolated to the main actor. Those
+/// of ``ActorExecutor`` cannot stand for them: to the compiler `@MainActor` and a parameter `isolated MainActor` are
+/// different isolations. All of them run on the one executor for the main actor.
 public struct MainActorExecutor: CallbackExecutor {
     fileprivate static let shared = ActorExecutor(MainActor.shared)
 

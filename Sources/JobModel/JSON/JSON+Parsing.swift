@@ -4,7 +4,7 @@ public struct JSONSyntaxError: Error, Equatable {
     public let reason: String
     /// Where, in bytes from the beginning.
     public let offset: Int
-    /// Whether the values are no syntax error but too many.
+    /// Whether the text is valid so far, but its values take more memory than allowed.
     package let isTooLarge: Bool
 
     package init(_ reason: String, at offset: Int, isTooLarge: Bool = false) {
@@ -37,7 +37,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt8 {
-    /// What this byte stands for behind a backslash; nil where it is no such, or `u`.
+    /// What this byte stands for behind a backslash; nil for `u` and for what is no escape.
     var escapedScalar: Unicode.Scalar? {
         switch self {
         case UInt8(ascii: "\""): "\""
@@ -53,8 +53,20 @@ extension UInt8 {
     }
 }
 
+extension UInt8 {
+    /// The value of this byte as a hexadecimal digit in ASCII; nil where it is none.
+    var hexDigit: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
 extension Unicode.Scalar {
-    /// The scalar that a surrogate pair of UTF-16 writes; `high` is one.
+    /// The scalar that a surrogate pair of UTF-16 stands for; `high` is the first of the pair.
     init?(high: UInt32, low: UInt32) {
         guard (0xDC00..<0xE000).contains(low) else { return nil }
         self.init(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
@@ -71,7 +83,7 @@ extension JSONParser {
 }
 
 extension JSON {
-    /// The one value that `text` writes. The bound on its depth is for text of our own, which wraps what clients sent.
+    /// The one value in `text`. The default bound on its depth is for text of our own, which wraps what clients sent.
     public init(parsing text: String, maximumDepth: Int = 256) throws(JSONSyntaxError) {
         var text = text
         let parsed = text.withUTF8 { utf8 in
@@ -82,7 +94,7 @@ extension JSON {
         self = try parsed.get()
     }
 
-    /// The one value that `bytes` write in UTF-8, at most `maximumDepth` levels deep.
+    /// The one value in `bytes`, in UTF-8 and nested at most `maximumDepth` levels deep.
     public init(parsing bytes: [UInt8], maximumDepth: Int = 64) throws(JSONSyntaxError) {
         let parsed = bytes.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, maximumDepth: maximumDepth) }

@@ -7,7 +7,7 @@ public enum JSON: Sendable, Hashable {
     case array([JSON])
     case object(JSONObject)
 
-    /// Whether both are the same value. Numbers are compared as they are written, strings by their bytes.
+    /// Whether both are the same value. Numbers are compared by their digits, strings by their bytes.
     public static func == (left: JSON, right: JSON) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -88,7 +88,7 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// Whether arrays and objects stand in one another at most `depth` deep.
+    /// Whether arrays and objects are nested at most `depth` deep.
     package func nests(atMost depth: Int) -> Bool {
         switch self {
         case .array(let elements): depth > 0 && elements.allSatisfy { $0.nests(atMost: depth - 1) }
@@ -119,7 +119,7 @@ extension JSON: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressibl
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     /// Makes a whole number.
     public init(integerLiteral value: Int) { self = .number(JSONNumber(value)) }
-    /// Makes a number; infinities and NaN, which JSON has not, become `null`.
+    /// Makes a number; infinities and NaN, for which JSON has no form, become `null`.
     public init(floatLiteral value: Double) { self = JSON(value) }
     /// Makes a string.
     public init(stringLiteral value: String) { self = .string(value) }
@@ -132,6 +132,6 @@ extension JSON: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressibl
 
     /// Makes a whole number.
     public init(_ value: Int) { self = .number(JSONNumber(value)) }
-    /// Makes a number; infinities and NaN, which JSON has not, become `null`.
+    /// Makes a number; infinities and NaN, for which JSON has no form, become `null`.
     public init(_ value: Double) { self = JSONNumber(value).map(JSON.number) ?? .null }
 }

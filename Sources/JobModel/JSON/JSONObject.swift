@@ -67,7 +67,7 @@ public struct JSONObject: Sendable {
         return mapped
     }
 
-    /// The later of each doubled name, sorted by the bytes of the names.
+    /// The members sorted by the bytes of their names; of several with one name only the last.
     private var sorted: [Member] {
         let all = members.enumerated().sorted { left, right in
             if left.element.name.hasSameBytes(as: right.element.name) { return left.offset > right.offset }
@@ -79,14 +79,14 @@ public struct JSONObject: Sendable {
         return sorted
     }
 
-    /// The members sorted by name, the later of each doubled name, all the way down: equal objects have equal texts.
+    /// The same object, sorted by name at every level and without repeated names: equal objects have equal texts.
     package var canonical: JSONObject {
         JSONObject(sorted.map { Member(name: $0.name, value: $0.value.canonical) })
     }
 }
 
 extension JSONObject: Hashable {
-    /// Whether both hold the same names with equal values, in whatever order.
+    /// Whether both have the same names with equal values, in whatever order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         // Each value is compared once: a second look at every level would double the work with each of them.
         left.sorted.elementsEqual(right.sorted) { $0.name.hasSameBytes(as: $1.name) && $0.value == $1.value }
@@ -99,7 +99,7 @@ extension JSONObject: Hashable {
 }
 
 extension String {
-    /// Whether both are the same code points; `==` finds canonically equivalent ones equal, too.
+    /// Whether both have the same code points; `==` also finds canonically equivalent ones equal.
     func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
@@ -113,7 +113,7 @@ extension String {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether both hold the same bytes; they are equally long.
+    /// Whether both have the same bytes; they are equally long.
     fileprivate func isSame(as other: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index + 8 <= count {

@@ -7,7 +7,7 @@ package struct JSONParser {
     private let budget: Int
     private var position = 0
     private var depth = 0
-    /// About what the values so far take in memory, in bytes.
+    /// About how many bytes of memory the values so far take.
     private var cost = 0
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int) {
@@ -110,7 +110,7 @@ package struct JSONParser {
         }
     }
 
-    /// Checks the value that follows and drops it.
+    /// Checks the next value and drops it.
     private mutating func skip(counting: Bool) throws(JSONSyntaxError) {
         skipSpace()
         if counting { try add(Cost.value) }
@@ -388,7 +388,7 @@ package struct JSONParser {
         guard position + 4 <= bytes.count else { throw fault("a string is not closed") }
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            guard let digit = Character(Unicode.Scalar(bytes[position])).hexDigitValue else {
+            guard let digit = bytes[position].hexDigit else {
                 throw fault("a hexadecimal digit is missing")
             }
             unit = unit << 4 | UInt32(digit)

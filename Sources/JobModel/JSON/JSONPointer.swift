@@ -7,11 +7,11 @@ package struct JSONPointer: Sendable, Hashable {
         self.tokens = tokens
     }
 
-    /// The pointer that `text` writes, or nil where it does not begin with a slash or has a bad `~` escape.
+    /// The pointer that `text` stands for, or nil where it does not begin with a slash or has a bad `~` escape.
     package init?(text: String) {
         guard text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
         var tokens: [String] = []
-        // Scalars, as Swift joins a slash and a combining character behind it to one character.
+        // Split by scalars: Swift counts a slash and a combining character behind it as one character.
         let parts = text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         for part in text.isEmpty ? [] : parts {
             guard let token = Self.unescaped(Substring(part)) else { return nil }
@@ -38,7 +38,7 @@ package struct JSONPointer: Sendable, Hashable {
         return token
     }
 
-    /// The index that a token is; nil for one that is none.
+    /// The array index that a token stands for; nil where it is none.
     static func index(_ token: String) -> Int? {
         guard token == "0" || token.utf8.first != UInt8(ascii: "0"),
             token.utf8.allSatisfy({ (48...57).contains($0) })

@@ -33,7 +33,7 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends a number that is so many tenths, hundredths.. as it would be written whole: without zeros at its end.
+    /// Appends `value / power` as a decimal fraction, without zeros at its end; `power` is a power of ten.
     package mutating func write(_ value: Int, over power: Int) {
         write(value / power)
         var (rest, power) = (value % power, power)
@@ -89,7 +89,7 @@ package struct JSONWriter {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Where the next byte stands that has to be escaped, or the end: eight bytes at a time while none of them does.
+    /// The offset of the next byte that has to be escaped, or the end. Looks at eight bytes at a time.
     private static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index + 8 <= text.count {
@@ -169,7 +169,7 @@ extension JSON: CustomStringConvertible {
         return writer.bytes
     }
 
-    /// The same where it is `size` bytes long, so that a long text is never there twice.
+    /// The same where its length is known, so that the buffer never grows and a long text is never in memory twice.
     package func utf8(size: Int) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: size)
         writer.write(self)

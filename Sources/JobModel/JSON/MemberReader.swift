@@ -1,14 +1,14 @@
-/// Reads the members of one object by name and type, and says exactly which one is wrong.
+/// Reads the members of one object by name and type; an error says exactly which one is wrong.
 ///
 /// An optional member that is `null` counts as left out.
 package struct MemberReader {
-    /// What strings stand for.
+    /// How strings are read.
     package enum Mode: Sendable {
-        /// They are what they say.
+        /// As they are.
         case literal
-        /// One that holds an expression stands for a value that is not known yet, so it fits every type.
+        /// A string with an expression stands for a value that is not known yet, so it fits every type.
         case template
-        /// Expressions were filled in, so a scalar instead of a string is written as text.
+        /// Expressions were filled in: where a string is expected, a number or boolean is converted to text.
         case expanded
     }
 
@@ -67,7 +67,7 @@ package struct MemberReader {
         return text
     }
 
-    /// What a string member holds. Where expressions were filled in, scalars are written as text.
+    /// The text of a string member. Where expressions were filled in, scalars are converted to text.
     private func text(of value: JSON) -> String? {
         switch value {
         case .string(let written): written
@@ -106,7 +106,8 @@ package struct MemberReader {
         return number
     }
 
-    /// An expression inside a longer string makes text even of a number, so digits count where expressions were.
+    /// A number, or where expressions were filled in also a string of digits: a longer string with an expression in it is
+    /// text even where it reads as a number.
     private func scalarNumber(_ value: JSON) -> Double? {
         if case .number(let number) = value { return number.double.isFinite ? number.double : nil }
         guard mode == .expanded, let text = value.string else { return nil }

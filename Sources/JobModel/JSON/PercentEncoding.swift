@@ -1,4 +1,4 @@
-/// Percent-encoding (RFC 3986) of text that becomes part of a URL.
+/// Percent-encoding (RFC 3986) of text that becomes part of a URL, and back.
 package enum PercentEncoding {
     /// `text` with every byte but the unreserved ones encoded, so it can neither end nor begin a part of a URL.
     package static func encoded(_ text: String) -> String {
@@ -14,6 +14,21 @@ package enum PercentEncoding {
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The text that the part `text` of a URL stands for, or nil where it is not well-formed or not UTF-8.
+    package static func decoded(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst()?.hexDigit, let low = rest.popFirst()?.hexDigit else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
     }
 
     /// Appends a byte as a percent sign and two digits.

@@ -1,7 +1,7 @@
-/// The id of a job; they grow by one and are never used twice.
+/// The id of a job. Ids count up and are never used twice.
 package typealias JobID = Int64
 
-/// A job with all that has happened to it: the value that is stored, shown and carried on.
+/// A job with all that has happened to it: the value that is stored, shown and run.
 package struct Job: Sendable, Hashable {
     /// Why nothing but `finally` links runs any more.
     package enum Stop: String, Sendable {
@@ -9,7 +9,7 @@ package struct Job: Sendable, Hashable {
         case deadline
     }
 
-    /// The link in which a chain ended that failed or was stopped: where a retry goes on.
+    /// The link at which a chain failed or was stopped: where a retry goes on.
     package struct FailedLink: Sendable, Hashable {
         /// The link that failed.
         package var link: Int
@@ -48,7 +48,7 @@ package struct Job: Sendable, Hashable {
     package let parent: Parent?
     package var state: JobState
     package let createdAt: Timestamp
-    /// While scheduled: when it goes on.
+    /// While it is scheduled: when it goes on.
     package var notBefore: Timestamp?
     package var deadlineAt: Timestamp?
     package var startedAt: Timestamp?
@@ -121,7 +121,7 @@ package struct Job: Sendable, Hashable {
 }
 
 extension Job.Stop {
-    /// The failure that goes down the chain.
+    /// The failure that the next link gets.
     package var error: JobError {
         switch self {
         case .cancelled: JobError(.cancelled, "The job was cancelled; retry it to run it again.")
@@ -132,7 +132,7 @@ extension Job.Stop {
 }
 
 extension Job {
-    /// What a job takes up beside its texts.
+    /// Bytes that a job takes up on disk beside its texts.
     package static let rowSize: Int64 = 256
     /// What the store writes around a result.
     package static let resultFrame = Int64(Outcome.success(.null).json.size - JSON.null.size)
@@ -163,7 +163,7 @@ extension Job {
     }
 }
 
-/// Where a job stands. `scheduled`, `queued` and `running` go on; the other three are terminal.
+/// The state of a job. `scheduled`, `queued` and `running` go on; the other three are terminal.
 package enum JobState: String, Sendable, CaseIterable {
     /// Waits for a time: a delay or a retry.
     case scheduled

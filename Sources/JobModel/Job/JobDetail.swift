@@ -1,7 +1,7 @@
 /// How much of a job an answer tells.
 ///
-/// One that stands alone is told whole, one among others in brief. Where even that is more than there is room for, less is
-/// told of it, down to what takes some hundred bytes (``least``): no answer is without bounds, whatever a client wrote.
+/// A job that is asked for alone is shown whole, one among others in brief. Where there is no room for that, less of it
+/// is shown, down to some hundred bytes (``least``): every answer is bounded, whatever a client wrote into its jobs.
 package struct JobDetail: Sendable, Hashable {
     /// The longest spec that is told, in bytes of its JSON; nil for any. A longer one is told by its size.
     var spec: Int?

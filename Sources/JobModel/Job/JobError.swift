@@ -74,12 +74,12 @@ package struct JobError: Error, Sendable, Hashable {
         package var index: Int?
         /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
         package var retryAfter: Double?
-        /// The attempt did not begin, for lack of what comes back by itself: after so many seconds it is tried again, and
-        /// counts as none. Not shown.
+        /// The attempt could not begin, for a reason that passes by itself: it is tried again after so many seconds and
+        /// does not count as an attempt. Not shown.
         package var postponed: Double?
     }
 
-    /// Behind a pointer, as every step that can fail has room for an error, and every job.
+    /// Behind a pointer, so that jobs, and all else that may have an error, need room for a pointer only.
     private indirect enum Storage: Sendable, Hashable {
         case particulars(Particulars)
     }

@@ -77,7 +77,7 @@ extension Job {
         state = .running
         notBefore = nil
         startedAt = startedAt ?? now
-        // A restart of the daemon takes an attempt back, but the link began when it began.
+        // An attempt that a restart of the daemon broke off does not count, but the link's time began with it.
         linkStartedAt = linkStartedAt ?? now
         attempt += 1
     }
@@ -125,7 +125,7 @@ extension Job {
                 link: link, error: failure, startedAt: linkStartedAt ?? now, finishedAt: now, attempts: max(1, attempt))
         )
         if isAtFinally { return }
-        // A failure that a later link mended is none to take up again.
+        // A retry does not go on at a failure that a later link has handled.
         if stop == nil { failedLink = failure == nil ? nil : FailedLink(link: link, incoming: carried) }
         carried = outcome
     }
@@ -163,13 +163,13 @@ extension Job {
 
     private mutating func stop(_ reason: Stop, at now: Timestamp) -> Action {
         guard stop == nil else { return .none }
-        // It is over with; the children of a `finally` link do not inherit it.
+        // It has done its work; the children of a `finally` link do not inherit it.
         deadlineAt = nil
-        // No list lets in what it gave up.
+        // Its list has given it up, so it will not start it.
         isGated = false
         let wasRunning = state == .running
         stop = reason
-        // A failure from before a `finally` link stays the one to take up again.
+        // A retry goes on at the failure before a `finally` link, not at one of that link.
         if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
         if wasRunning, isAtFinally {
             carried = .failure(stopError)
@@ -179,7 +179,7 @@ extension Job {
         let error = stopError
         if wasRunning { record(.failure(error), at: now) }
         carried = .failure(error)
-        // Of a link that never began, `finally` among it, nothing is skipped.
+        // A link that never began, which may be a `finally` link, is not skipped.
         let last = wasRunning ? link : link - 1
         if let next = nextLink(after: max(0, last)) {
             // A `finally` link that waited for its retry goes on counting.

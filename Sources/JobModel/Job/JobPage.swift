@@ -16,7 +16,7 @@ package struct JobPage: Sendable {
         for job in jobs {
             let left = room - text.count - (count > 0 ? 1 : 0)
             let mayHaveResult = text.count < Self.mostResults
-            // One is told whatever is left out of it, so that who asks for the next page comes to an end.
+            // A page has at least one job, however much is left out of it: else asking for the next page would never end.
             let next = count > 0 ? Self.element(job, mayHaveResult, within: left) : job.text(.brief, within: left)
             guard let next, next.count <= left else { break }
             append(next)
@@ -25,7 +25,7 @@ package struct JobPage: Sendable {
 
     /// All of `jobs`: where there is too little room for that less is told of some.
     package init(allOf jobs: [JobView], within room: Int) {
-        // What is told of each at least comes first; what is left over goes to results, from the first job on.
+        // The least that is shown of each job comes first; room that is left goes to results, from the first job on.
         let plain = jobs.map { $0.text(.brief.withoutResult, within: Self.mostPlain) }
         var sizes = plain.map(\.count)
         var left = room - jobs.count - sizes.reduce(0, +)

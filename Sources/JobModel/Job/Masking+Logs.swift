@@ -13,7 +13,7 @@ extension Masking {
                 offset += 1
                 continue
             }
-            // A URL goes on to where text around it does.
+            // A URL ends where the text around it goes on.
             let end = bytes[offset...].firstIndex { $0 <= 0x20 || $0 == UInt8(ascii: "\"") } ?? bytes.endIndex
             if let mark = bytes[offset..<end].firstIndex(of: UInt8(ascii: "?")), mark + 1 < end {
                 masked += bytes[copied...mark]

@@ -31,41 +31,75 @@ package struct Progress: Sendable, Hashable {
         return (Double(max(0, total.saturatingSubtracting(completed))) / rate * 10).rounded() / 10
     }
 
+    /// The value of one member of the wire contract's `progress`; nil is written as `null`.
+    fileprivate enum Value {
+        case count(Int64?)
+        case word(String)
+        /// Rounded to so many parts of one.
+        case rounded(Double?, parts: Double)
+    }
+
+    /// Calls `body` with each member of the wire contract's `progress`.
+    ///
+    /// Inlined, so that ``write(to:)`` makes no closure and no list of them for each of many jobs.
+    @inline(__always)
+    private func forEachMember(_ body: (_ name: StaticString, Value) -> Void) {
+        body("completed", .count(completed))
+        body("total", .count(total))
+        body("unit", .word(unit.rawValue))
+        body("fraction", .rounded(fraction, parts: 10_000))
+        body("rate", .rounded(rate, parts: 1))
+        body("eta", .rounded(eta, parts: 10))
+    }
+
     /// The `progress` of the wire contract; what is unknown is `null`.
     package var json: JSON {
-        [
-            "completed": JSON(Int(completed)), "total": total.map { JSON(Int($0)) } ?? .null,
-            "unit": .string(unit.rawValue),
-            "fraction": fraction.map { JSON(($0 * 10_000).rounded() / 10_000) } ?? .null,
-            "rate": rate.map { JSON($0.rounded()) } ?? .null, "eta": eta.map { JSON($0) } ?? .null,
-        ]
+        var object = JSONObject()
+        forEachMember { name, value in object.append(name.description, value.json) }
+        return .object(object)
     }
 
     /// Writes ``json`` without making it.
     package func write(to writer: inout JSONWriter) {
-        writer.raw("{\"completed\":")
-        writer.write(Int(completed))
-        writer.raw(",\"total\":")
-        if let total { writer.write(Int(total)) } else { writer.raw("null") }
-        writer.raw(",\"unit\":\"")
-        writer.raw(unit.rawValue.utf8)
-        writer.raw("\",\"fraction\":")
-        Self.write(fraction, in: 10_000, to: &writer)
-        writer.raw(",\"rate\":")
-        Self.write(rate, in: 1, to: &writer)
-        writer.raw(",\"eta\":")
-        Self.write(eta, in: 10, to: &writer)
+        writer.raw("{")
+        var isFirst = true
+        forEachMember { name, value in
+            if isFirst { writer.raw("\"") } else { writer.raw(",\"") }
+            isFirst = false
+            writer.raw(name)
+            writer.raw("\":")
+            value.write(to: &writer)
+        }
         writer.raw("}")
     }
+}
 
-    /// Writes a number rounded to so many parts of one; up to 15 digits are what is shown of the nearest binary value.
-    private static func write(_ value: Double?, in parts: Double, to writer: inout JSONWriter) {
-        guard let value else { return writer.raw("null") }
-        let count = (value * parts).rounded()
-        if count >= 0, count < 1e15 {
-            writer.write(Int(count), over: Int(parts))
-        } else {
-            writer.write(JSON(count / parts))
+extension Progress.Value {
+    fileprivate var json: JSON {
+        switch self {
+        case .count(let count): count.map { JSON(Int($0)) } ?? .null
+        case .word(let word): .string(word)
+        case .rounded(let value, let parts): value.map { JSON(($0 * parts).rounded() / parts) } ?? .null
+        }
+    }
+
+    @inline(__always)
+    fileprivate func write(to writer: inout JSONWriter) {
+        switch self {
+        case .count(.some(let count)): writer.write(Int(count))
+        case .word(let word):
+            writer.raw("\"")
+            writer.raw(word.utf8)
+            writer.raw("\"")
+        case .rounded(.some(let value), let parts):
+            let count = (value * parts).rounded()
+            // Up to 15 digits are what is shown of the nearest binary value.
+            if count >= 0, count < 1e15 {
+                writer.write(Int(count), over: Int(parts))
+            } else {
+                writer.write(JSON(count / parts))
+            }
+        case .count(nil), .rounded(nil, _): writer.raw("null")
         }
     }
 }

@@ -4,7 +4,7 @@ package struct DownloadSpec: Sendable, Equatable {
     package enum Exists: String, Sendable, CaseIterable {
         case fail
         case replace
-        /// Take the next free name: `tool-1.tar.gz`.
+        /// Use the next free name: `tool-1.tar.gz`.
         case rename
         /// Succeed without a transfer.
         case skip

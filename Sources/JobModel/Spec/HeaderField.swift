@@ -22,7 +22,7 @@ package struct HeaderField: Sendable, Equatable {
         if reader.isOpen("headers") { return [] }
         let members = try MemberReader(json, at: reader.pointer(to: "headers"), mode: reader.mode)
         var fields: [HeaderField] = []
-        // Of a doubled name the later counts. Looking each up among all would take the square of their number.
+        // Of several fields with one name the last counts. Searching all of them for each would take quadratic time.
         var indices: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name

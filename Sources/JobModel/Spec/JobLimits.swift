@@ -15,7 +15,7 @@ package struct JobLimits: Sendable, Equatable {
     package var inlineResult = 64 << 10
     /// Bytes of a body, as sent and as decoded.
     package var body = 64 << 20
-    /// Bytes of memory that documents take which are parsed at once, over all users: their texts and their values.
+    /// Bytes of memory for documents that are being parsed, of all users together: their texts and their values.
     package var documents = 64 << 20
     /// Bytes of memory that one user's requests and unread answers take, and that user's documents.
     package var memoryPerUser = 64 << 20

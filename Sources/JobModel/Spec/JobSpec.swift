@@ -1,6 +1,6 @@
 /// A job as its client wrote it down: a source, the chain of links behind it, and how to run them.
 ///
-/// It never changes, and is an object only so that the many copies of a job share it.
+/// It never changes; it is an object so that all copies of a job share one.
 package final class JobSpec: Sendable, Hashable {
     /// The whole spec as it was written, for showing, storing and comparing.
     package let json: JSON
@@ -38,7 +38,7 @@ package final class JobSpec: Sendable, Hashable {
     ) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
-        // Both are the same: a job that was read is as large as when it was stored.
+        // Both ways give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
         self.storedSize = storedSize ?? size
         self.source = source
@@ -78,7 +78,7 @@ package final class JobSpec: Sendable, Hashable {
         label = spec.label
     }
 
-    /// What is told of a spec that is too long to be told; it cannot be run.
+    /// What is kept of a spec that is too long to be shown; it cannot be run.
     var withoutSteps: JobSpec { JobSpec(withoutStepsOf: self) }
 
     /// The longest time that a spec may name, in seconds: ten years.
@@ -111,7 +111,7 @@ package final class JobSpec: Sendable, Hashable {
         return links[number - 1].step(for: incoming)
     }
 
-    /// How `step` is retried. A POST or PATCH is only where the spec says so, and so is what an expression may make one.
+    /// How `step` is retried. A POST or PATCH, or what an expression may turn into one, is retried only if the spec says so.
     package func retryPolicy(of step: Step) -> RetryPolicy {
         if let policy = step.retry ?? retry { return policy }
         var policy = RetryPolicy.standard

@@ -15,7 +15,7 @@ package struct JobSpecReader {
         /// The enclosing lists.
         var depth = 0
         var mode: MemberReader.Mode
-        /// Expressions were checked before: when it, or the spec that it is a child of, was accepted.
+        /// Whether the expressions were checked earlier: when this spec, or the one that it is a child of, was accepted.
         var isChecked = false
         /// Whether it is a whole spec that is to be stored.
         var isNew = false

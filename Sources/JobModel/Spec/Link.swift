@@ -29,7 +29,7 @@ package struct Step: Sendable, Hashable {
 
 /// One callback pair of a job's chain.
 package enum Link: Sendable, Hashable {
-    /// Either branch may be left out; `on` limits the failures that the second one takes.
+    /// Either branch may be left out; `on` names the kinds of failure that the second one handles.
     case pair(then: Step?, fail: Step?, on: Set<String>?)
     case both(Step)
     case finally(Step)

@@ -4,7 +4,7 @@ package struct RetryPolicy: Sendable, Hashable {
     package var max: Int
     /// Seconds before the first retry.
     package var initial: Double
-    /// By what each further pause is longer.
+    /// The factor by which each further pause is longer.
     package var factor: Double
     /// The longest pause in seconds.
     package var maxDelay: Double

@@ -16,14 +16,14 @@ package struct NewChildren: Sendable {
     }
 }
 
-/// What is stored of a child when it begins: what differs from its siblings, and what it is found by.
+/// What is stored of a child when it is made: what differs from its siblings, and what it is found by.
 package struct NewChild: Sendable {
     package enum Body: Sendable {
         /// The `each` item, from which and the template the spec is made.
         case item(JSON)
         /// A spec of its own.
         case spec(JSON)
-        /// A spec that cannot be; the child failed with this before it began.
+        /// A spec that is not valid; the child failed with this error before it began.
         case invalid(JobError)
     }
 

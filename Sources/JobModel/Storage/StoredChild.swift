@@ -1,4 +1,4 @@
-/// How a child is made of what is stored of it: one way for all stores, and for who has its parts before it is stored.
+/// Makes a child of what is stored of it: the same way in every store, and before it is stored.
 extension JobSpecReader {
     /// The spec of a child that has one of its own. `queue` and `priority` are those in its row, which it may have from
     /// its parent.
@@ -49,7 +49,7 @@ extension NewChild {
         return job
     }
 
-    /// The spec of the child. One that cannot be is a source that fails in the same way.
+    /// The spec of the child. In place of one that is not valid stands a source that fails with the reason.
     package func spec(template: JSON?) throws(SpecError) -> JobSpec {
         switch body {
         case .item(let item):

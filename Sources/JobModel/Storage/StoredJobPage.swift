@@ -1,9 +1,9 @@
-/// Jobs that are in memory together, as far as there is room.
+/// The first of several jobs, as many as may be in memory together.
 ///
 /// A page of `list` and `children` ends early with the job that fills it, whatever its limit. So one that is not full and
 /// has fewer than asked for is the last.
 package struct StoredJobPage: Sendable {
-    /// Bytes of specs and results from which on a page is full.
+    /// A page is full once its specs and results have this many bytes.
     package static let largest: Int64 = 2 << 20
 
     package private(set) var jobs: [Job] = []

@@ -29,7 +29,7 @@ struct ExpansionRun {
     private mutating func jobs(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         var json = json
         if case .string = json {
-            // Specs that an expression gives: what looks like an expression in them is none, not in their links either.
+            // Specs that come out of an expression are literal: what looks like an expression in them, or their links, is none.
             json = try strings(json, Pass(names: pass.names, isLast: false), inURL: false)
         }
         guard let jobs = json.array else { return json }
@@ -41,7 +41,7 @@ struct ExpansionRun {
     /// A child of a list, or one that fails with what is wrong with it: the others can be made all the same.
     private mutating func child(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         do { return try job(json, pass) } catch {
-            // Then there is no room for the others either.
+            // What is too large for one child leaves no room for the others either.
             if error.kind == .tooLarge { throw error }
             let failing = JobSpec.failing(with: error)
             return pass.isLast ? failing : TemplateText.escaped(failing)

@@ -1,12 +1,13 @@
-/// Fills expressions in, each where it stands.
+/// Replaces expressions by their values.
 ///
 /// An expression belongs to the innermost link around it. So a link's own strings are filled in when it runs, while the
 /// links of its child jobs are left for those; only `item` and `index` reach into them. What will be expanded once more
 /// gets its values with braces escaped, so nothing is ever expanded twice.
 package struct TemplateExpansion: Sendable {
-    /// Bytes of values that one expansion may fill in: a link could else double what came in, and the next one again.
+    /// Bytes of values that one expansion may fill in; without a bound each link could double what came into it.
     package static let largest = 64 << 20
-    /// Levels of what an expansion may make. A request line has 64, and so has what is filled into it.
+    /// How deep the value that an expansion makes may be nested: a request line may have 64 levels, and so may what is
+    /// filled into it.
     package static let deepest = 128
 
     /// The values that are known now.

@@ -1,4 +1,4 @@
-/// The names that expressions may use where it stands, with what is known of their values.
+/// The names that expressions may use in one part of a spec, with what is known of their values.
 package struct TemplateScope: Sendable {
     package var names: [TemplateText.Name: ResultShape]
 

@@ -149,7 +149,7 @@ package struct TemplateText: Sendable {
 }
 
 extension BidirectionalCollection {
-    /// The longest end of which every element is so.
+    /// The longest suffix of which every element is so.
     fileprivate func suffix(while isSo: (Element) -> Bool) -> SubSequence {
         var start = endIndex
         while start > startIndex, isSo(self[index(before: start)]) { start = index(before: start) }

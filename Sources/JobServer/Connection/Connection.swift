@@ -301,8 +301,6 @@ final class Connection: Sendable {
         return watch
     }
 
-    var watchCount: Int { state.withLock(\.watches.count) }
-
     // MARK: - Ending
 
     /// Returns once every call is answered and every watched job is over.

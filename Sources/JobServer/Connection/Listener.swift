@@ -1,3 +1,4 @@
+import SystemPackage
 import CLinux
 import Dispatch
 import Glibc
@@ -94,7 +95,7 @@ package struct Listener: Sendable {
     }
 
     private static func failure(_ action: String, _ path: String) -> ListenerError {
-        let reason = String(cString: strerror(errno))
+        let reason = Errno(rawValue: errno)
         return ListenerError(
             code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }

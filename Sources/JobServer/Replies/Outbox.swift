@@ -4,6 +4,9 @@ import Synchronization
 
 /// What waits to be sent to one client, in order and within a bound.
 ///
+/// It sends whatever it gets. ``Replies`` above it knows which answers belong together, and ``SubmitReplies`` above both
+/// writes many answers at once.
+///
 /// States: open, finishing (what is there is still sent), closed. Closed is terminal; what comes then is dropped. Progress
 /// of one job to one watch that was not sent yet is merged, so it takes no more room however slow the client is.
 final class Outbox: Sendable {

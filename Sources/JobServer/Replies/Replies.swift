@@ -4,6 +4,9 @@ import Synchronization
 
 /// Gathers the answers to the calls of one line and sends them together: one answer, or the array of a batch's.
 ///
+/// The answers come one by one and in any order, from other threads too. Those of submissions that have a line each come
+/// together instead, and go past it: ``SubmitReplies`` writes them without an object for each line.
+///
 /// Both are bounded. Of a batch the answers that find no room become refusals, for which room is kept; once there was
 /// one, the calls behind it are not to be carried out.
 final class Replies: Sendable {

@@ -3,6 +3,9 @@ import JobModel
 import JobProtocol
 
 /// Answers a group of submissions, those that have lines of their own with one message to the outbox.
+///
+/// A group crosses lines: what one commit stored, of one connection. ``Replies`` are of one line, which is why a submission
+/// in a batch still goes through them.
 struct SubmitReplies {
     private let connection: Connection
     private var lines: JSONWriter

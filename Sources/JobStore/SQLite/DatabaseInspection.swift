@@ -23,9 +23,9 @@ struct DatabaseInspection {
     }
 
     private func run() throws(StoreError) -> Bool {
-        guard let file = try OpenFile(path) else {
+        guard let file = try ReadableFile(path) else {
             // SQLite removes a log before its database would ever go; alone it holds jobs that can still be saved.
-            guard try OpenFile(path + "-wal") == nil else { throw damaged("it is missing, but its log is there") }
+            guard try ReadableFile(path + "-wal") == nil else { throw damaged("it is missing, but its log is there") }
             return false
         }
         guard let header = DatabaseHeader(try file.read(DatabaseHeader.length, at: 0, of: path)) else {
@@ -89,7 +89,7 @@ struct DatabaseInspection {
 
     /// Removes the log and its index where the log is empty and nobody has the database open.
     static func removeEmptyLog(of path: String) {
-        guard let log = try? OpenFile(path + "-wal"), log.length == 0 else { return }
+        guard let log = try? ReadableFile(path + "-wal"), log.length == 0 else { return }
         unlink(path + "-wal")
         unlink(path + "-shm")
     }

@@ -1,3 +1,4 @@
+import SystemPackage
 import JobModel
 import GRDB
 import Glibc
@@ -34,7 +35,7 @@ extension StoreError {
     static func unwritable(_ path: String) -> StoreError {
         StoreError(
             .write,
-            "The file \(path) cannot be written (\(String(cString: strerror(errno)))); check its directory and file system.",
+            "The file \(path) cannot be written (\(Errno(rawValue: errno))); check its directory and file system.",
             isLasting: isLasting(errno))
     }
 }

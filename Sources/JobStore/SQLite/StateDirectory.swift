@@ -1,3 +1,4 @@
+import SystemPackage
 import JobModel
 import Glibc
 import Synchronization
@@ -21,14 +22,14 @@ final class StateDirectory: Sendable {
         let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else {
             throw StoreError(
-                .write, "The lock file \(file) cannot be opened (\(lastError)); check its permissions.",
+                .write, "The lock file \(file) cannot be opened (\(Errno(rawValue: errno))); check its permissions.",
                 isLasting: StoreError.isLasting(errno))
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            let reason = errno
+            let reason = Errno(rawValue: errno)
             Glibc.close(lock)
-            guard reason == EWOULDBLOCK else {
-                throw StoreError(.write, "The lock file \(file) cannot be locked (\(text(of: reason))).")
+            guard reason == .wouldBlock else {
+                throw StoreError(.write, "The lock file \(file) cannot be locked (\(reason)).")
             }
             throw StoreError(
                 .locked,
@@ -61,7 +62,8 @@ final class StateDirectory: Sendable {
         if errno == ENOENT, let slash = path.dropFirst().lastIndex(of: "/") { try make(String(path[..<slash])) }
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw StoreError(
-                .write, "The state directory \(path) cannot be made (\(lastError)); make it or name another.",
+                .write,
+                "The state directory \(path) cannot be made (\(Errno(rawValue: errno))); make it or name another.",
                 isLasting: StoreError.isLasting(errno))
         }
         // One above that may not be read cannot be synced, and is no reason not to start.
@@ -77,8 +79,3 @@ final class StateDirectory: Sendable {
         return fsync(directory) == 0
     }
 }
-
-/// The text of the error that the last system call gave.
-private var lastError: String { text(of: errno) }
-
-private func text(of error: Int32) -> String { String(cString: strerror(error)) }

@@ -1,3 +1,4 @@
+import SystemPackage
 import Glibc
 import JobModel
 import Synchronization
@@ -44,7 +45,7 @@ final class CrashMarks: Sendable {
             report(
                 StoreError(
                     .write,
-                    "The file \(path) cannot be opened (\(String(cString: strerror(errno)))), so a job that kills the "
+                    "The file \(path) cannot be opened (\(Errno(rawValue: errno))), so a job that kills the "
                         + "daemon will not be noticed; check the directory's permissions."))
         }
         self.state = Mutex(state)
@@ -52,7 +53,7 @@ final class CrashMarks: Sendable {
 
     /// The machine's present boot; empty where the kernel does not say.
     static let boot: String = {
-        guard let file = try? OpenFile("/proc/sys/kernel/random/boot_id"),
+        guard let file = try? ReadableFile("/proc/sys/kernel/random/boot_id"),
             let text = try? file.read(36, at: 0, of: "/proc/sys/kernel/random/boot_id")
         else { return "" }
         return String(decoding: text, as: UTF8.self)

@@ -19,7 +19,7 @@ struct WriteAheadLog {
 
     /// Reads the log at `path`; one that is missing or empty holds nothing.
     init(_ path: String, pageSize: Int) throws {
-        guard let file = try OpenFile(path), file.length > 0 else { return }
+        guard let file = try ReadableFile(path), file.length > 0 else { return }
         let header = try file.read(Self.headerLength, at: 0, of: path)
         // The header is synced before the first frame is written, so a log cut short while it was begun has no frames.
         guard header.count == Self.headerLength else { return }
@@ -32,7 +32,7 @@ struct WriteAheadLog {
     }
 
     private mutating func read(
-        _ file: borrowing OpenFile, _ path: String, _ header: [UInt8], pageSize: Int, _ order: Checksum.Order
+        _ file: borrowing ReadableFile, _ path: String, _ header: [UInt8], pageSize: Int, _ order: Checksum.Order
     ) throws {
         let length = Self.frameHeaderLength + pageSize
         let perRead = max(1, (1 << 20) / length)
@@ -76,7 +76,7 @@ struct WriteAheadLog {
         }
     }
 
-    private static func isBlank(_ file: borrowing OpenFile, _ path: String) throws -> Bool {
+    private static func isBlank(_ file: borrowing ReadableFile, _ path: String) throws -> Bool {
         for offset in stride(from: 0, to: file.length, by: 1 << 20) {
             guard try file.read(1 << 20, at: offset, of: path).allSatisfy({ $0 == 0 }) else { return false }
         }

@@ -1,8 +1,9 @@
+import SystemPackage
 import JobModel
 import Glibc
 
-/// A file that is open for reading, at any offset.
-struct OpenFile: ~Copyable {
+/// A file that is open for reading, at any offset: a state file before SQLite may touch it, or one of the kernel's.
+struct ReadableFile: ~Copyable {
     private let descriptor: Int32
     /// Its length in bytes when it was opened.
     let length: Int
@@ -50,7 +51,7 @@ extension StoreError {
     /// The file cannot be read, for the reason that the last system call gave.
     static func unusable(_ path: String) -> StoreError {
         StoreError(
-            .read, "The file \(path) cannot be read (\(String(cString: strerror(errno)))); check its permissions.",
+            .read, "The file \(path) cannot be read (\(Errno(rawValue: errno))); check its permissions.",
             isLasting: isLasting(errno))
     }
 }
