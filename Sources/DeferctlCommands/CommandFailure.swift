@@ -2,7 +2,7 @@ import JobClient
 import JobModel
 import JobProtocol
 
-/// Why a verb could not do its work: what to tell the user, and the program.
+/// Why a verb failed: a message for the user, and the exit status.
 struct CommandFailure: Error, Sendable, Equatable {
     let status: ExitStatus
     /// One sentence that says what to do next.
@@ -25,7 +25,7 @@ struct CommandFailure: Error, Sendable, Equatable {
         return "\(error.message) (at \(pointer))"
     }
 
-    /// What `error` comes to where it was met by a submission, which may have been carried out or not.
+    /// The failure for an error of a submission, which may or may not have been carried out.
     init(submitting error: JobClientError) {
         guard error.code == .closed else {
             self.init(error)
@@ -37,7 +37,7 @@ struct CommandFailure: Error, Sendable, Equatable {
                 + "deferctl list. With a key a job can be submitted again without becoming two.")
     }
 
-    /// What `error`, whatever it is, comes to.
+    /// The failure for any other error.
     init(describing error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure

@@ -1,4 +1,4 @@
-/// What the program's end tells the one who started it; the numbers from 64 on are those of `sysexits.h`.
+/// The program's exit status; the numbers from 64 on are those of `sysexits.h`.
 enum ExitStatus: Int32, Sendable, CaseIterable {
     case ok = 0
     case jobFailed = 1
@@ -15,7 +15,7 @@ enum ExitStatus: Int32, Sendable, CaseIterable {
     case forbidden = 77
     case configuration = 78
 
-    /// How a job ended; one that is not finished is to be asked for again.
+    /// The status for a job's state; for one that is not finished, `tryAgain`.
     init(jobState state: String) {
         switch state {
         case "succeeded": self = .ok

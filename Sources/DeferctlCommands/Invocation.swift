@@ -9,7 +9,7 @@ struct Invocation: Sendable {
     let writesJSON: Bool
     let console: Console
 
-    /// Connects; a daemon that cannot be reached is told with how to start it.
+    /// Connects. Where no daemon can be reached, the error says how to start one.
     func connect() async throws(CommandFailure) -> JobClient {
         do {
             return try await JobClient.connect(path: socket)
@@ -34,7 +34,7 @@ struct Invocation: Sendable {
         }
     }
 
-    /// Says why a job did not succeed, unless its object was written, and returns what that is as a status.
+    /// Says why a job did not succeed, unless its object was written, and returns its exit status.
     func report(_ job: JobSnapshot) -> ExitStatus {
         switch job.state {
         case _ where writesJSON: break

@@ -5,7 +5,7 @@ import JobModel
 struct JobAction {
     let invocation: Invocation
 
-    /// Applies `action` to each job and prints what comes of it. Where one cannot be changed, the others are all the same.
+    /// Applies `action` to each job and prints the result. Where one cannot be changed, it goes on with the others.
     func apply(to jobs: [Int64], _ action: (JobClient, Int64) async throws -> (text: String, json: JSON)) async throws
         -> ExitStatus
     {

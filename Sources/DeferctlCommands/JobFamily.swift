@@ -8,7 +8,7 @@ struct JobFamily: Sendable {
 
     let job: JobSnapshot
     let children: [JobFamily]
-    /// The children there are, shown or not.
+    /// The number of all children, shown or not.
     let count: Int
 
     init(job: JobSnapshot, children: [JobFamily] = [], count: Int = 0) {

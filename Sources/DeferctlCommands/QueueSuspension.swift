@@ -3,7 +3,7 @@ import JobModel
 
 /// Suspending and resuming queues.
 extension Invocation {
-    /// Changes a queue that there is, and shows it; a name that was mistyped makes no new queue.
+    /// Changes an existing queue, and shows it; a mistyped name must not make a new queue.
     func setSuspended(_ isSuspended: Bool, queue: String) async throws -> ExitStatus {
         let answer = try await withDaemon { client in
             let names = try await client.queues().compactMap { $0["queue"]?.string }

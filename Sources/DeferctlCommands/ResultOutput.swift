@@ -41,7 +41,7 @@ struct ResultOutput: Sendable {
         }
     }
 
-    /// Hands out the bytes of a result's body; of a result without one, its JSON with a line feed.
+    /// Gives `sink` the bytes of a result's body; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
         let result = job.result ?? .null
         guard Self.hasBody(result) || Self.isLeftOut(job) else {
@@ -70,7 +70,7 @@ struct ResultOutput: Sendable {
             && (result["body"]?.string != nil || result["spilled"]?.bool == true)
     }
 
-    /// The body that stands in the result itself.
+    /// The body that is part of the result itself.
     static func inlineBody(of result: JSON) -> [UInt8]? {
         guard result["spilled"]?.bool != true, let body = result["body"]?.string else { return nil }
         return result["encoding"]?.string == "base64" ? Base64.decode(body) : Array(body.utf8)

@@ -3,7 +3,7 @@ struct SocketSearch: Sendable {
     /// Where a daemon of the whole system listens.
     static let systemPath = "/run/deferd/deferd.sock"
 
-    /// The most bytes that the path of a Unix socket may have; the system's address holds no more.
+    /// The most bytes that the path of a Unix socket may have.
     private static let longestPath = 107
 
     private let environment: [String: String]

@@ -13,7 +13,7 @@ public func both<each S: Sendable, F: Error>(
     var members: [DeferredCore] = []
     repeat members.append(each deferreds)
     let target = Values(pending: 0)
-    // A member is held here once it has resolved and no longer holds its waiters.
+    // Keeps each member once it has resolved, when it no longer has waiters.
     let sources = Slots<DeferredCore>(count: members.count)
     let finish: @Sendable (Values, Trampoline.Reference?) -> Void = { target, trampoline in
         var position = 0

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A promise that was dropped without ever having been resolved.
 ///
-/// What waits for it waits in vain, which is most likely a bug. It is reported once, when the last copy of the promise
-/// goes, unless it was bound to another Deferred or cancelled before.
+/// Whatever waits for it will wait for ever, which is most likely a bug. It is reported once, when the last copy of the
+/// promise goes, unless it was bound to another Deferred or cancelled before.
 public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     /// The module and file that made the promise.
     public let file: String

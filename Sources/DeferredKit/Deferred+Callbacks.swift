@@ -1,4 +1,8 @@
 // In every step the check on the executor's type is decided by the compiler: `.inline` leaves nothing of it.
+//
+// A callback that returns a Deferred comes in two forms that look alike, and differ in the `follow` that their types choose.
+// Where the inner Deferred has the same types, its outcome is taken as it is, and a loop of such links keeps only two of
+// them alive (see `stepAside`); one with another type of failure has to be translated by a link, which stays.
 
 extension Deferred where Failure == any Error {
     /// Adds a callback for the value.
@@ -43,7 +47,21 @@ extension Deferred where Failure == any Error {
         on executor: X = .inline,
         _ body: @escaping @Sendable (Success) throws -> Deferred<U, any Error>
     ) -> Deferred<U, any Error> {
-        followValue(on: executor, body)
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do {
+                    return typed.follow(try body(value), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return .done
+        }
     }
 
     /// Adds a callback for the value.
@@ -58,7 +76,21 @@ extension Deferred where Failure == any Error {
         on executor: X = .inline,
         _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>
     ) -> Deferred<U, any Error> {
-        followValue(on: executor, body)
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do {
+                    return typed.follow(try body(value), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            case .failure(let error):
+                typed.settle(.failure(error), trampoline)
+            }
+            return .done
+        }
     }
 
     /// Adds a callback for the value and one for the failure, of which one runs.
@@ -171,7 +203,21 @@ extension Deferred where Failure == any Error {
         on executor: X = .inline,
         _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, any Error>
     ) -> Deferred {
-        followFailure(on: executor, handler)
+        link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                typed.settle(.success(value), trampoline)
+            case .failure(let error):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do {
+                    return typed.follow(try handler(error), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            }
+            return .done
+        }
     }
 
     /// Adds a callback for the failure.
@@ -187,7 +233,21 @@ extension Deferred where Failure == any Error {
         on executor: X = .inline,
         _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, E>
     ) -> Deferred {
-        followFailure(on: executor, handler)
+        link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
+            let typed = unsafeDowncast(target, to: Deferred.self)
+            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+            case .success(let value):
+                typed.settle(.success(value), trampoline)
+            case .failure(let error):
+                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+                do {
+                    return typed.follow(try handler(error), trampoline)
+                } catch {
+                    typed.settle(.failure(error), trampoline)
+                }
+            }
+            return .done
+        }
     }
 
     /// Adds a callback for the outcome, whatever it is.
@@ -230,7 +290,17 @@ extension Deferred where Failure == any Error {
         on executor: X = .inline,
         _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, any Error>
     ) -> Deferred<U, any Error> {
-        followOutcome(on: executor, body)
+        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
+            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
+            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
+            do {
+                return typed.follow(
+                    try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
+            } catch {
+                typed.settle(.failure(error), trampoline)
+            }
+            return .done
+        }
     }
 
     /// Adds a callback for the outcome, whatever it is.
@@ -243,62 +313,6 @@ extension Deferred where Failure == any Error {
     @discardableResult
     public func both<U, E: Error, X: CallbackExecutor>(
         on executor: X = .inline,
-        _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, E>
-    ) -> Deferred<U, any Error> {
-        followOutcome(on: executor, body)
-    }
-}
-
-// What a callback that returns a Deferred does, whatever its failure type. The methods above come in two forms each, as
-// only one that names `any Error` lets the compiler infer the type of a Deferred that the closure makes.
-extension Deferred where Failure == any Error {
-    @inlinable
-    func followValue<U, E: Error, X: CallbackExecutor>(
-        on executor: X,
-        _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>
-    ) -> Deferred<U, any Error> {
-        link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try body(value), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
-            }
-            return .done
-        }
-    }
-
-    @inlinable
-    func followFailure<E: Error, X: CallbackExecutor>(
-        on executor: X,
-        _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, E>
-    ) -> Deferred {
-        link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try handler(error), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            }
-            return .done
-        }
-    }
-
-    @inlinable
-    func followOutcome<U, E: Error, X: CallbackExecutor>(
-        on executor: X,
         _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, E>
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in

@@ -1,7 +1,7 @@
 extension Deferred {
-    /// Looks on: calls a closure with the outcome.
+    /// Observes the outcome: calls a closure with it.
     ///
-    /// It holds no interest: a Deferred that only observers are left of is cancelled as if nobody were.
+    /// An observer has no interest in the work: a Deferred that has only observers left is cancelled as if it had none.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
@@ -24,7 +24,7 @@ extension Deferred {
         return Observation(waiter)
     }
 
-    /// Looks on: calls a closure with each new progress.
+    /// Observes the progress: calls a closure with each new value.
     ///
     /// Nothing is replayed except the latest value, unchanged values are suppressed, and none comes after
     /// resolution. A slow closure misses values: once 16 wait, the newest replaces the last of them.

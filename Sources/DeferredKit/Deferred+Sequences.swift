@@ -2,7 +2,7 @@ extension Deferred {
     /// The outcomes of several, as they come.
     ///
     /// It begins to wait at once and is for one loop. Leaving the loop, cancelling its task, or dropping the sequence
-    /// withdraws from the members that are still out. At most one outcome for each member waits to be taken.
+    /// withdraws from the members that are still out. At most one outcome for each member waits to be read.
     ///
     /// - Parameter deferreds: The members.
     /// - Returns: Each outcome with the position of its member, in the order in which they resolve. It ends after the
@@ -26,8 +26,9 @@ extension Deferred {
 
     /// The progress, as it is reported.
     ///
-    /// It begins with the latest value, if there is one, and ends when the outcome is there or never will be. It holds
-    /// no interest in the work and is for one loop; a slow one misses values: 16 wait, of which the oldest go first.
+    /// It begins with the latest value, if there is one, and ends when the outcome is there or never will be. Reading
+    /// it is no interest in the work. It is for one loop; a slow one misses values: 16 wait, and the oldest of them is
+    /// dropped first.
     public var progress: some AsyncSequence<ProgressUpdate, Never> & Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ProgressUpdate.self,

@@ -4,8 +4,8 @@
 /// A Deferred resolves once. Callbacks run in the order they were added, each exactly once, also when they are added
 /// after it resolved. Everything here may be called from any thread.
 ///
-/// It lives by its producer and by whoever holds it. A Deferred keeps the links that were made from it; a link does
-/// not keep what it was made from.
+/// Its producer and whoever has a reference keep it alive. A Deferred keeps the links that were made from it; a link
+/// does not keep the Deferred that it was made from.
 public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @unchecked Sendable {
     /// What a Deferred resolves with.
     public typealias Outcome = Result<Success, Failure>
@@ -103,8 +103,8 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
 
     /// The outcome, if it is there: a peek that never waits.
     ///
-    /// Who gets a failure here has looked at it and takes over the responsibility: it is not reported to
-    /// ``UnhandledFailure`` any more. Who only wants to know whether there is an outcome asks ``isResolved``.
+    /// Reading a failure here counts as handling it: it is not reported to ``UnhandledFailure`` any more. To know only
+    /// whether there is an outcome, use ``isResolved``.
     @inlinable public var outcome: Outcome? {
         var marks = self.marks
         if marks & Mark.forwarded != 0 {

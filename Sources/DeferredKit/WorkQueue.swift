@@ -10,7 +10,7 @@ public final class WorkQueue: @unchecked Sendable {
     private var running: [ObjectIdentifier: WorkQueueEntry] = [:]
     private var limit: Int
     private var isPaused: Bool
-    /// What those who wait for the end wait for.
+    /// Resolved when the queue is empty; nil while nobody waits for that.
     private var idle: Promise<Void, Never>?
 
     /// Creates a queue.
@@ -64,7 +64,7 @@ public final class WorkQueue: @unchecked Sendable {
             let inner = operation()
             promise.follow(inner)
             // After the line above, so that the outcome is there before the slot is free.
-            inner.append(PlaceWaiter(entry, in: queue), leaving: 0)
+            inner.append(SlotWaiter(entry, in: queue), leaving: 0)
         }
         lock.withLock { entry.ticket = pending.add(entry, priority: priority) }
         startNext()
@@ -110,7 +110,7 @@ public final class WorkQueue: @unchecked Sendable {
         try? await idle?.deferred.erased().get()
     }
 
-    // MARK: - Places
+    // MARK: - Slots
 
     private var isIdle: Bool { pending.isEmpty && running.isEmpty }
 
@@ -166,7 +166,7 @@ private final class WorkQueueEntry: @unchecked Sendable {
 
 // Unchecked: its own fields never change; the base class guards the rest.
 /// Frees an operation's slot when what it returned has resolved.
-private final class PlaceWaiter: DeferredWaiter, @unchecked Sendable {
+private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
     private let entry: WorkQueueEntry
     private let queue: WorkQueue
 

@@ -4,11 +4,11 @@ import JobProtocol
 /// What is going on over one connection: which calls wait for an answer, and whether it is open.
 ///
 /// States: `open` and `closed`, which is terminal. No event is invalid: what comes after the end is refused or ignored.
-/// `Waiter` is what an answer is handed to.
+/// `Waiter` is what gets an answer.
 struct Conversation<Waiter> {
     /// What the connection has to do next.
     enum Action {
-        /// Hand an answer to who waits for it.
+        /// Give an answer to its waiter.
         case answer(Waiter, Result<JSON, JobClientError>)
         case deliver(JobEvent)
         /// Close the socket and end the notifications; nil where that was asked for by this side.
@@ -16,7 +16,7 @@ struct Conversation<Waiter> {
     }
 
     private struct Call {
-        /// Nil once nobody waits any more; the answer is then thrown away.
+        /// Nil once nobody waits any more; the answer is then dropped.
         var waiter: Waiter?
         let length: Int
     }
@@ -58,7 +58,7 @@ struct Conversation<Waiter> {
             .failure(JobClientError(.cancelled, "The task that made the call was cancelled before its answer came.")))
     }
 
-    /// Takes a line that the daemon sent.
+    /// Handles a line that the daemon sent.
     mutating func receive(_ frame: LineFramer.Frame) -> [Action] {
         guard case .open = state else { return [] }
         guard case .line(let bytes) = frame else { return violate("it sent a line longer than this client takes") }
@@ -71,7 +71,7 @@ struct Conversation<Waiter> {
         switch message {
         case .answer(let id, let result): return answered(id, result.mapError(JobClientError.init))
         case .notification(let method, let params):
-            // A method of a later version is none of our business.
+            // A method of a later version is ignored.
             guard JobNotification.Method(rawValue: method) != nil else { return [] }
             guard let event = JobEvent(method: method, params: params, size: bytes.count) else {
                 return violate("a notification \(method) lacks a member")

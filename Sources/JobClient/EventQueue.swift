@@ -2,8 +2,8 @@ import NIOCore
 
 /// The notifications that wait for their reader.
 ///
-/// Of a job's progress only the latest waits; everything else is kept, up to a bound in bytes.
-/// States: open, and ended, which is terminal: what waits is still handed out, nothing new is taken.
+/// Of a job's progress only the latest waits; everything else is kept, up to a bound in bytes. States: open, and ended,
+/// which is terminal: what waits is still given out, nothing new is added.
 struct EventQueue {
     private struct Key: Hashable {
         let watch: String
@@ -13,7 +13,7 @@ struct EventQueue {
     private let limit: Int
     private var waiting: CircularBuffer<JobEvent> = []
     private var size = 0
-    /// How many were taken out so far: the number of the first that waits.
+    /// How many were removed so far, which is the number of the first that waits.
     private var taken = 0
     /// The number of the last event that waits, by watch and job.
     private var last: [Key: Int] = [:]
@@ -40,7 +40,7 @@ struct EventQueue {
         return true
     }
 
-    /// Takes nothing new from now on.
+    /// Accepts nothing new from now on.
     mutating func end(_ error: JobClientError?) {
         if ending == nil { ending = error.map { .failure($0) } ?? .success(()) }
     }
@@ -49,7 +49,7 @@ struct EventQueue {
     mutating func next() -> Result<JobEvent?, JobClientError>? {
         guard let event = waiting.popFirst() else {
             defer {
-                // An error is told once; after it the sequence is over.
+                // An error is thrown once; after it the sequence is over.
                 if case .failure = ending { ending = .success(()) }
             }
             return ending?.map { nil }

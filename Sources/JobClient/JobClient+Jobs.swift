@@ -75,7 +75,7 @@ extension JobClient {
         try await snapshot(.jobCancel, job)
     }
 
-    /// Where ``retry(_:from:)`` takes up a job.
+    /// Where ``retry(_:from:)`` continues a job.
     public enum RetryStart: String, Sendable {
         /// The link that failed, with what had come into it.
         case failed
@@ -88,7 +88,7 @@ extension JobClient {
         try await snapshot(.jobRetry, job, [JSONObject.Member(name: "from", value: .string(start.rawValue))])
     }
 
-    /// Forgets a finished job.
+    /// Removes a finished job.
     public func remove(_ job: Int64) async throws(JobClientError) {
         _ = try await call(.jobRemove, Self.params(job))
     }

@@ -2,7 +2,7 @@ import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// Which jobs a list shows; what is left out does not matter.
+    /// Which jobs a list shows; a member that is nil or empty does not restrict it.
     public struct Filter: Sendable, Hashable {
         /// Only jobs in one of these states; all where empty.
         public var states: [String] = []
@@ -12,7 +12,7 @@ extension JobClient {
         public var tag: String?
         /// Only jobs whose source is of this type.
         public var source: String?
-        /// Only the children of this job, which are listed in no other way.
+        /// Only the children of this job; without it children are not listed.
         public var parent: Int64?
         /// Whether the oldest come first, not the newest.
         public var isOldestFirst = false

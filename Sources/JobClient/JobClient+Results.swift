@@ -24,7 +24,7 @@ extension JobClient {
         guard let bytes = answer["data"]?.string.flatMap(Base64.decode) else { throw .malformed(.jobResult, "data") }
         guard let size = answer["size"]?.int else { throw .malformed(.jobResult, "size") }
         guard let isLast = answer["eof"]?.bool else { throw .malformed(.jobResult, "eof") }
-        // A daemon that sent nothing and promised more would be asked for ever.
+        // Without this check a daemon that sends nothing and promises more would be asked for ever.
         guard isLast || !bytes.isEmpty else { throw .malformed(.jobResult, "eof") }
         return ResultPiece(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
     }
@@ -37,7 +37,7 @@ extension JobClient {
         var text: [UInt8] = []
         var pieces = result(of: job.id).makeAsyncIterator()
         while let piece = try await pieces.next() {
-            // Then it is a body, which is less than the JSON that it would stand in.
+            // A different size shows that it is a body, which is shorter than the JSON around it.
             guard piece.size == size else { return job }
             text += piece.bytes
         }

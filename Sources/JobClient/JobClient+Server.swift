@@ -2,7 +2,7 @@ public import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// What the daemon is: its version, limits and sources, and who it takes the caller for.
+    /// What the daemon is: its version, limits and sources, and as whom it sees the caller.
     public func info() async throws(JobClientError) -> JSON { try await call(.serverInfo) }
 
     /// What the daemon has to do and has done.

@@ -40,7 +40,7 @@ extension JobClient {
         guard let id = answer["watch"]?.string else { throw .malformed(.jobWatch, "watch") }
         var snapshots = try Self.snapshots(.jobWatch, answer)
         let isTruncated = answer["truncated"]?.bool ?? false
-        // Of the jobs that are named none may be missed: one that is over already is told of no more.
+        // None of the named jobs may be missing: of one that is finished already no notification comes.
         if isTruncated, case .jobs(let named) = selection {
             var known = Set(snapshots.map(\.id))
             for job in named where known.insert(job).inserted {

@@ -15,17 +15,17 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Calls of many tasks share the connection and hold up each other in no way. When the daemon goes away, all calls that
+/// Calls of many tasks share the connection and do not wait for each other. When the daemon goes away, all calls that
 /// wait fail with the code `closed`, and so does every later one: make a new connection then.
 public final class JobClient: Sendable {
     /// The calls of one connection that may wait for an answer at a time.
     public static let maximumCalls = 1024
     /// The bytes of notifications that may wait for their reader.
     public static let maximumWaitingBytes = 16 << 20
-    /// The longest answer that is taken, in bytes.
+    /// The longest answer that is accepted, in bytes.
     public static let maximumAnswerBytes = 64 << 20
 
-    /// What the watches of this connection tell; for one reader.
+    /// The notifications of this connection's watches; for one reader.
     public let notifications: JobEvents
 
     private let channel: any Channel
@@ -99,7 +99,7 @@ public final class JobClient: Sendable {
 
     /// Calls `method` and returns the `result` of the answer.
     ///
-    /// `params` is an object. A task that is cancelled stops waiting at once; the daemon may carry the call out all the same.
+    /// `params` is an object. A task that is cancelled stops waiting at once; the daemon may still carry the call out.
     public func call(_ method: String, _ params: JSON = [:]) async throws(JobClientError) -> JSON {
         guard case .object(let members) = params else {
             throw JobClientError(.misuse, "The params of \(method) must be an object: parameters are given by name.")

@@ -9,7 +9,7 @@ extension JobClientError {
                 code: error.code, kind: error.data["kind"]?.string, message: error.message, data: .object(error.data)))
     }
 
-    /// The answer to `method` lacks what the protocol says it holds.
+    /// The answer to `method` lacks a member that the protocol says it has.
     static func malformed(_ method: MethodName, _ member: String) -> JobClientError {
         JobClientError(
             .protocolViolation,

@@ -4,7 +4,7 @@ public import JobModel
 public struct JobEvent: Sendable, Hashable {
     /// What happened.
     public enum Change: Sendable, Hashable {
-        /// The job came further; `coalesced` counts the reports that were merged into this one.
+        /// The job made progress; `coalesced` counts the reports that were merged into this one.
         case progress(JobProgress, link: Int, links: Int, coalesced: Int)
         /// The job is in this state, or at another link; the last one of a job holds its result or error.
         case state(JobSnapshot)
@@ -40,7 +40,7 @@ public struct JobEvent: Sendable, Hashable {
         }
     }
 
-    /// A state as an answer told it, before any notification.
+    /// The state in the answer to a watch, before any notification.
     package init(watch: String, initial snapshot: JobSnapshot) {
         self.watch = watch
         job = snapshot.id

@@ -1,44 +1,44 @@
 import JobModel
 
-/// A job in memory: it runs, waits in the middle of its chain, or what became of it is being stored.
+/// A job in memory: it runs, waits in the middle of its chain, or is being stored.
 final class ActiveJob {
     var job: Job
-    /// Changes with every step, so that what an earlier one still hears of is told from what the present one does.
+    /// Changes with every step, so that events of an earlier step are told apart from those of the present one.
     var step = 0
     /// The source that is at work.
     var run: RunID?
     /// The slot of its queue.
     var slot: Scheduler.Slot?
-    /// What it has under a concurrency key.
+    /// What lets it run under its concurrency key.
     var permit: HostLimits.Permit?
     /// It waits in its queue's window, in the middle of its chain.
     var isParked = false
-    /// What was read of the jobs above it, where these are over and not in memory.
+    /// The jobs above it as they were read, where these are finished and not in memory.
     var lineage: [Ancestor]?
     /// Its children that are in memory.
     var children: Set<JobID> = []
-    /// Its source is a timer whose attempt takes too long before it ends.
+    /// Its source is a timer that would last longer than its attempt may take.
     var isTimerTooLong = false
     var progress: Progress?
     /// How often its progress was reported since the step began.
     var updates = 0
-    /// How many reports there were when those of an interval (in milliseconds) were told last.
+    /// The value of `updates` when progress was last reported at an interval (in milliseconds).
     private var told: [(interval: Int, updates: Int)] = []
     private var rate = RateMeter()
     /// The topics that cover it, and the version of the subscriptions that this is of.
     var matches: (version: Int, list: [Subscriptions.Match]) = (-1, [])
-    /// What could not be stored yet, and what follows once it is.
+    /// What to do once the present state is stored; nil where it is stored already.
     var unsaved: Job.Action?
     /// Counts the saves, so that only the end of the latest one counts.
     var saves = 0
-    /// Who waits until the job is stored as it is now.
+    /// Called once the job is stored as it is now.
     var awaitingSave: [(Result<Void, StoreError>) -> Void] = []
     var isRemoved = false
-    /// A retry of it is being stored: until then it is over, as it was.
+    /// A retry of it is being stored; until that is done the job counts as finished.
     var isBeingRetried = false
-    /// Requests that go on once its end or its retry is stored, and it is out of memory.
+    /// Requests that go on once its end or its retry is stored and it has left the memory.
     var postponed: [() -> Void] = []
-    /// It is marked as at work by the daemon that was killed, until its crash is counted.
+    /// It still has the mark of the daemon that was killed; set until the crash is counted.
     var hasOldMark = false
     /// What is stored of it: bytes, and in which state.
     var stored: (size: Int64, state: JobState)
@@ -64,10 +64,10 @@ final class ActiveJob {
         self.updates = updates
     }
 
-    /// The intervals that are remembered; who watches at yet another is told a count that is too high.
+    /// The number of intervals that are remembered; a subscriber at yet another gets a count that is too high.
     private static let intervals = 16
 
-    /// How many reports came since those of `interval` were told last, which they are now.
+    /// How many reports came since the last notification at `interval`; counts from now on again.
     func updatesSinceTold(_ interval: Int) -> Int {
         if let index = told.firstIndex(where: { $0.interval == interval }) {
             defer { told[index].updates = updates }
@@ -79,7 +79,7 @@ final class ActiveJob {
     }
 }
 
-/// Works a rate out from what was completed when, as a mean that forgets.
+/// Measures a rate as an exponentially weighted mean.
 struct RateMeter {
     /// Nanoseconds between two measurements, at least.
     private static let window: Int64 = 250_000_000

@@ -1,8 +1,8 @@
 package import JobModel
 
-/// What policy says to the URLs and paths in a spec, by their text alone.
+/// Checks the URLs and paths in a spec against policy, by their text alone.
 package struct ResourcePolicy: Sendable {
-    /// Gives the host (name and port) of a URL that may be asked.
+    /// Gives the host (name and port) of a URL that is allowed.
     package var checkURL: @Sendable (String) throws(JobError) -> String
     /// Refuses a path where this uid may not write.
     package var checkPath: @Sendable (String, UInt32) throws(JobError) -> Void
@@ -16,7 +16,7 @@ package struct ResourcePolicy: Sendable {
     }
 }
 
-/// Checks specs before they are accepted: their form, their limits, and what policy says to the URLs and paths in them.
+/// Checks specs before they are accepted: their form, their limits, and their URLs and paths against policy.
 package struct Admission: Sendable {
     private let policy: ResourcePolicy
     private let limits: JobLimits
@@ -44,7 +44,7 @@ package struct Admission: Sendable {
         }
     }
 
-    /// The spec of a child whose expressions are filled in; what is wrong with it fails the list. `storedSize` is what is
+    /// The spec of a child whose expressions are filled in; an error in it fails the list. `storedSize` is what is
     /// stored of it, in bytes, where that is not all of it.
     func child(
         _ json: JSON, index: Int, of parent: Job, storedSize: Int? = nil
@@ -81,7 +81,7 @@ package struct Admission: Sendable {
         return parameters
     }
 
-    /// The host that a source asks first; nil where it asks none.
+    /// The host that a source sends its first request to; nil where it sends none.
     func host(of parameters: SourceParameters) -> String? {
         switch parameters {
         case .url(let request), .json(let request, _): try? policy.checkURL(request.url)
@@ -90,7 +90,7 @@ package struct Admission: Sendable {
         }
     }
 
-    /// The host that a spec's own source asks, where that is known.
+    /// The host that a spec's own source sends requests to, where that is known.
     func host(of spec: JobSpec) -> String? {
         guard case .source(let source) = spec.source.action else { return nil }
         switch spec.source.type {
@@ -177,7 +177,7 @@ extension CoreError {
         self.init(.invalid(fault.pointer), fault.reason)
     }
 
-    /// A refusal by policy, or a URL or path that is none.
+    /// The error for a URL or path that policy refuses or that is not valid.
     init(_ error: JobError, at pointer: JSONPointer) {
         self.init(error.kind == .policy ? .forbidden(pointer) : .invalid(pointer), error.message)
     }

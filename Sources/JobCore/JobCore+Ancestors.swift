@@ -1,9 +1,9 @@
 import JobModel
 
-/// Telling of jobs whose parents are over and have left the memory: who watches these, or their root's tag, is known only
-/// once they were read.
+/// Notifications about jobs whose parents are finished and not in memory: who watches these, or their root's tag, is
+/// known only once they were read.
 extension JobCore {
-    /// What is still to be told of a job.
+    /// The notifications about a job that wait for its ancestors to be read.
     struct Untold {
         /// The job at or above it whose parent is not in memory, and what is known below that.
         let top: JobID
@@ -13,18 +13,20 @@ extension JobCore {
         var changes: [Change] = []
     }
 
-    /// A change of a job, with the topics that were told of it at once, and how many subscriptions there had been by then:
-    /// whoever came later was shown the job as it was after it.
+    /// A change of a job, with the topics that were notified of it at once, and how many subscriptions there had been by
+    /// then: whoever came later was shown the job as it was after it.
     struct Change {
         let change: JobChange
         let told: Set<Int>
         let joins: Int
     }
 
-    /// Jobs of which something is still to be told; of further ones it is not, which takes a store that cannot be read.
+    /// The most jobs with notifications that wait; those of further jobs are dropped, which happens only while the
+    /// store cannot be read.
     private static let mostUntold = 4096
 
-    /// Tells those who watch a job of its state. `lineage` is what was read of the jobs above one that left the memory.
+    /// Notifies the subscribers of a job of its state. `lineage` is what was read of the jobs above one that left the
+    /// memory.
     func notify(_ job: Job, lineage: [Ancestor]? = nil) {
         guard !subscriptions.isEmpty else { return }
         let (known, missing) = table.ancestors(of: job, lineage: lineage)
@@ -62,7 +64,7 @@ extension JobCore {
                 unreadAncestors.append(id)
                 return setTimer(.readAgain, in: 1)
             }
-            // Where it was removed, so was all below it.
+            // Where it was removed, everything below it was, too.
             guard let row = rows.first else { return untold[id] = nil }
             let (above, next) = table.ancestors(of: row, lineage: nil)
             let found = found + [Ancestor(row)] + above
@@ -84,7 +86,7 @@ extension JobCore {
         guard let untold = untold.removeValue(forKey: id) else { return }
         if let entry = table[untold.top] {
             entry.lineage = found
-            // Of jobs in memory it is known now who watches them.
+            // The subscribers of jobs in memory are looked up again, now that their ancestors are known.
             subscriptions.parentCame()
         }
         for later in untold.changes {

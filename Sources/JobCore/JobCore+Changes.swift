@@ -11,7 +11,7 @@ extension JobCore {
             case .failure(let error): fail(id, error)
             case .success(let job):
                 guard let entry = table[job.id], entry.isBeingRetried else { return cancel(job, id) }
-                // Stored together, both would happen where the retry is refused.
+                // Not before the retry is stored or refused: a refused retry must not end in a cancelled job.
                 entry.postponed.append { [unowned self] in
                     if entry.isRemoved { fail(id, .noJob(job.id)) } else { cancel(entry.job, id) }
                 }
@@ -41,7 +41,7 @@ extension JobCore {
         stopStored(ids.filter { table[$0] == nil }[...])
     }
 
-    /// Cancels the children of a list that is over and was not open.
+    /// Cancels the children of a list that is finished and was not open in memory.
     func stopChildren(of list: JobID, link: Int) {
         read(.childStates(of: list, link: link)) { [unowned self] result in
             guard case .success(.childStates(let states)) = result else {
@@ -73,7 +73,7 @@ extension JobCore {
     func stop(_ row: Job, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)? = nil) {
         guard let job = table.present(row) else { done?(.success(row)); return }
         if let entry = table[job.id] { return stop(entry, event, done) }
-        // One that is stopping already and waits, for a retry of a `finally` link, goes on with that.
+        // A job that is being stopped already, and waits for the retry of a `finally` link, goes on with that.
         guard !job.state.isTerminal, job.stop == nil else { done?(.success(job)); return }
         scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner)
         stop(activate(job), event, done)
@@ -84,7 +84,7 @@ extension JobCore {
         let hadWork = entry.run != nil
         let action: Job.Action
         do { action = try transition(entry, event) } catch {
-            // It is over, and that is being stored.
+            // It is finished, and its end is being stored.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
             return
         }
@@ -112,8 +112,7 @@ extension JobCore {
                 self.save(entry, then: action) { result in done?(result.map { entry.job }) }
             }
             guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else { return save() }
-            // Before its checkpoint goes.
-            // What was being saved is not how it goes on any more.
+            // Before its checkpoint is removed. Saves on their way do not decide any more how the job goes on.
             entry.saves += 1
             entry.unsaved = action
             let step = entry.step
@@ -123,10 +122,11 @@ extension JobCore {
             }
             emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
         case .none where before.stop == nil:
-            // A `finally` link goes on, and nothing after it but such; that must not be forgotten.
+            // A running `finally` link goes on, but after it only other `finally` links run. A restart must not forget
+            // that, so it is stored.
             save(entry, then: entry.unsaved ?? .none) { result in done?(result.map { entry.job }) }
         case .run, .wait, .none:
-            // It is stopping already; whoever asks again hears of it as it is.
+            // It is being stopped already; whoever asks again gets it as it is.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
         }
     }
@@ -182,7 +182,8 @@ extension JobCore {
             switch result {
             case .success(.removed(let removed)):
                 entry.job.children = max(0, entry.job.children - removed.count { $0.id != job.id })
-                // They are gone at once, or what they still come to would count; and what runs next finds no file of theirs.
+                // The children are dropped before the retry is stored: their outcomes must not count any more, and the
+                // next step must not find their files.
                 forget(removed) { [unowned self] in saveRetry(entry, before: job, hasRemoved: !removed.isEmpty, id) }
             case .success: break
             case .failure(let error):
@@ -192,7 +193,7 @@ extension JobCore {
         }
     }
 
-    /// A retry that could not begin: the job is over as it was, and so it is for who asked meanwhile.
+    /// A retry that could not begin: the job is finished as it was, also for requests that came meanwhile.
     private func undoRetry(_ entry: ActiveJob, before job: Job) {
         counters.move(job, from: entry.job.state)
         entry.job = job
@@ -212,7 +213,7 @@ extension JobCore {
             }
             fail(id, CoreError(error))
             if entry.isRemoved { return }
-            // What was refused does not happen later, unless it began with what cannot be undone.
+            // A refused retry does not happen later, unless children were removed for it, which cannot be undone.
             if !hasRemoved { return undoRetry(entry, before: job) }
             entry.isBeingRetried = false
             resumePostponed(entry)
@@ -254,7 +255,7 @@ extension JobCore {
 }
 
 extension Job {
-    /// Whether its present step is a download of which a part can be there.
+    /// Whether its present step is a download that may have left a `.part`.
     fileprivate func mayHavePart(startedAt: Timestamp) -> Bool {
         (attempt > 0 || createdAt < startedAt) && step?.type == .download
     }

@@ -1,9 +1,9 @@
 import DequeModule
 import JobModel
 
-/// Finding many jobs without having them in memory whole.
+/// Finds many jobs without having all of them in memory whole.
 extension JobCore {
-    /// What is found so far of the jobs that somebody asked for.
+    /// A search for jobs that a caller asked for, and what it found so far.
     private struct Search {
         /// In the order asked for.
         let ids: [JobID]
@@ -22,18 +22,19 @@ extension JobCore {
     /// Jobs that the store is asked for at once.
     private static let mostAtOnce = 4096
 
-    /// These jobs as they are now, each as it is told among others.
+    /// These jobs as they are now, each in its brief form.
     func snapshots(_ jobs: [Job]) -> [JobView] {
         var results = Self.mostResults
         return jobs.map { snapshot($0).brief(results: &results) }
     }
 
-    /// Jobs that `caller` may see, as they are now and as each is told among others, in the order asked for; an error
-    /// names the first that is none.
+    /// Jobs that `caller` may see, as they are now and in brief form, in the order asked for; an error names the first
+    /// one that there is not.
     func findAll(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void) {
         var search = Search(ids: ids, wanted: Set(ids), caller: caller, body: body)
         search.missing = ids.filter { table.known($0) == nil }[...]
-        // What left before the first question is remembered for the sake of others only, which may be answered first.
+        // The table remembers jobs that left before the first read only for the sake of other reads, and may forget
+        // them when those are answered. So they are added now.
         addDeparted(to: &search)
         goOn(search)
     }
@@ -47,7 +48,7 @@ extension JobCore {
             }
             var search = search
             for row in rows { add(row, to: &search) }
-            // Some may have left the memory meanwhile, and be forgotten before the next answer.
+            // Some may have left the memory meanwhile, and may be forgotten before the next answer.
             addDeparted(to: &search)
             let isPartial = StoredJobPage.isFull(rows)
             let last = isPartial ? rows.last.flatMap { row in asked.firstIndex(of: row.id) } : nil
@@ -89,8 +90,8 @@ extension JobCore {
     }
 }
 
-/// Reads of single jobs, a few at once for each user: a job is in memory from when it was read until it was told of, and
-/// there can be very many that wait for one.
+/// Bounds the reads of single jobs, a few at a time for each user: a job that was read is in memory until it is
+/// answered, and very many requests can wait.
 struct PendingFinds {
     private struct Line {
         var open = 0
@@ -123,7 +124,7 @@ struct PendingFinds {
         return lines[user]?.waiting.popFirst()
     }
 
-    /// All that wait; none does any more.
+    /// Removes and gives all that wait.
     mutating func drop() -> [() -> Void] {
         let waiting = lines.sorted { $0.key < $1.key }.flatMap(\.value.waiting)
         lines = lines.mapValues { Line(open: $0.open) }

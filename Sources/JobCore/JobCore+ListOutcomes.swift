@@ -1,8 +1,8 @@
 import JobModel
 
-/// What a list ends with: its outcome is made of those of its children, which are read a few at a time.
+/// The outcome of a list, made of those of its children, which are read a few at a time.
 extension JobCore {
-    /// Every child is over: the list's outcome is made of theirs.
+    /// Every child is finished: makes the list's outcome of theirs.
     func endList(_ entry: ActiveJob) {
         guard let join = lists[entry.job.id]?.join else { return }
         closeList(entry)
@@ -125,7 +125,7 @@ extension JobCore {
     }
 }
 
-/// What a list gives whose children are all over, put together page by page.
+/// The result of a list whose children are all finished, put together page by page.
 private struct ListResult {
     private let mode: ListMode
     private let limit: Int

@@ -1,6 +1,6 @@
 import JobModel
 
-/// Lists and races: making child jobs, and joining what becomes of them.
+/// Lists and races: makes child jobs and waits for their outcomes.
 extension JobCore {
     func startList(_ entry: ActiveJob, _ source: ChildMaker.Source) {
         let job = entry.job
@@ -14,7 +14,7 @@ extension JobCore {
                 }
                 entry.permit = permit
             } else {
-                // One whose children were made already waits for nobody.
+                // A list whose children were made before does not wait for a permit.
                 entry.permit = scheduler.acquireAnyway(.lists, for: job.owner, bytes: size)
             }
         }
@@ -105,7 +105,7 @@ extension JobCore {
         }
     }
 
-    /// Tells of the end of children that could not be made.
+    /// Notifies of children that failed because their spec is not valid.
     private func notifyFailed(_ made: ChildMaker, _ ids: [JobID], _ parent: Job) {
         guard !subscriptions.isEmpty else { return }
         for (index, child) in made.children.enumerated() where child.state.isTerminal {
@@ -117,7 +117,7 @@ extension JobCore {
     }
 
     private func makeReady(_ made: ChildMaker, _ ids: [JobID], _ parent: ActiveJob) {
-        // A read can have found some before they were answered for, and have started them.
+        // A read can have found and started some of them before the write's answer came.
         for (index, child) in made.children.enumerated() where !child.state.isTerminal && table[ids[index]] == nil {
             if let deadline = child.deadlineAt { setWallTimer(.deadline, at: deadline) }
             if let time = child.notBefore { setWallTimer(.due, at: time) }
@@ -162,7 +162,7 @@ extension JobCore {
         if mustCancel { stopLater(join.open) }
     }
 
-    /// Lets children of a list in that its gate has room for.
+    /// Admits as many children of a list as its gate has room for.
     func readGated(_ list: JobID) {
         guard !timers.isSet(.readAgain), let request = lists.request(of: list) else { return }
         let ask = StoreRead.gated(of: list, link: request.link, from: request.from, limit: request.limit)

@@ -1,6 +1,6 @@
 import JobModel
 
-/// Storing what became of jobs, and what follows.
+/// Stores the outcomes of jobs and does what follows.
 extension JobCore {
     /// Stores a job as it is now, and carries `action` out once that is durable; then calls `done`.
     func save(_ entry: ActiveJob, then action: Job.Action, _ done: ((Result<Void, StoreError>) -> Void)? = nil) {
@@ -31,10 +31,10 @@ extension JobCore {
             counters.addBytes(-entry.stored.size, job.owner, entry.stored.state)
             counters.addBytes(size, job.owner, job.state)
             entry.stored = (size, job.state)
-            // Of several on their way only the last one counts: it holds the job as it is now.
+            // Of several saves on their way only the last one counts: it has the job as it is now.
             if entry.saves == save, let action = entry.unsaved {
                 entry.unsaved = nil
-                // Who asked hears of it as it is stored, before it goes on.
+                // Whoever asked gets the job as it is stored, before it goes on.
                 done?(.success(()))
                 answerAwaiting(entry, .success(()))
                 carryOut(action, entry)
@@ -82,7 +82,7 @@ extension JobCore {
         }
     }
 
-    /// A job is over, and that is stored.
+    /// A job is finished, and its end is stored.
     private func finish(_ entry: ActiveJob) {
         let job = entry.job
         count(job.owner) { totals in
@@ -98,7 +98,7 @@ extension JobCore {
         if let parent = job.parent {
             childEnded(parent, job, bytes: entry.progress.flatMap { $0.unit == .bytes ? $0.completed : nil } ?? 0)
         } else {
-            // There may be too many now.
+            // There may be too many finished jobs now.
             timers.setEarlier(.retention, at: now.monotonic(after: Self.purgeInterval))
             if counters.finishedBytes > settings.retentionBytes {
                 timers.setEarlier(.retention, at: now.monotonic(after: 1))

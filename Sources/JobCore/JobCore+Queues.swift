@@ -24,7 +24,8 @@ extension JobCore {
                 id,
                 CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))
         }
-        // One after another, as each is made of what the one before it left; as many wait as requests may be open.
+        // Changes of one queue are stored one after another, as each builds on the one before; as many wait as requests
+        // may be open.
         guard queueChanges[name] == nil else {
             queueChanges[name]?.append { [unowned self] in setQueue(name, change, id, caller) }
             return

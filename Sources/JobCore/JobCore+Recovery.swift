@@ -1,6 +1,6 @@
 import JobModel
 
-/// Taking up where the last daemon ended, and ending.
+/// Goes on where the last daemon ended, and stops.
 extension JobCore {
     /// Crashes in a row, with a source at work, after which a job fails instead of running again.
     private static let mostCrashes = 3
@@ -23,7 +23,7 @@ extension JobCore {
         counters.load(state.counts)
         for queue in settings.queues { open(queue) }
         for queue in state.queues { open(queue) }
-        // Jobs of a queue that the configuration no longer has run all the same.
+        // Jobs run also in a queue that the configuration no longer has.
         for name in counters.queues where scheduler.settings(of: name) == nil {
             log(.warning, "A queue with jobs is not configured; it is opened with 16 slots.", queue: name)
             open(QueueSettings(name: name, concurrency: 16))
@@ -54,7 +54,7 @@ extension JobCore {
             for row in rows {
                 stop(row, .cancel) { [unowned self] result in
                     left -= 1
-                    // Those that could not be stored are tried again by themselves.
+                    // Saves that failed are repeated elsewhere.
                     if left == 0, rows.count == Self.orphans { cancelOrphans() }
                 }
             }
@@ -75,14 +75,14 @@ extension JobCore {
     private func resumeRunning(_ job: Job, isCrashed: Bool) {
         let entry = activate(job)
         entry.hasOldMark = isCrashed
-        // What is above a child comes before it, as it is older. A crash can have come between the end of the one and the
-        // cancelling of the other.
+        // Jobs come by id, so a parent comes before its children. The crash can have come between the end of a list and
+        // the cancelling of its children.
         if isOrphan(job) { return stop(entry, .cancel, nil) }
         if isCrashed { entry.job.crashes += 1 }
         if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
         do {
             let action = try transition(entry, .restart)
-            // The crash counts before the job runs again: it may be what the next one comes of.
+            // The crash is counted before the job runs again, as this job may be what causes the next one.
             if isCrashed {
                 entry.job.host = nextHost(of: entry.job)
                 return save(entry, then: action)
@@ -121,7 +121,7 @@ extension JobCore {
                         + "then retry the job.")))
     }
 
-    /// Ends without losing anything: what was answered is stored, what runs is taken up by the next daemon.
+    /// Stops without losing anything: what was answered is stored, and the next daemon goes on with what runs.
     func stop() {
         guard phase != .stopping else { return }
         phase = .stopping
@@ -141,7 +141,7 @@ extension JobCore {
             job.crashes = 0
             reset.append(job)
         }
-        // A clean stop ends a row of crashes.
+        // After a clean stop crashes are counted from zero again.
         if !reset.isEmpty { write(.save(reset)) { _ in } }
     }
 }

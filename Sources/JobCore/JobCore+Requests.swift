@@ -134,7 +134,7 @@ extension JobCore {
             }
             if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
-                // One whose end is still being stored is told of that.
+                // Not for a job whose end is still being stored: its notification is yet to come.
                 if state.isTerminal, table[id] == nil { subscriptions.finished(id) }
             }
             return .success(SubmittedJob(job: id, state: state, isCreated: false))
@@ -146,13 +146,13 @@ extension JobCore {
             if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
             }
-            // A read can have found it before its submission was answered, and have started it.
+            // A read can have found and started it before the write's answer came.
             if isNew { makeReady(job) } else if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
             return .success(SubmittedJob(job: id, state: job.state, isCreated: true))
         }
     }
 
-    /// Sets what a stored job waits for: its time, or its turn.
+    /// Sets a timer for a stored job that waits for a time, and enqueues one that is ready.
     func makeReady(_ job: Job) {
         if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
         if let time = job.notBefore { setWallTimer(.due, at: time) } else { enqueue(job) }
@@ -195,7 +195,7 @@ extension JobCore {
     ) {
         var filter = filter
         if !caller.isAdmin { filter.owner = caller.uid }
-        // Of what runs not all is stored as that, so the store need not be searched for it.
+        // Running jobs are all in memory, and not all of them are stored as running, so the store is not asked.
         if filter.states == [.running] { return body(.success(running(filter))) }
         readPage(filter, found: [], after: filter.after, atOnce: Self.firstRows, body)
     }
@@ -210,9 +210,9 @@ extension JobCore {
         _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
     ) {
         var asked = filter
-        // What runs may be stored as queued, so the store is asked for both, and for one more than is wanted.
+        // A running job may be stored as queued, so the store is asked for both, and for one more than is wanted.
         if filter.states.contains(.running) { asked.states.insert(.queued) }
-        // And what was taken up after a restart is stored as running until its turn comes.
+        // And a job that was running when the last daemon ended is stored as running until its turn comes.
         if filter.states.contains(.queued) { asked.states.insert(.running) }
         asked.limit = min(atOnce, filter.limit - found.count + 1)
         asked.after = after
@@ -288,7 +288,7 @@ extension JobCore {
             watches: subscriptions.count(of: owner), storageFailure: storageFailure ?? shortage)
     }
 
-    /// What the daemon tells its service manager.
+    /// The statistics for the status line of the service manager.
     package var overallStatistics: CoreStatistics { statistics(for: Caller(uid: 0, isAdmin: true)) }
 }
 

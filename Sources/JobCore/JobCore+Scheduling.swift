@@ -1,6 +1,6 @@
 import JobModel
 
-/// Giving slots to jobs that are ready.
+/// Gives slots to jobs that are ready.
 extension JobCore {
     /// Puts a stored job that became ready in its queue's window.
     func enqueue(_ job: Job) {
@@ -31,7 +31,7 @@ extension JobCore {
         scheduler.insert(window, queue: job.spec.queue, owner: job.owner)
     }
 
-    /// Starts what can start, and reads on where windows run low. The last thing that is done about each input.
+    /// Starts what can start, and reads more jobs where windows run low. The last thing that is done about each input.
     func startWhatCan() {
         guard phase == .serving else { return }
         if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
@@ -55,7 +55,7 @@ extension JobCore {
         }
     }
 
-    /// What a row of a ready job is in the window; nil where the job is no longer ready, or is in memory.
+    /// The window's entry for a row of a ready job; nil where the job is no longer ready, or is in memory.
     private func readyEntry(_ row: ReadyJob) -> ReadyWindow.Entry? {
         var job = row.job
         switch table.known(row.position.id) {
@@ -69,7 +69,7 @@ extension JobCore {
         return ReadyWindow.Entry(row.position, key, parent: row.parent, job: job, isPinned: false)
     }
 
-    /// Gives a job what its turn gives it, and starts it or lets it go on.
+    /// Starts a job whose turn has come, or lets it go on, with its slot and permit.
     private func start(_ turn: Scheduler.Turn) {
         let id = turn.entry.position.id
         if let waiting = table[id] {
@@ -98,16 +98,16 @@ extension JobCore {
             guard case .success(.jobs(let rows)) = result, let row = rows.first, table[id] == nil,
                 let job = table.present(row), job.state == .queued, phase == .serving, mayStart(job)
             else { return giveBack(turn) }
-            // It can have been cancelled and retried meanwhile, and wait once more.
+            // It can have been cancelled and retried meanwhile, and be in the window again.
             scheduler.remove(id, queue: job.spec.queue, owner: job.owner)
             guard job.spec.queue == turn.slot.queue else {
-                // A gated child whose row does not tell its queue.
+                // A gated child whose row has no queue.
                 giveBack(turn)
                 return scheduler.insert(turn.entry, queue: job.spec.queue, owner: job.owner)
             }
             var permit = turn.permit
             if ConcurrencyKey(job) == .lists {
-                // Only now it shows how much it takes up, and where an earlier version stored it, that it is a list.
+                // Only now its size is known and, where an earlier version stored it, that it is a list.
                 if let permit { scheduler.release(permit) }
                 permit = scheduler.acquire(.lists, for: job.owner, bytes: job.spec.size)
                 guard permit != nil else {
@@ -162,7 +162,7 @@ extension JobCore {
     private func mayStart(_ job: Job) -> Bool {
         guard let parent = job.parent, job.stop == nil else { return true }
         guard let list = table[parent.job]?.job, list.isRunningList(parent.link) else {
-            // The list is over: what it made is cancelled, whoever missed it.
+            // The list is finished, so a child that is left over is cancelled.
             stopLater([job.id])
             return false
         }
@@ -197,7 +197,7 @@ extension JobCore {
         scheduler.release(permit)
     }
 
-    /// Gives back all that a job has, but for what an open list keeps until it is closed.
+    /// Gives back slot and permit of a job, but for the permit that an open list keeps until it is closed.
     func releaseAll(_ entry: ActiveJob) {
         releaseSlot(entry)
         if entry.permit?.key != .lists, entry.permit?.key != .timers { releasePermit(entry) }

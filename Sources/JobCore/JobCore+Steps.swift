@@ -1,6 +1,6 @@
 import JobModel
 
-/// Running the steps of a job's chain.
+/// Runs the steps of a job's chain.
 extension JobCore {
     private enum Prepared {
         case outcome(Outcome)
@@ -37,7 +37,8 @@ extension JobCore {
         }
     }
 
-    /// The host that a job asks when it goes on, as far as that is known, or what else it waits for.
+    /// The host that a job's next step sends requests to, as far as that is known, or the name of what else it waits
+    /// for.
     func nextHost(of job: Job) -> String? {
         if let key = ConcurrencyKey(hostlessStepOf: job) { return key.name }
         var job = job
@@ -91,12 +92,12 @@ extension JobCore {
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall)))
     }
 
-    /// Waits without a slot. Its end is counted from when the link began, whatever restarts lie between.
+    /// A timer waits without a slot. It counts from when the link began, also across restarts.
     private func startTimer(_ entry: ActiveJob, _ seconds: Double) {
         let owner = entry.job.owner
         if entry.permit?.key != .timers {
             releasePermit(entry)
-            // Each takes room in memory. One that waited before a restart goes on.
+            // Each timer takes memory, so their number is bounded. One that ran before a restart goes on.
             if entry.job.linkStartedAt ?? now.wall >= startedAt.wall {
                 guard let permit = scheduler.acquire(.timers, for: owner) else { return park(entry, for: .timers) }
                 entry.permit = permit
@@ -106,12 +107,12 @@ extension JobCore {
         }
         releaseSlot(entry)
         let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? 0
-        // A time of day that was set back must not make it longer.
+        // A clock that was set back must not make the timer longer.
         let left = max(0, min(seconds, seconds - elapsed))
         let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
         entry.isTimerTooLong = timeout.map { $0 < left } ?? false
         setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
-        // So that the next daemon knows when it began; what follows does not wait for it.
+        // Stored so that the next daemon knows when it began; the timer does not wait for that.
         if left > 0 { save(entry, then: .none) }
     }
 
@@ -191,12 +192,12 @@ extension JobCore {
                     + "remove some that are over, then retry the job."))
     }
 
-    /// Leaves a host alone that asked for it, for every job.
+    /// Backs off from a host that asked for it, for all jobs.
     private func backOff(_ entry: ActiveJob, _ error: JobError) {
         guard let pause = error.retryAfter ?? error.postponed, pause > 0, case .host(let host) = entry.permit?.key,
             scheduler.backOff(host: host)
         else { return }
-        // Several can have asked; it is left alone for as long as any of them said.
+        // Of several answers the one with the latest time counts.
         timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
     }
 }

@@ -1,6 +1,6 @@
 import JobModel
 
-/// What happens at a time.
+/// What happens when a time has come.
 extension JobCore {
     /// Seconds from the end of a job, or from a purge that found nothing, to the next purge at the earliest.
     static let purgeInterval = 60.0
@@ -67,7 +67,7 @@ extension JobCore {
                 log(.error, "The deadlines cannot be read: \(Self.error(of: result).message)")
                 return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
             }
-            // One that was retried meanwhile has another deadline, which counts once that is stored.
+            // A job that was retried meanwhile has another deadline, which counts once the retry is stored.
             for row in rows where table.present(row)?.isOverdue(at: now.wall) == true {
                 if table[row.id]?.isBeingRetried != true { stop(row, .deadline) }
             }
@@ -75,7 +75,7 @@ extension JobCore {
         }
     }
 
-    /// What is still being stored is found again, so not at once.
+    /// Not at once, as the store still gives jobs whose change is on its way.
     private func readTimes() {
         read(.times) { [unowned self] result in
             guard case .success(.times(let times)) = result else {
@@ -125,7 +125,7 @@ extension JobCore {
         }
     }
 
-    /// Drops what is known of jobs that the store removed, and has their files removed; then calls `done`.
+    /// Drops all state of jobs that the store removed, and has their files removed; then calls `done`.
     func forget(_ removed: [RemovedJob], _ done: @escaping () -> Void) {
         guard !removed.isEmpty else { return done() }
         for job in removed {

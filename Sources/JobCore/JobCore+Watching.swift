@@ -1,6 +1,6 @@
 import JobModel
 
-/// Telling those who watch and those who wait.
+/// Notifies subscribers and answers waits.
 extension JobCore {
     /// The most snapshots of jobs that were not named, in the answer to a watch.
     private static let snapshots = 1000
@@ -17,7 +17,7 @@ extension JobCore {
                 case .failure(let error): fail(id, error)
                 case .success(let jobs):
                     if isWanted { subscriptions.add(subscription, scope, caller) }
-                    // One whose end is still being stored is told of that.
+                    // Not for a job whose end is still being stored: its notification is yet to come.
                     for job in jobs.map(\.job) where job.state.isTerminal && table[job.id] == nil {
                         subscriptions.finished(job.id)
                     }
@@ -54,7 +54,7 @@ extension JobCore {
         fail(watch.request, error)
     }
 
-    /// Answers with `jobs` and, where the watch covers them, the unfinished ones below, each behind the one it is below of.
+    /// Answers with `jobs` and, where the watch covers them, their unfinished descendants, each behind its parent.
     private func addDescendants(of jobs: [JobView], _ watch: Watch, limit: Int, isTruncated: Bool) {
         guard watch.scope.includesChildren else {
             return answer(watch.request, .watching(jobs, isTruncated: isTruncated))
@@ -95,7 +95,7 @@ extension JobCore {
             mark(entry)
             if let parent = entry.job.parent?.job { parents.insert(parent) }
         }
-        // However many of its children have news, what a parent makes of them is worked out once.
+        // A parent's progress is computed once, however many of its children have made progress.
         while !parents.isEmpty {
             var above: Set<JobID> = []
             for id in parents.sorted() {
@@ -107,7 +107,7 @@ extension JobCore {
         }
     }
 
-    /// A child of `entry` is over: so it has come further.
+    /// A child of `entry` has ended, so `entry` has made progress.
     func markProgress(of entry: ActiveJob) {
         var next: ActiveJob? = entry
         while let entry = next {
@@ -122,9 +122,9 @@ extension JobCore {
         mark(entry)
     }
 
-    /// Puts a job among those that the next report of each interval tells of.
+    /// Adds a job to the next report of each interval.
     private func mark(_ entry: ActiveJob) {
-        // Of what is complete the end follows, and tells more.
+        // The end of a complete transfer follows at once, and says more.
         if let progress = entry.progress, progress.total == progress.completed { return }
         for match in matches(of: entry) {
             dirty[match.interval, default: []].insert(entry.job.id)
@@ -134,7 +134,7 @@ extension JobCore {
         }
     }
 
-    /// Who hears of a job in memory, looked up once for as long as the subscriptions stay the same.
+    /// The topics that cover a job in memory; looked up again only when subscriptions change.
     private func matches(of entry: ActiveJob) -> [Subscriptions.Match] {
         if entry.matches.version != subscriptions.version {
             let (known, missing) = table.ancestors(of: entry.job)
@@ -145,7 +145,7 @@ extension JobCore {
         return entry.matches.list
     }
 
-    /// Reports what changed to the subscribers of an interval: each is told of all its jobs at once.
+    /// Reports progress to the subscribers of an interval, all jobs of a subscriber at once.
     func tellProgress(_ interval: Int) {
         var rows: [Int: [ProgressRow]] = [:]
         for id in (dirty.removeValue(forKey: interval) ?? []).sorted() {
@@ -181,9 +181,9 @@ extension JobCore {
         }
     }
 
-    /// Answers a wait where all of its jobs are over, and lets it wait for the others where not; gives whether it did.
+    /// Answers a wait if all of its jobs are finished, else lets it wait for the others; true if it was answered.
     private func answer(_ id: RequestID, _ ids: [JobID], _ views: [JobView], _ caller: Caller) -> Bool {
-        // One whose end is still being stored is no end yet.
+        // A job whose end is still being stored does not count as finished.
         let over = views.map(\.job).filter { $0.state.isTerminal && table[$0.id] == nil }
         if over.count == views.count {
             timers.clear(.wait(id))
@@ -195,7 +195,7 @@ extension JobCore {
         return false
     }
 
-    /// The jobs that are waited for: one by itself whole, several as each is told among others.
+    /// The jobs that are waited for: a single one whole, several in brief form.
     private func findAwaited(
         _ ids: [JobID], _ caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void
     ) {
@@ -210,7 +210,7 @@ extension JobCore {
         timers.clear(.wait(id))
     }
 
-    /// Gives a wait what it waited for; `job` is the one that ended last, nil where it was removed.
+    /// Answers a wait; `job` is the one that ended last, nil where it was removed.
     func answer(_ wait: Waits.Wait, having job: Job?) {
         let id = wait.request
         if let job, wait.ids == [job.id] {
@@ -222,7 +222,7 @@ extension JobCore {
             guard beginningWaits.remove(id) != nil else { return }
             switch found {
             case .success(let views):
-                // One that ended first may have been retried meanwhile: it is waited for once more.
+                // A job that ended earlier may have been retried meanwhile; then the wait goes on.
                 _ = answer(id, wait.ids, views, wait.caller)
             case .failure(let error):
                 timers.clear(.wait(id))

@@ -63,7 +63,8 @@ package final class JobCore {
     var runs: [RunID: JobID] = [:]
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
-    /// Jobs that were at work when a daemon was killed and that wait now, as they are stored; no more than there are slots.
+    /// Jobs whose source was at work when a daemon was killed and that wait for their turn; no more than there are
+    /// slots.
     var suspects: [JobID: Job] = [:]
     /// Jobs whose removal is being stored.
     var removing: Set<JobID> = []
@@ -78,11 +79,11 @@ package final class JobCore {
     var mustCancelOrphans = false
     /// Lists whose children are to be cancelled and could not be read.
     var stopChildrenAgain: [(list: JobID, link: Int)] = []
-    /// Jobs with news for subscribers of an interval in milliseconds.
+    /// Jobs that made progress, by the interval (in milliseconds) at which subscribers want to know.
     var dirty: [Int: Set<JobID>] = [:]
-    /// What is to be told of jobs once the jobs above them were read.
+    /// Notifications that wait until the jobs above them are read.
     var untold: [JobID: Untold] = [:]
-    /// Jobs above which could not be read.
+    /// Jobs whose ancestors could not be read.
     var unreadAncestors: [JobID] = []
     /// When subscribers of an interval were last told of progress.
     var toldAt: [Int: Int64] = [:]
@@ -106,7 +107,7 @@ package final class JobCore {
         scheduler = Scheduler(perHost: settings.perHost, openLists: settings.openLists)
     }
 
-    /// Takes an input in and gives what is to be done about it, in order.
+    /// Handles an input and gives what is to be done about it, in order.
     package func handle(_ input: CoreInput, at time: CoreTime) -> [CoreEffect] {
         now = time
         switch input {
@@ -207,7 +208,7 @@ package final class JobCore {
         return entry
     }
 
-    /// Lets a job go that is stored as it is now.
+    /// Removes a job from memory; it is stored as it is now.
     func deactivate(_ entry: ActiveJob) {
         expect(
             entry.slot == nil && entry.permit == nil && entry.run == nil, "Job \(entry.job.id) left with what it held.",
@@ -216,7 +217,7 @@ package final class JobCore {
         table.remove(entry.job.id)
     }
 
-    /// Lets the job decide, and keeps the counts.
+    /// Sends an event to the job's state machine, and updates the counters.
     func transition(_ entry: ActiveJob, _ event: Job.Event) throws(Job.InvalidTransition) -> Job.Action {
         let old = entry.job.state
         let action = try entry.job.handle(event, at: now.wall)

@@ -1,7 +1,7 @@
 import DequeModule
 import JobModel
 
-/// The jobs in memory, and what rows of the store may be believed.
+/// The jobs in memory, and which rows of the store are out of date.
 ///
 /// A row is as old as the question it answers. So a job that leaves the memory while questions are open is remembered as it
 /// left, until each of these is answered: whoever gets a row asks ``present(_:)`` before believing it.
@@ -63,7 +63,7 @@ struct JobTable {
         if let parent = entry.job.parent { active[parent.job]?.children.insert(entry.job.id) }
     }
 
-    /// A job leaves that is stored as it is now, or was removed.
+    /// A job leaves the memory: it is stored as it is now, or was removed.
     mutating func remove(_ id: JobID, isRemoved: Bool = false) {
         let entry = active.removeValue(forKey: id)
         if let parent = entry?.job.parent { active[parent.job]?.children.remove(id) }
@@ -79,7 +79,7 @@ struct JobTable {
         return lastRead
     }
 
-    /// Its answer was dealt with.
+    /// The answer to a question was handled.
     mutating func endRead(_ read: ReadID) {
         open.remove(read)
         while oldestOpen <= lastRead, !open.contains(oldestOpen) { oldestOpen += 1 }

@@ -6,7 +6,7 @@ import JobModel
 struct BodyDirectory: Sendable {
     let path: String
 
-    /// Where the large body of a link's result lies.
+    /// The path of the large body of a link's result.
     func file(of job: JobID, link: Int) -> String { "\(path)/\(job)-\(link)" }
 
     /// The jobs that have a body here, in no order.
@@ -24,7 +24,7 @@ struct BodyDirectory: Sendable {
         return jobs
     }
 
-    /// Removes what is there of a job, up to link `last`.
+    /// Removes the bodies of a job, up to link `last`.
     func remove(_ job: JobID, upTo last: Int) {
         for link in 0...last { unlink(file(of: job, link: link)) }
     }

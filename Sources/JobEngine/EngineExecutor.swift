@@ -3,8 +3,8 @@ package import Dispatch
 import Glibc
 import Synchronization
 
-/// Runs the engine's work, one piece after another, both as its actor's executor and as what callbacks of
-/// Deferreds run. So a callback is on the engine without a task being made for it.
+/// Runs the engine's work, one piece after another. It is both the executor of the engine's actor and that of callbacks
+/// of Deferreds, so a callback runs on the engine without a task.
 ///
 /// States: idle, and running on one thread, which is that of `queue` or of a caller of ``runNow(_:further:)``. What is
 /// submitted while it is idle wakes `queue`; what comes while it runs waits for its turn, in the order of the calls.
@@ -19,7 +19,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         var isRunning = false
     }
 
-    /// Where work runs that no caller runs.
+    /// Runs the work that no caller runs.
     package let queue: DispatchQueue
     private let state = Mutex(State())
     /// The thread that runs work; 0 while none does.

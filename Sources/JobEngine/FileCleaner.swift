@@ -4,7 +4,7 @@ import JobModel
 import JobStore
 import Logging
 
-/// Removes the files of jobs that are gone, on a queue of its own: bodies, and what unfinished downloads have kept.
+/// Removes the files of removed jobs, on a queue of its own: bodies, and the `.part` files of unfinished downloads.
 final class FileCleaner: Sendable {
     let bodies: BodyDirectory
     private let queue = DispatchQueue(label: "deferd.bodies", qos: .utility)
@@ -19,7 +19,7 @@ final class FileCleaner: Sendable {
         self.logger = logger
     }
 
-    /// Removes what a download that does not run has kept of which no part is wanted any more.
+    /// Removes the `.part` that a download kept for a retry which will not come; the download is not running.
     func discardPart(of job: JobID, link: Int, owner: UInt32, _ done: @escaping @Sendable () -> Void) {
         // Owned by its caller, who waits for `done`.
         Task {

@@ -10,8 +10,8 @@ import Synchronization
 /// Drives the core: feeds it what happens, and carries its effects out with the store, the sources, timers and the clock. It
 /// decides nothing.
 ///
-/// Everything of it runs on one executor. The core's effects are carried out at once, in order; what comes of them comes back
-/// as inputs.
+/// All of it runs on one executor. The core's effects are carried out at once, in order; their results come back as
+/// inputs.
 package actor JobEngine {
     package nonisolated let settings: EngineSettings
     package nonisolated let admission: Admission
@@ -36,13 +36,13 @@ package actor JobEngine {
     private var runs: [RunID: Run] = [:]
     /// Room for results that are being stored, by the write.
     private var storing: [WriteID: RunMemory] = [:]
-    /// Of the result that the core is told of now.
+    /// The room of the result in the present input.
     private var newest: RunMemory?
     private var onStart: CheckedContinuation<Result<Void, StoreError>, Never>?
     private var status = StatusReports()
     private nonisolated let lastID = Atomic<Int64>(0)
 
-    /// A source that works; without work while what it goes on with is read.
+    /// A source at work; `work` is nil while its checkpoint is read.
     private struct Run {
         let progress: RunProgress
         let memory = RunMemory()
@@ -129,7 +129,7 @@ package actor JobEngine {
         }
     }
 
-    /// Registers who is told by a subscription; before the request that begins it.
+    /// Registers the subscriber of a subscription; to be called before the request that begins it.
     package nonisolated func register(_ subscriber: any JobSubscriber, as id: SubscriptionID) {
         enterNow { $0.subscribers[id] = subscriber }
     }
@@ -141,7 +141,7 @@ package actor JobEngine {
         }
     }
 
-    /// Calls `report` with the state of things now and, at most once a second, when that changed.
+    /// Calls `report` with the statistics now and, at most once a second, when they have changed.
     package func observeStatus(_ report: @escaping @Sendable (CoreStatistics) -> Void) {
         status.report = report
         report(core.overallStatistics)
@@ -203,7 +203,7 @@ package actor JobEngine {
     /// Looks at the progress now and, while somebody watches, after each of the shortest intervals in which some is made.
     private func lookForProgress() {
         guard let reports, let interval = core.progressInterval else {
-            // Nobody wants to hear of it: it waits until somebody asks.
+            // Nobody watches, so progress waits until somebody asks.
             isLookingForProgress = false
             _ = self.reports?.await(true)
             return
@@ -211,7 +211,7 @@ package actor JobEngine {
         isLookingForProgress = true
         let news = reports.read()
         if news.isEmpty {
-            // The first one that comes is looked at when it does.
+            // The next report of a source wakes the engine.
             if reports.await(false) { enter { $0.lookForProgress() } }
             return
         }
@@ -350,7 +350,7 @@ private struct StatusReports {
 }
 
 extension JobError {
-    /// What a source failed with, as clients see it.
+    /// The error of a source, as clients see it.
     fileprivate init(source error: any Error) {
         switch error {
         case let error as JobError: self = error

@@ -1,7 +1,7 @@
 package import JobModel
 import Synchronization
 
-/// A job's state or its link changed, as those who watch it are told.
+/// A change of a job's state or link, as its subscribers get it.
 package final class JobEvent: Sendable {
     package let job: JobID
     package let state: JobState
@@ -38,9 +38,9 @@ package final class JobEvent: Sendable {
 
 /// One who watches jobs.
 package protocol JobSubscriber: AnyObject, Sendable {
-    /// Receives an event, on the engine's thread, in the order of things; it must not take long.
+    /// Receives an event, on the engine's thread and in order; it must return quickly.
     func receive(_ event: JobEvent)
 
-    /// Likewise how far the jobs have come that made progress in an interval.
+    /// Receives the progress that jobs made in an interval, in the same way.
     func receive(_ batch: ProgressBatch)
 }

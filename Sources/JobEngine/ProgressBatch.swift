@@ -2,7 +2,7 @@ package import JobCore
 package import JobModel
 import Synchronization
 
-/// How far many jobs have come, as all who hear of the same jobs are told at once.
+/// The progress of many jobs, shared by all subscribers that get the same rows.
 package final class ProgressBatch: Sendable {
     package typealias Row = ProgressRow
 
@@ -47,7 +47,7 @@ package final class ProgressBatch: Sendable {
         }
     }
 
-    /// The batch with a `newer` one in it: the latest of each job wins.
+    /// The batch merged with a `newer` one: of each job the newer row counts, and says how many it replaced.
     package func merged(with newer: ProgressBatch) -> ProgressBatch {
         var merged: [Row] = []
         merged.reserveCapacity(max(rows.count, newer.rows.count))

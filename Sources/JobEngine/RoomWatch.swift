@@ -5,7 +5,8 @@ import Synchronization
 /// Looks at how much room the disk of the state has, when jobs are submitted but at most once a second, and each second
 /// while it has too little.
 ///
-/// States: idle, looking, and short, in which a timer looks again. It looks on a queue of its own, as a disk can hold it up.
+/// States: idle, looking, and short, in which a timer looks again. It looks on a queue of its own, as the call can
+/// block on a slow disk.
 final class RoomWatch: Sendable {
     private struct State {
         var isLooking = false
@@ -33,7 +34,7 @@ final class RoomWatch: Sendable {
         self.changed = changed
     }
 
-    /// Jobs are submitted at this time of a clock that nobody sets, in nanoseconds.
+    /// Called when jobs are submitted, with the monotonic time in nanoseconds.
     func submitted(at now: Int64) {
         guard minimum > 0 else { return }
         let isDue = state.withLock { state in

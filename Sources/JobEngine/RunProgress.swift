@@ -30,7 +30,7 @@ final class RunProgress: Sendable {
         if isNews { reports.add(self) }
     }
 
-    /// The latest progress; nil before the first report. What comes later is news again.
+    /// The latest progress; nil before the first report. A later report counts as new again.
     func read() -> ProgressReport? {
         state.withLock { state in
             state.isDirty = false
@@ -42,7 +42,7 @@ final class RunProgress: Sendable {
     }
 }
 
-/// The runs that made progress since the engine looked, each once, told by their sources from any thread.
+/// The runs that made progress since the engine last looked, each once. Sources report from any thread.
 ///
 /// States: idle, awaited (the engine is about to look, or will by itself). Only the first run of an idle one wakes it.
 final class ProgressReports: Sendable {
@@ -68,7 +68,7 @@ final class ProgressReports: Sendable {
         if mustWake { wake() }
     }
 
-    /// The latest of each run that has news.
+    /// The latest report of each run that made progress.
     func read() -> [ProgressReport] {
         let runs = state.withLock { state in
             defer { state.runs = [] }
@@ -77,8 +77,8 @@ final class ProgressReports: Sendable {
         return runs.compactMap { $0.read() }
     }
 
-    /// Whether the engine looks again by itself, so that it need not be woken. Gives whether it has to look at once, as
-    /// something came meanwhile.
+    /// Sets whether the engine looks again by itself, so that it need not be woken. True if it has to look at once, as
+    /// a report came meanwhile.
     func await(_ isAwaited: Bool) -> Bool {
         state.withLock { state in
             state.isAwaited = isAwaited || !state.runs.isEmpty

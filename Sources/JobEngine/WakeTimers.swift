@@ -42,6 +42,6 @@ final class WakeTimers {
     /// A timer fired: the next wake is armed anew, even if it is the same.
     func reset() { armed = CoreWake() }
 
-    /// At most what a timer can be set to: whoever waits longer is woken once in between.
+    /// At most what a timer can be set to; for a longer wait it fires once in between.
     private static func bounded(_ wait: Int64) -> Int { Int(max(0, min(wait, 1 << 60))) }
 }

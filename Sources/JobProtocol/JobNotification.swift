@@ -2,8 +2,8 @@ package import JobModel
 
 /// Writes what a server pushes.
 ///
-/// What is alike for all watchers of a job is the body, which is written once and shared: all that stands behind `seq`, the
-/// end of the line included. What stands before differs from watch to watch and is written by ``NotificationHead``.
+/// The body, everything behind `seq` with the end of the line, is the same for all watches of a job, so it is written
+/// once and shared. What comes before it differs from watch to watch and is written by ``NotificationHead``.
 package enum JobNotification {
     package enum Method: String, Sendable {
         case progress = "job.progress"

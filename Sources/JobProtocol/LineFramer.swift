@@ -8,7 +8,7 @@ package struct LineFramer: Sendable {
         case line([UInt8])
         /// A line went past the limit; its rest is being discarded. Comes once for that line.
         case tooLong
-        /// Likewise for one that there is no memory for.
+        /// The same for a line for which there is no memory.
         case noRoom
     }
 
@@ -18,7 +18,7 @@ package struct LineFramer: Sendable {
     private let limit: Int
     private let hasRoom: @Sendable (Int) -> Bool
     private var partial: [UInt8] = []
-    /// What there was room for of the line without its end, beyond what is always kept.
+    /// Bytes of the present line that were counted by `hasRoom`, beyond what is always kept.
     package private(set) var kept = 0
     private var isDiscarding = false
 
@@ -29,7 +29,7 @@ package struct LineFramer: Sendable {
         self.hasRoom = hasRoom
     }
 
-    /// Takes the next bytes of the stream and appends the frames that they complete to `frames`.
+    /// Consumes the next bytes of the stream and appends the frames that they complete to `frames`.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer, into frames: inout [Frame]) {
         var rest = bytes[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// The start of all notifications of one kind to one watch, up to where the job's id stands.
+/// The start of all notifications of one kind to one watch, up to the job's id.
 package struct NotificationHead: Sendable {
     /// More than a notification takes besides a snapshot.
     package static let most = 512

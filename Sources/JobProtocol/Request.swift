@@ -24,9 +24,9 @@ package struct Request: Sendable, Equatable {
     }
 }
 
-/// What one line from a client holds.
+/// The contents of one line from a client.
 package enum IncomingLine: Sendable, Equatable {
-    /// One call, or why it is none.
+    /// One call, or the reason why the value is none.
     case single(IncomingCall)
     /// Calls whose answers go out together in one array.
     case batch([IncomingCall])
@@ -67,7 +67,7 @@ package enum IncomingLine: Sendable, Equatable {
     }
 }
 
-/// A call, or why a value is none.
+/// A call, or the reason why a value is none.
 package enum IncomingCall: Sendable, Equatable {
     case request(Request)
     /// It is answered with the error, unless `id` is nil.
@@ -120,7 +120,7 @@ package enum IncomingCall: Sendable, Equatable {
         }
     }
 
-    /// What cannot even be told to be a notification is answered with the id null.
+    /// Something that is not even recognizable as a notification is answered with the id null.
     private static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
         .rejected(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
     }

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// What one line from a server holds.
+/// The contents of one line from a server.
 package enum ServerMessage: Sendable, Equatable {
     /// An answer to the call `id`; null where the server could not tell which.
     case answer(id: JSON, Result<JSON, ProtocolError>)

@@ -65,7 +65,7 @@ package struct JobServer: Service {
         do {
             let account = state.account(of: peer.uid)
             let channel = try await adopt(descriptor, account)
-            // Its tasks live on the event loop of its socket, so that a request changes threads for the engine only.
+            // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
                 try await converse(channel, peer.caller(adminGroup: adminGroup), account)
             }
@@ -102,7 +102,7 @@ package struct JobServer: Service {
                 "A client does not read; its connection is closed.", metadata: ["uid": "\(caller.uid)"])
             raw.close(promise: nil)
         }
-        // A client that is gone for good waits for nothing.
+        // A client that has closed the connection waits for nothing.
         raw.closeFuture.whenComplete { _ in connection.clientLeft() }
         try await channel.executeThenClose { inbound, outbound in
             try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -141,7 +141,7 @@ package struct JobServer: Service {
     }
 }
 
-/// What the daemon says of itself.
+/// What `server.info` says of the daemon.
 package struct ServerIdentity: Sendable {
     package var name = "deferd"
     package var version: String

@@ -29,7 +29,7 @@ final class ServerState: Sendable {
     /// Connections of one user.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.byUser[uid, default: 0] } }
 
-    /// Lets a connection in; an error says why not.
+    /// Admits a connection; an error says why not.
     func enter(_ uid: UInt32) -> ProtocolError? {
         state.withLock { state in
             let own = state.byUser[uid, default: 0]
@@ -47,7 +47,7 @@ final class ServerState: Sendable {
         }
     }
 
-    /// What the user takes in memory, over all connections.
+    /// The account of a user's memory, over all connections.
     func account(of uid: UInt32) -> MemoryAccount {
         state.withLock { state in
             if let account = state.accounts[uid]?.account { return account }

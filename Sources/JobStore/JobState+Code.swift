@@ -1,7 +1,7 @@
 import JobModel
 
 extension JobState {
-    /// The number that stands for it in the database; never changed, as old databases hold it.
+    /// The number that stands for it in the database; never changed, as old databases have it.
     var code: Int64 {
         switch self {
         case .scheduled: 0

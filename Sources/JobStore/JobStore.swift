@@ -12,15 +12,15 @@ package protocol JobStore: Sendable {
     /// Answers a question, on a thread of the store.
     func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void)
 
-    /// Marks that a source of a job is at work, or is no more. Costs no fsync: the mark outlives the process, but not the
-    /// machine. `StoredState.crashed` tells the next daemon what was marked; a clean close leaves no mark.
+    /// Marks that a source of a job is at work, or is no longer. Costs no fsync: the mark outlives the process, but not
+    /// the machine. `StoredState.crashed` tells the next daemon what was marked; a clean close leaves no mark.
     func mark(_ job: JobID, isWorking: Bool)
 
     /// Keeps the checkpoint of a transfer of link `link` until the job succeeded, was cancelled or was removed; nil drops it.
     func save(
         checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
-    /// Remembers what was downloaded to `path`, for a later validation. The 100,000 latest are kept.
+    /// Keeps the record of a download to `path`, for a later validation. The 100,000 latest are kept.
     func save(download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
     func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?

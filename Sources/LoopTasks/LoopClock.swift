@@ -25,7 +25,7 @@ package struct LoopClock: Clock {
             do {
                 try await timer.futureResult.get()
             } catch {
-                // The one reason for which it fails, but for a loop that has ended.
+                // It fails only because the timer was cancelled, or the loop has ended.
                 throw CancellationError()
             }
         } onCancel: {
@@ -46,7 +46,7 @@ extension TimeAmount {
     }
 }
 
-/// Runs tasks on an event loop, so that one that waits for that loop's channels changes no thread.
+/// Runs tasks on an event loop, so that a task that waits for channels of that loop never changes threads.
 package final class LoopExecutor: TaskExecutor {
     package let loop: any EventLoop
 

@@ -37,7 +37,7 @@ package struct JournalLogHandler: LogHandler {
     /// Whether the descriptor leads to the journal, so that messages should go there with their fields.
     ///
     /// The service manager sets `JOURNAL_STREAM` to the device and inode of the stream it connected. A process whose
-    /// standard error was redirected later has the variable still, so the two are compared.
+    /// standard error was redirected later still has the variable, so both are compared.
     package static func isJournal(
         _ descriptor: Int32 = STDERR_FILENO,
         stream: String? = getenv("JOURNAL_STREAM").map { String(cString: $0) }

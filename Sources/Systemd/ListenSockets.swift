@@ -3,7 +3,7 @@ import Glibc
 
 /// The listening sockets that the service manager opened for this process before it started it.
 package struct ListenSockets: Sendable {
-    /// One passed socket; whoever takes it closes it.
+    /// One passed socket; whoever uses it closes it.
     package struct Socket: Sendable, Hashable {
         /// The unit's `FileDescriptorName=`, or the name it was stored under.
         package let name: String
@@ -13,7 +13,7 @@ package struct ListenSockets: Sendable {
     /// In the order of the socket unit; empty when the process was started in any other way.
     package let sockets: [Socket]
 
-    /// Takes the passed sockets over and removes their variables from the environment.
+    /// Adopts the passed sockets and removes their variables from the environment.
     ///
     /// Changing the environment is not safe while other threads read it, so this must come first in `main`. A second
     /// call finds nothing. The descriptors are closed on exec.

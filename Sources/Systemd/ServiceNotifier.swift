@@ -118,7 +118,7 @@ extension Unicode.Scalar {
 }
 
 extension Duration {
-    /// Whole microseconds, held within what fits.
+    /// Whole microseconds, clamped to what fits.
     var microseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)

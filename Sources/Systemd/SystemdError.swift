@@ -3,7 +3,7 @@ import SystemPackage
 /// Something asked of the service manager, or received from it, that did not work.
 package struct SystemdError: Error, Sendable, CustomStringConvertible {
     package enum Code: Sendable, Hashable {
-        /// The notification socket is named in the environment but did not take the message.
+        /// The notification socket is named in the environment but did not accept the message.
         case notificationNotSent
         /// A name for a stored descriptor that the service manager would refuse.
         case descriptorName

@@ -64,7 +64,7 @@ package struct Watchdog: Sendable {
         let start = clock.now
         let passed = await probe()
         let elapsed = start.duration(to: clock.now)
-        // What a probe says while it is being cancelled says nothing about the process.
+        // The result of a probe that is being cancelled says nothing about the process.
         guard !Task.isCancelled else { return (false, elapsed) }
         guard passed, elapsed <= interval else {
             logger.warning(

@@ -49,13 +49,13 @@ extension Configuration {
         do { try key.apply(&self, value) } catch {
             throw ConfigurationError(location: location(error.line), key: key.name, reason: error.reason)
         }
-        // What only the sources can tell is asked at once, while the line is known.
+        // Values that only the sources can check are checked at once, while the line is known.
         do { try sources.check() } catch {
             throw ConfigurationError(location: location(nil), key: key.name, reason: error.message)
         }
     }
 
-    /// What cannot be seen from one key alone.
+    /// Checks what involves more than one key.
     private func check() throws(ConfigurationError) {
         for (key, path) in [("socket.path", socketPath), ("state.directory", stateDirectory)] where path.isEmpty {
             throw ConfigurationError(

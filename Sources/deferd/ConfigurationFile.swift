@@ -46,7 +46,7 @@ struct ConfigurationFile {
         }
     }
 
-    /// A key that stands twice in one section; the parser says only in which.
+    /// A key that is repeated in one section; the parser only says in which.
     private static func duplicate(
         _ name: String, from first: Int, _ path: String, _ text: String
     ) -> ConfigurationError {

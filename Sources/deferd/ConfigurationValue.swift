@@ -6,7 +6,7 @@ enum ConfigurationValue {
     case list([String])
     case map([Member])
 
-    /// One pair of a map, and the line it stands in.
+    /// One pair of a map, and its line.
     struct Member {
         let name: String
         let value: String

@@ -35,7 +35,7 @@ struct Daemon {
         let bodies = configuration.stateDirectory + "/bodies"
         try makeDirectory(bodies)
         if configuration.downloads.isSystemInstance, mkdir(configuration.downloads.directory, 0o711) == 0 {
-            // Whatever the umask is: callers pass through to their own directories, and cannot look around.
+            // Whatever the umask is: callers can reach their own directories through it, but not list it.
             chmod(configuration.downloads.directory, 0o711)
         }
         var settings = EngineSettings(bodies: bodies)
@@ -87,7 +87,7 @@ struct Daemon {
         do {
             try await services.run()
         } catch {
-            // A client that does not read is no reason to lose what others were answered.
+            // A client that does not read must not keep the daemon from storing and closing the rest.
             logger.warning("Not every connection ended in time.", metadata: ["error": "\(error)"])
         }
         await engine.stop()

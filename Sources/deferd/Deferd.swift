@@ -39,7 +39,7 @@ struct Deferd: AsyncParsableCommand {
     @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
     var check = false
 
-    /// On the main actor, so that nothing has run anywhere else before it is said where.
+    /// On the main actor, so that no task has run anywhere else before `Tuning` says where tasks run.
     @MainActor static func main() async {
         Tuning.begin()
         await main(nil)
@@ -50,7 +50,7 @@ struct Deferd: AsyncParsableCommand {
         let sockets = Result { () throws(SystemdError) in try ListenSockets() }
         // A client that goes away must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
-        // A limit on the size of files makes writing fail, which is told like a full disk.
+        // With the signal ignored, a limit on the size of files makes writing fail, which is reported like a full disk.
         signal(SIGXFSZ, SIG_IGN)
         let isJournal = JournalLogHandler.isJournal()
         let flags = Configuration.Flags(
@@ -82,7 +82,7 @@ struct Deferd: AsyncParsableCommand {
         }
     }
 
-    /// Says why the daemon ends, where its reader looks.
+    /// Says why the daemon ends, in the journal or on standard error.
     private static func ended(_ message: String, _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
         if isJournal {
             Logger(label: "deferd") { _ in JournalLogHandler() }.critical("\(message)")

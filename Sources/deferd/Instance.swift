@@ -1,6 +1,6 @@
 import Foundation
 
-/// For whom the daemon runs, and where it keeps its things by default.
+/// For whom the daemon runs, and its default paths.
 struct Instance {
     /// Whether it is run by root and serves every user.
     let isSystem: Bool

@@ -42,7 +42,7 @@ struct LevelledLogHandler: LogHandler {
         set { inner[metadataKey: key] = newValue }
     }
 
-    /// Whatever a message names, its URLs go into no log with their queries: tokens stand there.
+    /// URLs are logged without their queries, which may have tokens.
     func log(event: LogEvent) {
         var event = event
         event.message = "\(Masking.masked(log: event.message.description))"

@@ -3,7 +3,7 @@ import Logging
 import Synchronization
 import Systemd
 
-/// Asks the service manager for patience while a start takes long, again and again until it is over.
+/// Extends the service manager's start timeout, again and again, while a start takes long.
 final class LongStart: Sendable {
     private let isOver = Mutex(false)
     private let queue = DispatchQueue(label: "deferd.start")

@@ -76,7 +76,7 @@ struct Supervision: Service {
         }
     }
 
-    /// Takes over what can change while jobs run: the log level and the queues.
+    /// Applies the settings that can change while jobs run: the log level and the queues.
     private func reload() async {
         do {
             let changed = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)

@@ -5,8 +5,8 @@ import NIOPosix
 
 /// What makes the daemon smaller and quieter by means that the platform does not promise.
 ///
-/// Nothing depends on any of it: with `DEFERD_TUNING=off` in its environment the daemon does without. What each gains says
-/// the table in Sources/README.md.
+/// Nothing depends on any of it: with `DEFERD_TUNING=off` in its environment the daemon does without. The table in
+/// Sources/README.md says what each gains.
 enum Tuning {
     private static let isOn = ProcessInfo.processInfo.environment["DEFERD_TUNING"] != "off"
 
@@ -19,7 +19,7 @@ enum Tuning {
         deferd_redirect_tasks { task in
             // It is handed over once, and run once.
             nonisolated(unsafe) let task = task
-            // The loop that this thread belongs to, if any: then it changes no thread.
+            // The loop of this thread, if it is one's: then the task does not change threads.
             MultiThreadedEventLoopGroup.singleton.any().execute { deferd_run_task(task) }
         }
     }

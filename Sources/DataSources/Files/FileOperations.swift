@@ -1,9 +1,12 @@
-import SystemPackage
+package import SystemPackage
 
 /// Every call that sources make into the file system, so that tests can let one fail.
 ///
 /// Each closure blocks, so it runs on the file queue; each throws the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
+    /// What every call throws.
+    package typealias Failure = Errno
+
     /// What is known of a file without opening it.
     package struct Status: Sendable, Hashable {
         /// What tells this file from every other, also from a later one of its name.
@@ -25,32 +28,32 @@ package struct FileOperations: Sendable {
     }
 
     /// Opens a directory by its absolute path, links included: one that the administrator named, never one of a caller.
-    package var openDirectory: @Sendable (_ path: String) throws(Errno) -> Int32
+    package var openDirectory: @Sendable (_ path: String) throws(Failure) -> Int32
     /// Opens below `directory` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
     /// and RESOLVE_NO_MAGICLINKS.
     package var openBeneath:
-        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Errno) -> Int32
-    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Errno) -> Void
+        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Failure) -> Int32
+    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Failure) -> Void
     /// Of the name itself, not of what a symbolic link leads to.
-    package var status: @Sendable (_ directory: Int32, _ name: String) throws(Errno) -> Status
-    package var statusOfOpen: @Sendable (_ file: Int32) throws(Errno) -> Status
+    package var status: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Status
+    package var statusOfOpen: @Sendable (_ file: Int32) throws(Failure) -> Status
     /// Writes all of it.
-    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void
-    package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
+    package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     /// Moves the offset at which writing or reading goes on.
-    package var seek: @Sendable (_ file: Int32, _ offset: Int64) throws(Errno) -> Void
-    package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(Errno) -> Void
-    package var sync: @Sendable (_ file: Int32) throws(Errno) -> Void
-    package var syncData: @Sendable (_ file: Int32) throws(Errno) -> Void
-    package var changeOwner: @Sendable (_ file: Int32, _ owner: UInt32) throws(Errno) -> Void
-    package var changeMode: @Sendable (_ file: Int32, _ mode: UInt32) throws(Errno) -> Void
+    package var seek: @Sendable (_ file: Int32, _ offset: Int64) throws(Failure) -> Void
+    package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(Failure) -> Void
+    package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void
+    package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void
+    package var changeOwner: @Sendable (_ file: Int32, _ owner: UInt32) throws(Failure) -> Void
+    package var changeMode: @Sendable (_ file: Int32, _ mode: UInt32) throws(Failure) -> Void
     /// Renames `name` to `newName`, replacing what is there.
-    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void
+    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void
     /// The same, but fails with EEXIST where there is something already.
     package var renameUnlessExists:
-        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void
-    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Errno) -> Void
-    package var removeDirectory: @Sendable (_ directory: Int32, _ name: String) throws(Errno) -> Void
+        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void
+    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
+    package var removeDirectory: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
     package var close: @Sendable (_ file: Int32) -> Void
     /// Bytes that are free, for those who are not root, on the disk of this path; nil where that is not known.
     package var freeBytes: @Sendable (_ path: String) -> Int64?

@@ -1,7 +1,7 @@
 import Glibc
 import JobModel
 
-/// Where a verb writes: data to one side, messages and progress to the other.
+/// Where a verb writes: data to standard output, messages and progress to standard error.
 struct Console: Sendable {
     let data: FileOutput
     let messages: FileOutput
@@ -39,7 +39,7 @@ struct Console: Sendable {
         try data.write(json.utf8 + [UInt8(ascii: "\n")])
     }
 
-    /// Writes a message; where even that cannot be written, nobody is left to tell.
+    /// Writes a message. An error is ignored, as it could be reported in no other way.
     func say(_ message: String) {
         try? messages.write("deferctl: \(message)\n")
     }

@@ -7,7 +7,7 @@ struct FileOutput: Sendable {
     static let standardError = FileOutput(descriptor: STDERR_FILENO, name: "standard error")
 
     let descriptor: Int32
-    /// What messages call it.
+    /// Its name in messages.
     let name: String
 
     init(descriptor: Int32, name: String) {
@@ -17,7 +17,7 @@ struct FileOutput: Sendable {
 
     /// Writes all of `bytes`.
     ///
-    /// Where nobody reads any more the program ends as one that never heard of the signal: by SIGPIPE.
+    /// Where nobody reads any more, the program ends by SIGPIPE, as one does that never changed the signal's handling.
     func write(_ bytes: [UInt8]) throws(CommandFailure) {
         var written = 0
         while written < bytes.count {

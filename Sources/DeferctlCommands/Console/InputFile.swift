@@ -23,7 +23,7 @@ final class InputFile: Sendable {
 
     /// The next bytes, at most 64 KiB; none at the end.
     ///
-    /// The wait for them holds up no other task, and is given up when the task is cancelled.
+    /// Waiting for them blocks no other task, and ends when the task is cancelled.
     func read() async throws(CommandFailure) -> [UInt8] {
         let descriptor = descriptor
         let (pieces, continuation) = AsyncStream.makeStream(of: Result<[UInt8], Failure>.self)

@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Lets Ctrl-C (SIGINT) and SIGTERM end what the program waits for, and no job.
+/// Lets Ctrl-C (SIGINT) and SIGTERM end the program's wait, and no job.
 final class Interruption: Sendable {
     private static let signals = [SIGINT, SIGTERM]
 
@@ -15,7 +15,7 @@ final class Interruption: Sendable {
 
     /// An interruption whose farewell says how to come back to these jobs by `verb`.
     convenience init(from verb: String, jobs: [Int64]) {
-        // Very many numbers would help nobody.
+        // A list of very many ids would help nobody.
         let numbers = jobs.count <= 50 ? jobs.map(String.init).joined(separator: " ") : "ID.. (see deferctl list)"
         let subject = jobs.count == 1 ? "job \(numbers) goes on" : "the jobs go on"
         self.init(farewell: "Detached; \(subject). Come back with: deferctl \(verb) \(numbers)")

@@ -1,9 +1,9 @@
 import SystemPackage
 import Glibc
 
-/// A file of the user's that is written anew.
+/// A file of the user's that is replaced.
 ///
-/// It is written to as it is, as a shell's redirection does, so that `/dev/stdout` and pipes work too.
+/// It is truncated and written in place, as by a shell's redirection, so that `/dev/stdout` and pipes work, too.
 struct OutputFile {
     private let output: FileOutput
 

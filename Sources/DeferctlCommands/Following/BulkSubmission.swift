@@ -3,7 +3,7 @@ import JobModel
 
 /// Submits many jobs over one connection, several at a time so that the daemon can store them together.
 struct BulkSubmission {
-    /// The submissions that wait for their answer, or for one before them to be told, at a time.
+    /// The most submissions at a time that wait for their answer, or for an earlier outcome to be reported.
     static let window = 256
 
     /// What one spec led to.
@@ -13,7 +13,7 @@ struct BulkSubmission {
         case refused(String, ExitStatus)
     }
 
-    /// What the work waits for: the next spec, or the answer to one sent.
+    /// What came next: a spec, or the answer to a submission.
     private enum Step: Sendable {
         case read(SpecDocuments.AsyncIterator, SpecDocuments.Document?)
         case answered(Int, Outcome)
@@ -28,14 +28,14 @@ struct BulkSubmission {
     private var isReading = false
     /// Whether no further spec is to be sent, and whether that is because of a refusal.
     private var (isOver, isStopped) = (false, false)
-    /// The specs sent, and those whose outcome was told, which is done in their order.
+    /// The number of specs sent, and of those whose outcome was reported; outcomes are reported in order.
     private var (sent, told) = (0, 0)
     private var outcomes: [Int: Outcome] = [:]
-    /// The refusals behind the one after which nothing more was sent; they are told as a number.
+    /// The number of refusals after the one that ended the submission; only their number is reported.
     private var untold = 0
 
-    /// Submissions through `client`. `accept` takes each accepted job and `refuse` a sentence about each refused spec,
-    /// in the order of the specs.
+    /// Submissions through `client`. `accept` is called with each accepted job and `refuse` with a sentence about each
+    /// refused spec, in the order of the specs.
     init(
         client: JobClient, accept: @escaping (JobClient.Submission) throws -> Void,
         refuse: @escaping (String) -> Void
@@ -47,7 +47,7 @@ struct BulkSubmission {
 
     /// Submits all specs and returns the worst status with the ids of the jobs.
     ///
-    /// A refused spec is told and passed over. Where the daemon takes nothing more, no further one is sent.
+    /// A refused spec is reported and skipped. Where the daemon accepts nothing more, no further one is sent.
     mutating func run(_ specs: SpecDocuments) async throws -> (ExitStatus, [Int64]) {
         var specs = specs.makeAsyncIterator()
         try await withThrowingTaskGroup(of: Step.self) { group in
@@ -60,7 +60,7 @@ struct BulkSubmission {
                         return .read(specs, document)
                     }
                 }
-                // A wait for input that will not be used ends with the group's cancellation.
+                // A read of input that is not needed any more ends when the group is cancelled.
                 guard sent > told || !isOver, let step = try await group.next() else { break }
                 switch step {
                 case .read(let rest, let document):
@@ -104,7 +104,7 @@ struct BulkSubmission {
             try accept(submission)
         case .refused(let sentence, let refusal):
             status = .worst([status, refusal])
-            // Any other refusal is not of that spec alone.
+            // Any other refusal would meet the next spec, too.
             let isGeneral = refusal != .badData && refusal != .forbidden
             if isGeneral, isStopped {
                 untold += 1

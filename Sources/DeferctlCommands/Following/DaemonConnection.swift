@@ -3,9 +3,9 @@ import JobModel
 
 /// The connection of a verb that outlives a restart of the daemon.
 ///
-/// Jobs survive a restart, so what only looks on can simply ask again.
+/// Jobs survive a restart, so a verb that only watches can simply ask again.
 struct DaemonConnection: Sendable {
-    /// How long a daemon that went away is waited for, in seconds.
+    /// How long to wait for a daemon that went away.
     static let patience = Duration.seconds(30)
 
     let path: String
@@ -61,7 +61,7 @@ struct DaemonConnection: Sendable {
             return nil
         }
         do {
-            // A daemon that is about to stop may still take a connection.
+            // A daemon that is about to stop may still accept a connection.
             _ = try await client.info()
             return client
         } catch {

@@ -8,7 +8,7 @@ struct JobFollower: Sendable {
     var interval: Double?
     /// Whether the children of lists are shown too.
     var showsChildren = false
-    /// Where everything that is seen goes.
+    /// Called with every event.
     let show: @Sendable (JobEvent) async throws -> Void
 
     /// Follows these jobs and returns them as they ended, in the order asked.
@@ -33,7 +33,7 @@ struct JobFollower: Sendable {
         }
     }
 
-    /// Shows what happens as long as `goesOn` says so.
+    /// Shows events as long as `goesOn` is true.
     private func watch(
         _ selection: JobClient.WatchSelection, with client: JobClient, _ goesOn: (JobEvent) -> Bool
     ) async throws {

@@ -1,15 +1,15 @@
 import JobClient
 import JobModel
 
-/// Shows people how jobs come on. Its functions return what to write to the terminal or the log.
+/// Shows the progress of jobs to people. Its functions return what to write to the terminal or the log.
 protocol ProgressDisplay: Sendable {
-    /// Takes an event into account and returns what is to be written at once.
+    /// Applies an event and returns what is to be written at once.
     mutating func render(_ event: JobEvent, now: Timestamp) -> String
-    /// Draws anew what stands on the screen.
+    /// Redraws what is on the screen.
     mutating func draw(now: Timestamp, size: ScreenSize) -> String
-    /// Removes from the screen what stands there.
+    /// Clears what was drawn.
     mutating func clear() -> String
-    /// Draws for the last time: what is to stay.
+    /// Draws for the last time; this stays on the screen.
     mutating func end(now: Timestamp, size: ScreenSize) -> String
 }
 

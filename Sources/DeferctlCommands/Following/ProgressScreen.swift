@@ -2,14 +2,14 @@ import Glibc
 import JobClient
 import JobModel
 
-/// Shows the progress of jobs: it puts what a display draws on standard error.
+/// Writes what a display draws to standard error, again and again.
 actor ProgressScreen {
     /// The pause between two drawings.
     private static let pause = Duration.milliseconds(100)
 
     private let console: Console
     private var display: any ProgressDisplay
-    /// What was drawn last and stands on the screen.
+    /// What is on the screen.
     private var standing = ""
     private var isFinished = false
 
@@ -37,7 +37,7 @@ actor ProgressScreen {
 
     /// Draws over and over while `body` runs.
     ///
-    /// Drawing has a task of its own, so that a slow terminal never keeps events from being read.
+    /// Drawing has a task of its own, so that a slow terminal never delays the reading of events.
     nonisolated func showing<Value: Sendable>(
         _ body: @Sendable @escaping () async throws -> Value
     ) async throws -> Value {
@@ -70,7 +70,7 @@ actor ProgressScreen {
     }
 
     private func write(_ text: String) {
-        // Where progress cannot be shown, the work goes on all the same.
+        // Where progress cannot be shown, the work goes on nevertheless.
         if !text.isEmpty { try? console.messages.write(text) }
     }
 }

@@ -2,10 +2,10 @@ import JobModel
 
 /// The job specs in a file: one document, an array of them, or one a line.
 struct SpecDocuments: AsyncSequence {
-    /// A spec and where it stands, for messages.
+    /// A spec and its location, for messages.
     struct Document: Sendable, Equatable {
         let location: String
-        /// The spec, or what stands there instead.
+        /// The spec, or why there is none.
         let spec: Result<JSON, CommandFailure>
     }
 
@@ -35,7 +35,7 @@ struct SpecDocuments: AsyncSequence {
             do throws(JSONSyntaxError) {
                 return document(try JSON(parsing: line.bytes), at: "line \(line.number)")
             } catch {
-                // What is no JSON by itself may be the beginning of a document of many lines.
+                // A line that is not JSON by itself may be the beginning of a document of many lines.
                 if isFirst { return try await document(beginningWith: line) }
                 return Document(location: "line \(line.number)", spec: .failure(fault(error)))
             }

@@ -10,7 +10,7 @@ struct StepLines: ProgressDisplay {
         var lastLine: Timestamp
     }
 
-    /// The jobs seen and not finished; of more than this many no progress is shown.
+    /// The most unfinished jobs for which progress is shown.
     static let limit = 10_000
 
     private var jobs: [Int64: Job] = [:]

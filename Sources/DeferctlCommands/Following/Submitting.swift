@@ -6,7 +6,7 @@ struct Submitting: Sendable {
     let invocation: Invocation
     let options: FollowOptions
 
-    /// Submits the job that `spec` describes. Once it succeeded `write` writes its result.
+    /// Submits the job that `spec` describes. `write` is called with a job that succeeded, and writes its result.
     func run(
         _ spec: JSON, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {

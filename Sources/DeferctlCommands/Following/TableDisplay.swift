@@ -10,17 +10,17 @@ struct TableDisplay: ProgressDisplay {
         var ended: Timestamp?
     }
 
-    /// The jobs kept; further ones are shown when they run.
+    /// The most jobs that are kept; further ones are shown when they run.
     static let limit = 10_000
     /// The seconds for which a finished job stays.
     static let afterglow = 5.0
 
     private let isUnicode: Bool
-    /// Whether finished jobs go after a while; of jobs that were named they stay.
+    /// Whether finished jobs disappear after a while; jobs that were named on the command line stay.
     private let forgets: Bool
     private var rows: [Int64: Row] = [:]
     private var finished: [String: Int] = [:]
-    /// The lines that stand on the screen.
+    /// The number of lines on the screen.
     private var drawn = 0
     private var tick = 0
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The flags that every verb takes, before its name or behind it.
+/// The flags of every verb, before its name or behind it.
 struct GlobalOptions: ParsableArguments {
     @Option(
         name: .long,

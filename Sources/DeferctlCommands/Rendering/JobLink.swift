@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// A link of a job as it is shown: what it does and what came of it. Number 0 is the source.
+/// A link of a job as it is shown: what it does and how it ended. Number 0 is the source.
 struct JobLink {
     enum State: String {
         case waiting, running, succeeded, failed, skipped

@@ -3,7 +3,7 @@ import JobModel
 
 /// Jobs as rows of a table.
 enum JobTable {
-    /// The table of `jobs` as they stand at `now`, line by line.
+    /// The table of `jobs` as they are at `now`, line by line.
     static func lines(
         _ jobs: [JobSnapshot], now: Timestamp, width: Int?, isUnicode: Bool = true, showsHead: Bool = true
     )

@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// What a job is called and how it stands, in words for people.
+/// A job's title and state, in words for people.
 struct JobText {
     let job: JobSnapshot
     let now: Timestamp

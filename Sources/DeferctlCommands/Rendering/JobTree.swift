@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// Draws a job as a tree: its facts, its links with what came of them, and the children of its lists beneath them.
+/// Draws a job as a tree: its facts, its links with their outcomes, and the children of its lists below them.
 struct JobTree {
     let now: Timestamp
     let isUnicode: Bool

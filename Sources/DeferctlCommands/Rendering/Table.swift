@@ -1,6 +1,6 @@
 /// Rows of cells, written in columns as wide as their widest cell.
 struct Table {
-    /// A column's head and on which side its cells stand.
+    /// A column's head and its alignment.
     struct Column {
         let head: String
         let isNumber: Bool

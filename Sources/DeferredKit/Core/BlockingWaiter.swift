@@ -14,7 +14,7 @@ final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
         let isEndless = seconds > Int64(Int32.max)
         let nanoseconds = isEndless ? 0 : Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
         let deadline: DispatchTime = isEndless ? .distantFuture : .now() + .nanoseconds(max(nanoseconds, 0))
-        // Whoever is tired of waiting does not thereby cancel the work.
+        // A timeout of the wait does not cancel the work.
         if semaphore.wait(timeout: deadline) == .timedOut { _ = leave(unlinking: true) }
     }
 

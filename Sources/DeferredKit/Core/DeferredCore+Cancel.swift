@@ -7,9 +7,9 @@ extension DeferredCore {
 
     private enum Verdict {
         case resolved
-        /// It stepped aside for what it would wait for.
+        /// It left the chain in favour of what it would wait for.
         case aside
-        /// There is nobody further up: its promise is asked, once.
+        /// It has no upstream: its promise's `onCancel` is called, once.
         case top(isOrphan: Bool)
         /// Its `onCancel` is being called, and whoever called it goes on from there.
         case asking
@@ -35,11 +35,11 @@ extension DeferredCore {
             guard path.passes(next.core) else { continue }
             next.core.abandon(below: next.failable, &work, &staying, &path, trampoline)
         }
-        // Only now, as what one way up left to others may have been left by another way up, too.
+        // Only now, as what still had other consumers on one way up may have lost them on another.
         for item in staying where item.core.waitsWithOthers() { item.failable?.failDetached(trampoline) }
     }
 
-    /// Whether it waits for what others want as well, or for what will never resolve.
+    /// Whether its upstream has other consumers as well, or will never resolve.
     private final func waitsWithOthers() -> Bool {
         let (isSo, gathering) = withUpstream { marks, upstream, theirs -> (Bool, Gathering?) in
             guard marks & Mark.resolved == 0 else { return (false, nil) }
@@ -58,7 +58,7 @@ extension DeferredCore {
         _ trampoline: Trampoline.Reference
     ) {
         let failable = marks & Mark.holdsCancellation != 0 ? self : lower
-        // What goes is released after the locks.
+        // Released only after unlocking.
         var onCancel: (@Sendable (DeferredCore) -> Void)?
         var step: Step?
         let verdict = withUpstream { marks, upstream, theirs -> Verdict in

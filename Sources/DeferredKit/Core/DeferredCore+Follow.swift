@@ -153,7 +153,7 @@ extension DeferredCore {
 
     // MARK: Looking
 
-    /// Somebody who would have waited for this one no longer does.
+    /// A consumer that would have waited for this one no longer does.
     @usableFromInline
     final func loseConsumer(_ trampoline: Trampoline.Reference) {
         let marks = lock()

@@ -40,7 +40,7 @@ extension DeferredCore {
         return !extras.rounds.isEmpty
     }
 
-    /// Takes a waiter out of the list, which is not the last reference to it. Call it with both locked.
+    /// Removes a waiter from the list, which must not have the last reference to it. Call it with both locked.
     final func unlink(_ waiter: DeferredWaiter) {
         if waiter.constantMarks & Mark.followsProgress != 0 {
             followers -= 1
@@ -64,7 +64,7 @@ extension DeferredCore {
     /// The second half of resolving: unlocks with these marks and delivers. Call it locked, the outcome stored.
     @usableFromInline
     final func publish(_ marks: UInt32, _ trampoline: Trampoline.Reference?) {
-        // What can no longer be called goes after the lock.
+        // Closures that can no longer be called are released after unlocking.
         let parting = extras?.strip()
         if extras?.latest == nil { extras = nil }
         let starts = marks & Mark.delivering == 0 && head != nil
@@ -92,7 +92,7 @@ extension DeferredCore {
             let hasMore = head != nil
             unlock(marks)
             waiter.unlock(waiter.leaveList(theirs))
-            // From here nobody else decides about this waiter.
+            // From here on this thread alone decides about this waiter.
             if case .follow(let following) = waiter.fire(from: self, trampoline) {
                 DeferredCore.pause(&waiter, following, trampoline)
             }
@@ -113,7 +113,7 @@ extension DeferredCore {
         return hasMore
     }
 
-    /// Lets go of everybody who waits for what will never resolve.
+    /// Releases all waiters, as this will never resolve.
     final func abandonWaiters() {
         var orphans: [DeferredWaiter] = []
         while let waiter = popOrphan() { orphans.append(waiter) }

@@ -40,18 +40,18 @@ extension DeferredCore {
     /// The latest progress of a resolved Deferred.
     final var finalProgress: ProgressUpdate? { extras?.latest }
 
-    /// Lets a waiter that was just added have the latest progress, and nothing from before.
+    /// Gives a waiter that was just added the latest progress, and no earlier one.
     final func shareProgress(of extras: DeferredExtras, with waiter: DeferredWaiter) {
         waiter.seen = extras.count
         guard let latest = extras.latest else { return }
         waiter.seen -= 1
-        // A round that is under way is the latest or comes before it, and gets as far as the end of the list.
+        // A round that is under way has the latest value or an earlier one, and will reach the end of the list.
         if extras.rounds.isEmpty {
             extras.rounds.append(ProgressRound(update: latest, number: extras.count, waiter: waiter))
         }
     }
 
-    /// Makes the rounds that would come to this waiter next go past it.
+    /// Moves rounds whose next waiter is this one on to the one behind it.
     final func skip(_ waiter: DeferredWaiter, in extras: DeferredExtras) {
         // There are at most as many as `progressBacklog`.
         for index in extras.rounds.indices.reversed() where extras.rounds[index].waiter === waiter {
@@ -59,7 +59,7 @@ extension DeferredCore {
         }
     }
 
-    /// Goes one step on with the progress that is on its way. Called locked, it unlocks.
+    /// Does one step of delivering progress. Called locked, it unlocks.
     ///
     /// - Returns: Whether to call again; if not, the delivery has ended.
     final func deliverProgress(_ marks: UInt32, _ trampoline: Trampoline.Reference) -> Bool {

@@ -25,7 +25,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
     @exclusivity(unchecked) final var followers: Int32 = 0
     @exclusivity(unchecked) final var step: Step?
     @usableFromInline @exclusivity(unchecked) final var extras: DeferredExtras?
-    /// What it would wait for, if it was asked for once more: see `stepAside`.
+    /// What it waits for again if somebody still asks it for anything: see `stepAside`.
     @exclusivity(unchecked) final var forward: DeferredCore?
 
     @usableFromInline
@@ -102,7 +102,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
         if marks & Mark.cancelled != 0 {
             Trampoline.enter { isOpen = !fail(with: CancellationError(), unless: Mark.resolved, $0) }
         }
-        // Whoever holds this one does not keep others waiting for it in vain.
+        // A reference to this one must not keep others waiting for ever.
         if isOpen { abandonWaiters() }
     }
 

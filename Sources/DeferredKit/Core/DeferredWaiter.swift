@@ -13,8 +13,8 @@ public import Synchronization
 ///
 /// It is public because ``Deferred`` inherits from it, and of no use by itself.
 ///
-/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. Whoever takes a waiter out of
-/// that list decides what becomes of it.
+/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. Whoever removes a waiter from
+/// that list decides what happens to it.
 public class DeferredWaiter: @unchecked Sendable {
     /// The marks, and in one of their bits the lock.
     @usableFromInline let word: Atomic<UInt32>
@@ -34,7 +34,7 @@ public class DeferredWaiter: @unchecked Sendable {
         self.isInterested = isInterested
     }
 
-    /// Takes what there is to run, as the upstream has resolved and lets the waiter go. Called with both locked.
+    /// Prepares the waiter to run, as the upstream has resolved and removes it from its list. Called with both locked.
     ///
     /// - Returns: The marks to leave.
     func leaveList(_ marks: UInt32) -> UInt32 { marks }
@@ -49,7 +49,7 @@ public class DeferredWaiter: @unchecked Sendable {
         preconditionFailure("only waiters with an executor are scheduled")
     }
 
-    /// The executor let go of the job without having run it.
+    /// The executor released the job without having run it.
     func dropScheduled() {}
 
     /// Passes on a progress value of the upstream.
@@ -100,7 +100,7 @@ extension DeferredWaiter {
         while true {
             if let marks = tryLock() { return marks }
             rounds += 1
-            // Nothing slow happens under the lock, so a holder that stays was most likely preempted.
+            // Nothing slow happens under the lock, so a thread that keeps it was most likely preempted.
             if rounds > 64 { sched_yield() }
         }
     }

@@ -22,7 +22,7 @@ struct GatheredProgress {
         withoutTotal = count
     }
 
-    /// Takes in a member's progress and gives the list's, if it moved.
+    /// Adds a member's progress and gives the list's, if that changed.
     mutating func update(_ index: Int, _ update: ProgressUpdate) -> ProgressUpdate? {
         guard !members[index].isComplete else { return nil }
         hasBegun = true
@@ -30,7 +30,7 @@ struct GatheredProgress {
         return advance()
     }
 
-    /// Counts a member as complete and gives the list's progress, if it moved.
+    /// Counts a member as complete and gives the list's progress, if that changed.
     mutating func complete(_ index: Int, _ final: ProgressUpdate?) -> ProgressUpdate? {
         guard !members[index].isComplete else { return nil }
         let completed = final?.completed ?? members[index].completed

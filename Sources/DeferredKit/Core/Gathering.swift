@@ -5,7 +5,7 @@
 /// list has resolved, and neither keeps a member's Deferred alive.
 @usableFromInline
 final class Gathering: @unchecked Sendable {
-    /// Takes in one member's outcome.
+    /// Handles one member's outcome.
     @usableFromInline
     typealias Arrival =
         @Sendable (
@@ -19,10 +19,10 @@ final class Gathering: @unchecked Sendable {
     private var remaining: Int
     private var progress: GatheredProgress
     private var isJoining = true
-    /// How the list left its members, once it did.
+    /// How the list ended its wait for the members, once it did.
     private var dismissal: Dismissal?
 
-    /// What becomes of the members that are still out when the list has its outcome.
+    /// What happens to the members without an outcome when the list has its own.
     @usableFromInline
     enum Dismissal {
         case withdrawing
@@ -66,7 +66,7 @@ final class Gathering: @unchecked Sendable {
         arrival(self, source, target, index, trampoline)
     }
 
-    /// Counts a member in. Whatever the caller stored for it before is visible to the last one.
+    /// Counts an arrival. Whatever a caller stored before its own is visible to the last caller.
     ///
     /// - Returns: Whether it was the last.
     @usableFromInline
@@ -87,7 +87,7 @@ final class Gathering: @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// The list has its outcome and leaves the members that are still out.
+    /// The list has its outcome and ends its wait for the members without one.
     @usableFromInline
     func dismiss(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
         let isNow = lock.withLock {

@@ -24,7 +24,8 @@ struct Lock: ~Copyable, @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` alone. It must neither wait nor call anybody else's code; what it lets go of it returns.
+    /// Runs `body` alone. It must neither wait nor call foreign code, and has to return what it releases, so that this
+    /// happens after unlocking.
     borrowing func withLock<R>(_ body: () -> R) -> R {
         #if DEFERRED_YIELDS
             Schedule.point()

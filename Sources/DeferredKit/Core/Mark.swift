@@ -17,7 +17,7 @@ enum Mark {
     @inlinable static var orphaned: UInt32 { 1 << 6 }
     /// Its `onCancel` is being called; what that resolves it with wins.
     @inlinable static var asking: UInt32 { 1 << 7 }
-    /// Somebody took over the responsibility for a failure.
+    /// Somebody has looked at the failure and is responsible for it.
     @inlinable static var looked: UInt32 { 1 << 8 }
     /// Runs on an executor other than `.inline`. Never changes.
     @inlinable static var hops: UInt32 { 1 << 9 }
@@ -31,7 +31,7 @@ enum Mark {
     @inlinable static var erased: UInt32 { 1 << 13 }
     /// `Failure` can hold a `CancellationError`. Never changes.
     @inlinable static var holdsCancellation: UInt32 { 1 << 14 }
-    /// Waits for a Deferred of its own type, whose outcome it takes as it is.
+    /// Waits for a Deferred of its own type, whose outcome becomes its own unchanged.
     @inlinable static var transparent: UInt32 { 1 << 15 }
     /// Left the chain in favour of what it would wait for, which is in `forward`.
     @inlinable static var forwarded: UInt32 { 1 << 16 }

@@ -37,7 +37,7 @@ final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
         release()
     }
 
-    /// Lets go of the list.
+    /// Releases the list.
     func release() {
         let marks = lock()
         let gathering = self.gathering.take()

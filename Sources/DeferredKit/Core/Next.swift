@@ -1,7 +1,7 @@
-/// What became of a waiter whose turn it was.
+/// The result of running a waiter.
 @usableFromInline
 enum Next {
-    /// It is through.
+    /// It is done.
     case done
     /// Its executor has it.
     case scheduled
@@ -9,7 +9,7 @@ enum Next {
     case follow(Following)
 }
 
-/// What a link goes on with.
+/// The Deferred that a link has to wait for next.
 @usableFromInline
 struct Following {
     @usableFromInline let inner: DeferredCore

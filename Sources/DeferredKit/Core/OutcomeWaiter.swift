@@ -49,7 +49,7 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
 }
 
 // Unchecked: it adds no field.
-/// A callback that only looks on.
+/// A callback that only observes.
 @usableFromInline
 class ObservingWaiter: DeferredWaiter, @unchecked Sendable {
     /// Stops waiting and releases the closure.

@@ -18,7 +18,7 @@ struct Trampoline {
     /// What is to be delivered, the next one last.
     private var due: [DeferredCore] = []
     /// What the running callback has made due, the first one first.
-    private var fresh: [DeferredCore] = []
+    private var added: [DeferredCore] = []
     private(set) var isActive = false
     /// Waiters whose upstream went without an outcome, to be released one after the other, the next one last.
     private var orphans: [DeferredWaiter] = []
@@ -44,10 +44,10 @@ struct Trampoline {
         if let existing = pthread_getspecific(key) {
             return existing.assumingMemoryBound(to: Trampoline.self)
         }
-        let fresh = Reference.allocate(capacity: 1)
-        fresh.initialize(to: Trampoline())
-        pthread_setspecific(key, fresh)
-        return fresh
+        let added = Reference.allocate(capacity: 1)
+        added.initialize(to: Trampoline())
+        pthread_setspecific(key, added)
+        return added
     }
 
     /// Holds back every callback until `body` is finished.
@@ -63,7 +63,7 @@ struct Trampoline {
 
     /// Delivers `core`, which is marked as being delivered, now or after the callback that is running.
     static func deliver(_ core: DeferredCore, _ trampoline: Reference) {
-        guard !trampoline.pointee.isActive else { return trampoline.pointee.fresh.append(core) }
+        guard !trampoline.pointee.isActive else { return trampoline.pointee.added.append(core) }
         trampoline.pointee.isActive = true
         if core.deliverNext(trampoline) { trampoline.pointee.due.append(core) }
         run(trampoline)
@@ -82,17 +82,17 @@ struct Trampoline {
         }
         // A thread that once had a lot to do does not keep the room for it.
         if trampoline.pointee.due.capacity > 1024 { trampoline.pointee.due = [] }
-        if trampoline.pointee.fresh.capacity > 1024 { trampoline.pointee.fresh = [] }
+        if trampoline.pointee.added.capacity > 1024 { trampoline.pointee.added = [] }
     }
 
     private mutating func next() -> DeferredCore? {
         // Most callbacks make one due.
-        if fresh.count == 1 { return fresh.popLast() }
+        if added.count == 1 { return added.popLast() }
         #if DEFECT_ORDER
-            due += fresh
-            fresh = []
+            due += added
+            added = []
         #endif
-        while let core = fresh.popLast() { due.append(core) }
+        while let core = added.popLast() { due.append(core) }
         return due.popLast()
     }
 

@@ -1,4 +1,4 @@
-/// What a waiter finds when it stops wanting its upstream's outcome.
+/// The result of a waiter's leaving its upstream.
 enum Leave {
     /// It waits for nothing, or the outcome is on its way already.
     case gone
@@ -42,7 +42,7 @@ extension DeferredWaiter {
         }
     }
 
-    /// Stops wanting the upstream's outcome and, if `unlinking`, stops waiting for it.
+    /// Withdraws its interest in the upstream's outcome and, if `unlinking`, stops waiting for it.
     final func leave(unlinking: Bool) -> Leave {
         withUpstream { marks, upstream, theirs -> Leave in
             guard let upstream else { return marks & Mark.orphaned != 0 ? .orphaned : .gone }

@@ -1,4 +1,4 @@
-/// Where a cancellation has been, so that it ends although Deferreds wait for each other.
+/// The Deferreds that a cancellation has passed, so that it ends although Deferreds wait for each other.
 ///
 /// They may for a moment: when two threads bind two to each other, both find out, but a third may cancel before.
 struct WayUp {

@@ -51,7 +51,7 @@ extension CallbackExecutor {
 }
 
 extension Deferred {
-    /// Looks on from an actor: calls a closure with the outcome that may use the actor's state.
+    /// Observes the outcome from an actor, with a closure that may use the actor's state.
     ///
     /// - Parameters:
     ///   - executor: The actor that the closure runs on.
@@ -66,7 +66,7 @@ extension Deferred {
         return upon(on: executor) { outcome in actor.assumeIsolated { body($0, outcome) } }
     }
 
-    /// Looks on from an actor: calls a closure with each new progress that may use the actor's state.
+    /// Observes the progress from an actor, with a closure that may use the actor's state.
     ///
     /// - Parameters:
     ///   - executor: The actor that the closure runs on; one call follows another.

@@ -21,7 +21,7 @@ extension CallbackExecutor where Self == MainActorExecutor {
 }
 
 extension Deferred {
-    /// Looks on from the main actor: calls a closure with the outcome.
+    /// Observes the outcome from the main actor.
     ///
     /// - Parameters:
     ///   - executor: The main actor.
@@ -35,7 +35,7 @@ extension Deferred {
         upon(on: MainActorExecutor.shared) { (outcome: Outcome) -> Void in MainActor.assumeIsolated { body(outcome) } }
     }
 
-    /// Looks on from the main actor: calls a closure with each new progress.
+    /// Observes the progress from the main actor.
     ///
     /// - Parameters:
     ///   - executor: The main actor; one call follows another.

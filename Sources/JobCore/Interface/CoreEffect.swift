@@ -1,6 +1,7 @@
 package import JobModel
 
-/// What is to be done about an input, in this order. Each is carried out without looking at what a job means.
+/// What is to be done about an input, in the order of the list. Carrying one out never takes a look at what a job
+/// means.
 package enum CoreEffect: Sendable {
     case write(WriteID, StoreWrite)
     case read(ReadID, StoreRead)
@@ -10,9 +11,10 @@ package enum CoreEffect: Sendable {
     case start(SourceRun)
     /// A source is cancelled. The core has forgotten it: its end, if it comes, has no effect.
     case cancel(RunID)
-    /// What a download that does not run has kept for a retry is removed; then `CoreInput.cleanedUp` comes.
+    /// The `.part` that a download kept for a retry is to be removed; the download is not running.
+    /// `CoreInput.cleanedUp` follows.
     case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)
-    /// Bodies and parts of removed jobs are removed; then `CoreInput.cleanedUp` comes.
+    /// The bodies and `.part` files of removed jobs are to be removed. `CoreInput.cleanedUp` follows.
     case cleanUp(CleanUpID, [RemovedJob])
     /// Exactly one for each request, but for those that were abandoned.
     case answer(RequestID, CoreAnswer)
@@ -21,7 +23,7 @@ package enum CoreEffect: Sendable {
     case progress([SubscriptionID], [ProgressRow])
     /// The daemon is ready for requests, or cannot start.
     case started(Result<Void, StoreError>)
-    /// `CoreInput.resume` is to follow once the inputs that wait now were handled.
+    /// `CoreInput.resume` is to be sent once the inputs that wait now were handled.
     case yield
     case log(CoreLog)
 }
@@ -35,13 +37,13 @@ package struct SourceRun: Sendable {
     /// From 1.
     package let attempt: Int
     package let owner: UInt32
-    /// Seconds that this attempt may take; the source keeps to it.
+    /// Seconds that this attempt may take; the source enforces it.
     package let timeout: Double?
     /// An earlier attempt, or one before a restart, may have left something that this one goes on with.
     package let mayResume: Bool
 }
 
-/// What the log is told.
+/// A message for the log.
 package struct CoreLog: Sendable, Hashable {
     package enum Level: Sendable, Hashable {
         case notice

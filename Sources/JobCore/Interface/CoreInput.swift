@@ -1,6 +1,6 @@
 package import JobModel
 
-/// Numbers that the core gives to what it asks for, so that the answer finds back. None is used twice in one life.
+/// Identifies a write, so that its result finds what waits for it. Never used twice while the daemon runs.
 package typealias WriteID = Int64
 package typealias ReadID = Int64
 /// One attempt of one source.
@@ -12,12 +12,12 @@ package typealias RequestID = Int64
 /// Chosen by the caller of the core, never twice.
 package typealias SubscriptionID = Int64
 
-/// Everything that the core hears of. It does nothing by itself.
+/// Everything that the core can react to. It does nothing by itself.
 package enum CoreInput: Sendable {
     /// The first input: the core reads what the last daemon left. Requests may come once `CoreEffect.started` did.
     case start
     case request(RequestID, CoreRequest, Caller)
-    /// Nobody waits for the answer any more.
+    /// Nobody wants the answer to this request any more.
     case abandon(RequestID)
     /// A subscriber is gone.
     case unsubscribe(SubscriptionID)
@@ -32,7 +32,8 @@ package enum CoreInput: Sendable {
     case cleanedUp(CleanUpID)
     /// The disk of the state has little room left, in these words, or has enough again.
     case room(shortage: String?)
-    /// The time that ``JobCore/nextWake`` named has come. Other inputs may come instead; nothing is done twice.
+    /// The time that ``JobCore/nextWake`` gave has come. Any other input at that time does the same, and nothing is
+    /// done twice.
     case time
     /// Follows `CoreEffect.yield`, behind the inputs that came meanwhile.
     case resume

@@ -36,7 +36,7 @@ package struct NewJob: Sendable {
     package let spec: JobSpec
     /// The host that its source asks, where that is known.
     package let host: String?
-    /// Hears of the job from its next change on.
+    /// The subscription that gets the job's changes, from the next one on.
     package let subscription: SubscriptionID?
 
     package init(spec: JobSpec, host: String?, subscription: SubscriptionID?) {
@@ -46,7 +46,7 @@ package struct NewJob: Sendable {
     }
 }
 
-/// What to change of a queue; what is nil stays.
+/// What to change of a queue; nil leaves a setting as it is.
 package struct QueueChange: Sendable, Hashable {
     package var concurrency: Int?
     package var perUser: Int?
@@ -73,7 +73,7 @@ package struct Caller: Sendable, Hashable {
     func sees(_ job: Job) -> Bool { isAdmin || job.owner == uid }
 }
 
-/// What a subscriber wants to hear of.
+/// Which jobs a subscription covers, and how often it reports progress.
 package struct WatchScope: Sendable, Hashable {
     package enum Subject: Sendable, Hashable {
         case jobs([JobID])
@@ -82,7 +82,7 @@ package struct WatchScope: Sendable, Hashable {
     }
 
     package var subject: Subject
-    /// Seconds between two reports of a job's progress, at least.
+    /// The least number of seconds between two reports of a job's progress.
     package var interval: Double
     package var includesChildren: Bool
 

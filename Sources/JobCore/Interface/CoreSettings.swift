@@ -10,7 +10,7 @@ package struct CoreSettings: Sendable {
     package var ownersShare = 0.75
     /// Transfers from one host at once, over all jobs.
     package var perHost = 6
-    /// The longest time that a host is left alone because it asked for it, in seconds.
+    /// The most seconds for which no request goes to a host because of its `Retry-After`.
     package var longestBackOff = 3600.0
     /// Lists of jobs without a parent that are open at once; each can have `limits.children` children.
     package var openLists = 256

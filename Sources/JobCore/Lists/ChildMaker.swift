@@ -1,6 +1,6 @@
 import JobModel
 
-/// Makes the children of one `list` or `each`, a few at a time, so that a large template keeps nobody waiting.
+/// Makes the children of one `list` or `each`, a few at a time, so that a large template delays nobody.
 struct ChildMaker {
     enum Source {
         case list(ListSpec)
@@ -68,7 +68,7 @@ struct ChildMaker {
     /// Whether a child has to wait for others of its list.
     var isGated: Bool { concurrency.map { $0 < source.count } ?? false }
 
-    /// Makes as many as are a portion. `queues` says whether there is a queue of a name.
+    /// Makes the next portion of them. `queues` says whether there is a queue of a name.
     mutating func makeSome(
         of parent: Job, _ admission: Admission, at now: Timestamp, queues: (String) -> Bool
     ) {

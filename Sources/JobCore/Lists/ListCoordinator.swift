@@ -2,8 +2,8 @@ import JobModel
 
 /// The lists that are open: whose children they wait for, and which of these may start.
 ///
-/// A list with a `concurrency` below its number of children has a gate: the store gives its children as `gated` only, and
-/// they are let in by index as others end.
+/// A list with a `concurrency` below its number of children has a gate: its children are not among the ready jobs of
+/// their queue but read by `StoreRead.gated`, and admitted by index as others end.
 struct ListCoordinator {
     /// Children of one list to be read from the store, for its gate.
     struct Request: Equatable {
@@ -24,18 +24,19 @@ struct ListCoordinator {
         fileprivate(set) var endedBytes: Int64 = 0
     }
 
-    /// States: open requests none or one; `isAtEnd` once the last child was let in, until one comes back from a retry.
+    /// States: none or one read under way; `isAtEnd` once the last child was admitted, until one comes back from a
+    /// retry.
     struct Gate {
-        /// Children that are let in ahead of those that run.
+        /// Children that are admitted ahead of those that run.
         fileprivate static let ahead = 16
 
         let concurrency: Int
-        /// Children that were let in and have not ended.
+        /// Children that were admitted and have not ended.
         fileprivate(set) var admitted: Set<JobID>
         fileprivate var cursor = 0
         fileprivate var isAtEnd = false
         fileprivate var isReading = false
-        /// A child came back while a read was under way, which may have passed it by.
+        /// A child came back while a read was under way, which may have missed it.
         fileprivate var missedOne = false
 
         fileprivate init(concurrency: Int, admitted: Set<JobID>) {
@@ -52,7 +53,8 @@ struct ListCoordinator {
     /// Children that open lists know of.
     var children: Int { lists.values.reduce(0) { $0 + $1.join.ids.count } }
 
-    /// Begins to wait for the children that `join` names. `active` are those of them that are in memory: they were let in.
+    /// Begins to wait for the children that `join` names. `active` are those of them that are in memory: they were
+    /// admitted before.
     mutating func open(_ join: ListJoin, link: Int, concurrency: Int?, active: Set<JobID>, of id: JobID) {
         lastOpening += 1
         let gate = concurrency.flatMap { $0 < join.ids.count ? Gate(concurrency: $0, admitted: active) : nil }
@@ -97,14 +99,14 @@ struct ListCoordinator {
         let room = min(gate.concurrency - gate.admitted.count, Gate.ahead)
         guard room > 0 else { return nil }
         lists[id]?.gate?.isReading = true
-        // Those that were let in stand among them.
+        // The rows that are read include those admitted already.
         return Request(
             list: id, link: list.link, from: gate.cursor, limit: room + gate.admitted.count,
             opening: list.opening)
     }
 
-    /// Lets children in that a read gave, as `present` says they are now; those that it gives nothing for are elsewhere.
-    /// Gives those that were let in.
+    /// Admits children that a read gave, as `present` says they are now; it gives nil for those that do not wait for
+    /// the gate any more. Gives those that were admitted.
     mutating func received(
         _ request: Request, _ rows: [ReadyJob], present: (ReadyJob) -> ReadyJob?
     ) -> [ReadyJob] {

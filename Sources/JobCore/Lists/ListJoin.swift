@@ -1,19 +1,19 @@
 import JobModel
 
-/// Joins the children of one `list` or `each`: which outcome decides it, and when all is over.
+/// Waits for the children of one `list` or `each`: says which outcome decides it, and when all have ended.
 ///
 /// States: undecided, decided (the rest is being cancelled), over. Over is terminal. Invalid is an outcome for a child
 /// that has one already; it is ignored.
 struct ListJoin {
     enum Action: Equatable {
         case none
-        /// The outcome is settled; the children that still go on are cancelled.
+        /// The outcome is decided; the children that still go on are to be cancelled.
         case cancelRest
         /// Every child has ended.
         case end
     }
 
-    /// What settled it.
+    /// What decided it.
     enum Decision: Equatable {
         /// The first failure of `all`, by index.
         case failed(Int)

@@ -1,6 +1,6 @@
 import JobModel
 
-/// How many jobs stand in which state and what they take up on disk, by owner and queue, kept without asking the store.
+/// Counts jobs by owner, queue and state, and what they take up on disk, without asking the store.
 struct JobCounters {
     struct Key: Hashable {
         let owner: UInt32
@@ -18,7 +18,7 @@ struct JobCounters {
     private var bytes: [UInt32: Int64] = [:]
     private(set) var finishedBytes: Int64 = 0
 
-    /// Counts what the store held at the start; queues' jobs that are stored as running are counted as that.
+    /// Begins with what the store counted at the start; jobs that are stored as running count as running.
     mutating func load(_ stored: [JobCount]) {
         for entry in stored {
             add(entry.count, Key(owner: entry.owner, queue: entry.queue), entry.state)

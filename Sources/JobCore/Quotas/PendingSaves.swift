@@ -1,7 +1,7 @@
 import JobModel
 
-/// What the jobs take up in memory that are being stored, in bytes, and who has so much of it that nothing new of theirs
-/// starts: what needs no time to run would else pile up in front of the disk, each with its result.
+/// How many bytes of memory the jobs take that are being stored, and which owners have so many that nothing new of
+/// theirs starts. Without a bound, jobs that end at once would pile up in front of the disk, each with its result.
 struct PendingSaves {
     /// Bytes of one owner beyond which nothing of theirs starts.
     static let mostOfOwner: Int64 = 16 << 20

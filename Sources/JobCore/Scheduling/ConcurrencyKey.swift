@@ -1,16 +1,16 @@
 import JobModel
 
-/// What bounds how many jobs run at once, beside their queue. Computed here and nowhere else.
+/// What bounds, beside the queue, how many jobs run at once. Computed here and nowhere else.
 enum ConcurrencyKey: Hashable {
     case none
     /// A job without a parent that makes child jobs: so many lists are open at once.
     case lists
     /// A job that waits for a time: so many are in memory.
     case timers
-    /// A job that asks this host (name and port).
+    /// A job that sends requests to this host (name and port).
     case host(String)
-    /// A job that asks this host again after an answer of it: it waited as long as its own policy says, so it does not
-    /// wait for the host to be asked by others again.
+    /// A job that retries a request to this host: it has waited as its own retry policy says, so it does not also wait
+    /// until the host is open to other jobs again.
     case hostAgain(String)
 
     /// The key under which it is counted.

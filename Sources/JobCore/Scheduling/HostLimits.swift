@@ -1,6 +1,6 @@
 import JobModel
 
-/// How many jobs of whom run under each concurrency key, and which hosts asked to be left alone.
+/// How many jobs of each owner run under each concurrency key, and which hosts jobs have to back off from.
 struct HostLimits {
     /// A key that a job runs under.
     struct Permit: Hashable {
@@ -20,7 +20,7 @@ struct HostLimits {
     private static let openListBytes = 8 << 20
     /// Timers that are in memory at a time.
     private static let openTimers = 100_000
-    /// Hosts that can be left alone at a time; a further one is asked all the same.
+    /// The most hosts to back off from at a time; a further one still gets requests.
     private static let mostBackedOff = 10_000
 
     var perHost: Int
@@ -77,7 +77,7 @@ struct HostLimits {
         self.usage[permit.key] = usage.total > 0 ? usage : nil
     }
 
-    /// Leaves a host alone until ``reopen(_:)``; false where too many are.
+    /// Backs off from a host until ``reopen(_:)``; false where there are too many such hosts.
     mutating func backOff(_ key: ConcurrencyKey) -> Bool {
         guard backedOff.count < Self.mostBackedOff || backedOff.contains(key) else { return false }
         backedOff.insert(key)

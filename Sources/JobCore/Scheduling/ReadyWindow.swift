@@ -1,11 +1,11 @@
 import HeapModule
 import JobModel
 
-/// The first of the jobs that one owner has ready in one queue, as far as they are in memory, sorted by what else bounds
-/// them: so a host at its limit keeps nobody waiting but the jobs that ask it.
+/// The first of one owner's ready jobs in one queue, in memory and partitioned by concurrency key, so that a host at
+/// its limit delays only the jobs that need it.
 ///
-/// What lies behind the horizon is in the store only. A few jobs from behind it can be in the window too: those that were
-/// read because all of the others wait for a host. It is an object, so that no copy of it ever copies a heap.
+/// Jobs behind the horizon are in the store only, but for a few: those that were read because all of the others wait
+/// for a host. It is an object, so that no copy of it ever copies a heap.
 final class ReadyWindow {
     /// A job that can start or, where it is in memory, go on.
     struct Entry: Comparable {
@@ -66,7 +66,7 @@ final class ReadyWindow {
     private struct Search {
         let closed: Set<ConcurrencyKey>
         var after: ReadyPosition?
-        /// There were no others, and none came since.
+        /// Nothing more was found, and no job has become ready since.
         var isDone = false
     }
 
@@ -86,9 +86,9 @@ final class ReadyWindow {
     private var stale = 0
     private(set) var horizon: Horizon
     private(set) var request: Request?
-    /// What became ready behind the horizon while a read was under way, which may not have seen it.
+    /// Jobs that became ready behind the horizon while a read was under way, which may have missed them.
     private var arrived: [Entry] = []
-    /// More arrived than are kept, so the read does not count.
+    /// More arrived than are kept, so the result of the read is dropped.
     private var arrivedTooMany = false
     private var search: Search?
 
@@ -96,13 +96,13 @@ final class ReadyWindow {
         self.horizon = horizon
     }
 
-    /// Whether nothing is here and nothing behind it.
+    /// Whether there are no ready jobs, neither here nor in the store.
     var isEmpty: Bool { members.isEmpty && horizon == .end && request == nil }
     var count: Int { members.count }
 
     // MARK: - In and out
 
-    /// Takes in a job that became ready. One behind the horizon stays in the store, unless it is pinned.
+    /// Inserts a job that became ready. One behind the horizon stays in the store, unless it is pinned.
     func insert(_ entry: Entry) {
         guard !entry.isPinned else { return add(entry) }
         if members.count - pinned >= Self.size * 2 { trim() }
@@ -124,7 +124,8 @@ final class ReadyWindow {
         partitions[entry.key] = partition
     }
 
-    /// Leaves to the store what was read around closed keys and, where that is not enough, the last half of the window.
+    /// Drops, as the store has them, the jobs that were read around closed keys and, where that is not enough, the last
+    /// half of the window.
     private func trim() {
         search = nil
         dropBehindHorizon()
@@ -152,7 +153,7 @@ final class ReadyWindow {
         partitions.values.flatMap(\.heap.unordered).filter { members[$0.position.id]?.stamp == $0.stamp }
     }
 
-    /// Forgets a job. Its entry stays in its heap until it comes out, or until too many such are there.
+    /// Removes a job. Its entry stays in the heap until it comes to the top, or until there are too many such entries.
     func remove(_ id: JobID) {
         arrived.removeAll { $0.position.id == id }
         guard let member = members.removeValue(forKey: id) else { return }
@@ -188,7 +189,7 @@ final class ReadyWindow {
         return nil
     }
 
-    /// Takes out the first entry of its partition.
+    /// Removes the first entry of its partition.
     func pop(_ entry: Entry) {
         guard members[entry.position.id]?.stamp == entry.stamp, let partition = partitions[entry.key],
             partition.heap.min?.stamp == entry.stamp
@@ -212,8 +213,8 @@ final class ReadyWindow {
         return request
     }
 
-    /// All that is here waits for closed keys, so jobs for others are looked for behind the horizon: on from where that
-    /// ended, as long as what was passed over is closed still.
+    /// All jobs here wait for closed keys, so jobs with other keys are looked for behind the horizon. The search goes
+    /// on where the last one ended, as long as the keys it passed over are still closed.
     private func aroundClosed(_ isOpen: (ConcurrencyKey) -> Bool) -> Request? {
         var closed = Set(partitions.keys)
         var after = position
@@ -225,7 +226,7 @@ final class ReadyWindow {
         guard closed.count <= Self.mostClosed else { return nil }
         if members.count - pinned + Self.aroundSize > Self.size * 2 { dropBehindHorizon() }
         search = Search(closed: closed, after: after)
-        // What asks a host again may do so while others may not.
+        // A retry may go to a host that is closed to other jobs.
         return .around(
             Set(closed.compactMap { key in if case .hostAgain = key { nil } else { key.name } }), after: after)
     }
@@ -234,8 +235,8 @@ final class ReadyWindow {
         if case .at(let position) = horizon { position } else { nil }
     }
 
-    /// Takes in what a read gave, without those that changed since it was asked. `isLast` says that there were no more rows,
-    /// and `last` is where the last of them stood, those left out among them.
+    /// Inserts what a read gave, without those that changed since it was asked. `isLast` says that there were no more
+    /// rows; `last` is the position of the last row, also if that is left out.
     func received(_ entries: [Entry], isLast: Bool, last: ReadyPosition?) {
         defer {
             request = nil
@@ -248,7 +249,7 @@ final class ReadyWindow {
             search?.isDone = isLast
             return
         }
-        // The end of the window came forward meanwhile: what was read lies too far behind it.
+        // The window was trimmed meanwhile, so there is a gap between its end and what was read.
         guard start == position, !arrivedTooMany else { return }
         for entry in entries { add(entry) }
         if isLast { horizon = .end } else if let last { horizon = .at(last) }

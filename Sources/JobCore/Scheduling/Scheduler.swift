@@ -3,8 +3,9 @@ import JobModel
 /// Decides who runs: the only gate there is. It owns the queues with their slots, the windows of ready jobs by queue and
 /// owner, and the limits of hosts.
 ///
-/// A free slot goes to the owner who has work that can start and holds the fewest slots of the queue, among equals to the
-/// one served longest ago. A host's limit is shared in the same way: who holds more of it waits for who holds fewer.
+/// A free slot goes to the owner who has work that can start and holds the fewest slots of the queue, among equals to
+/// the one served longest ago. A host's limit is shared in the same way: an owner with more of its permits waits for
+/// one with fewer.
 final class Scheduler {
     /// A slot of a queue, from ``next(in:)`` until ``release(_:)``.
     struct Slot: Hashable {
@@ -47,7 +48,7 @@ final class Scheduler {
         var perUser: Int
         var running = 0
         var shares: [UInt32: Share] = [:]
-        /// When owners were served last who have nothing here at present: who comes and goes is no newcomer each time.
+        /// When owners without jobs here were served last, so that one who comes back does not count as never served.
         var left: [UInt32: Int64] = [:]
 
         init(_ settings: QueueSettings, perUser: Int) {
@@ -58,7 +59,7 @@ final class Scheduler {
         var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
     }
 
-    /// Owners of whom a queue remembers when they were served last.
+    /// The most absent owners that a queue remembers.
     private static let mostLeft = 1024
 
     private var queues: [String: Queue] = [:]
@@ -67,9 +68,9 @@ final class Scheduler {
     private var hosts: HostLimits
     private var turn: Int64 = 0
     private var paused: Set<UInt32> = []
-    /// Whether something changed since the last pass that can let a job start: most inputs change nothing of that.
+    /// Whether something changed since the last pass that may let a job start; most inputs change nothing of the kind.
     private var hasChanged = true
-    /// Whether something changed since jobs were last read that can want more of them to be.
+    /// Whether something changed since jobs were last read that may make another read necessary.
     private var mayNeedJobs = true
 
     init(perHost: Int, openLists: Int) {
@@ -112,14 +113,14 @@ final class Scheduler {
         if paused.remove(owner) != nil { changed() }
     }
 
-    /// Takes in a job that became ready.
+    /// Inserts a job that became ready.
     func insert(_ entry: ReadyWindow.Entry, queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
         share(of: owner, in: queue, horizon: .end).window.insert(entry)
         changed()
     }
 
-    /// The store holds ready jobs of `owner` that were never read. Said once, when the daemon starts: from then on, all that
+    /// The store has ready jobs of `owner` that were never read. Called when the daemon starts; from then on, whatever
     /// becomes ready is inserted.
     func expectStored(queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
@@ -139,7 +140,7 @@ final class Scheduler {
         guard let queue = queues[name], let share = queue.shares[owner] else { return }
         share.window.remove(id)
         drop(share, of: owner, in: queue)
-        // Others may have waited for it.
+        // Others may wait for what it had.
         changed()
     }
 
@@ -156,10 +157,10 @@ final class Scheduler {
 
     // MARK: - Turns
 
-    /// Starts what can start, in all queues, by `start`.
+    /// Calls `start` with each job that can start, in all queues.
     ///
-    /// Once more after each pass in which something started or was given back: a job of one queue can have waited for
-    /// the host that a job of another queue did not get. Bounded by the slots: each turn takes one up, or ends a job.
+    /// Repeated after each pass in which something started or was given back: a job may have waited for a host that a
+    /// job of another queue did not use after all. The number of slots bounds this: each turn fills one, or ends a job.
     func startAll(_ start: (Turn) -> Void) {
         while hasChanged {
             hasChanged = false
@@ -206,8 +207,9 @@ final class Scheduler {
         return best
     }
 
-    /// Whether a job of `owner` may start under `key`: there is room, and nobody who waits for it holds less of it.
-    /// `free` counts as a queue with a free slot for anybody, whether it has one or not: whoever gives one back may have it.
+    /// Whether a job of `owner` may start under `key`: there is room, and no owner with fewer of its permits waits for
+    /// one. `free` counts as a queue with a free slot for anybody, whether it has one or not: whoever gives one back may
+    /// get it.
     private func isOpen(_ key: ConcurrencyKey, for owner: UInt32, whereFree free: Queue? = nil) -> Bool {
         guard hosts.isOpen(key, for: owner) else { return false }
         guard case .host = key else { return true }
@@ -239,7 +241,7 @@ final class Scheduler {
         changed()
     }
 
-    /// Gives back what a job had under a concurrency key: jobs of every queue may wait for it.
+    /// Gives back a permit, which jobs of every queue may wait for.
     func release(_ permit: HostLimits.Permit) {
         hosts.release(permit)
         changed()
@@ -251,9 +253,9 @@ final class Scheduler {
         return acquireAnyway(key, for: owner, bytes: bytes)
     }
 
-    /// The same where a job goes on that must not wait: it is counted, however many there are.
+    /// The same for a job that must not wait: it gets a permit, however many there are.
     func acquireAnyway(_ key: ConcurrencyKey, for owner: UInt32, bytes: Int = 0) -> HostLimits.Permit? {
-        // Who held more of it than this owner waited for them.
+        // Owners with more of its permits than this one waited for this one.
         changed()
         return hosts.acquire(key, for: owner, bytes: bytes)
     }
@@ -283,10 +285,11 @@ final class Scheduler {
         var requests: [Request] = []
         for owner in queue.shares.keys.sorted() {
             guard let share = queue.shares[owner] else { continue }
-            // Where all slots are taken too: the next one may be theirs, and goes to another if nothing of theirs is here then.
+            // Also where no slot is free: the next one may be this owner's, and would go to another if none of their
+            // jobs were here then.
             let hasRoom = !queue.settings.isSuspended && share.running < queue.perUser
-            // A host that is others' turn once a slot is free is closed to this owner then, however much room it has. In a
-            // slot that is free now starts what may.
+            // While no slot is free, a host whose next permit is due to another owner counts as closed to this one, however
+            // much room it has. In a slot that is free now, any job that may start does.
             let free = queue.hasRoom ? nil : queue
             if let what = share.window.nextRequest(
                 hasRoom: hasRoom, isOpen: { isOpen($0, for: owner, whereFree: free) })
@@ -297,7 +300,7 @@ final class Scheduler {
         return requests
     }
 
-    /// Takes in what a read gave. `last` is the position of its last row, those left out among them.
+    /// Inserts what a read gave. `last` is the position of the last row, also if that is left out.
     func received(_ request: Request, _ entries: [ReadyWindow.Entry], rows: Int, last: ReadyPosition?) {
         guard let queue = queues[request.queue], let share = queue.shares[request.owner] else { return }
         changed()

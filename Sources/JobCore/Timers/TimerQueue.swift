@@ -1,7 +1,7 @@
 import HeapModule
 import JobModel
 
-/// What the core waits a time for.
+/// A timer of the core, by what happens when it fires.
 enum CoreTimer: Hashable, Comparable {
     /// A scheduled job is due.
     case due
@@ -13,11 +13,11 @@ enum CoreTimer: Hashable, Comparable {
     case storage
     /// A queue's ready jobs could not be read; they are read again.
     case readAgain
-    /// A host that asked to be left alone may be asked again.
+    /// The back-off from a host ends.
     case host(String)
-    /// Subscribers with this interval, in milliseconds, get the progress of what changed.
+    /// Subscribers with this interval, in milliseconds, get the progress of jobs that made some.
     case progress(Int)
-    /// A wait runs out of time.
+    /// A wait times out.
     case wait(RequestID)
     /// The list of this job takes too long.
     case list(JobID)
@@ -29,7 +29,7 @@ enum CoreTimer: Hashable, Comparable {
 struct TimerQueue {
     private struct Entry: Comparable {
         let time: Int64
-        /// Orders those of one time as they were set.
+        /// Orders timers of the same time as they were set.
         let number: Int64
         let timer: CoreTimer
         static func < (left: Entry, right: Entry) -> Bool { (left.time, left.number) < (right.time, right.number) }
@@ -81,7 +81,7 @@ struct TimerQueue {
         return first.timer
     }
 
-    /// Keeps the first entry one that counts, and the heap no more than twice as large as the timers are many.
+    /// Removes outdated entries from the top, and keeps the heap at most twice as large as the number of timers.
     private mutating func dropStale() {
         while let first = heap.min, times[first.timer]?.number != first.number { heap.removeMin() }
         if heap.count > 2 * times.count + 64 {

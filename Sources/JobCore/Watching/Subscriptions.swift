@@ -2,14 +2,14 @@ import JobModel
 
 /// Who watches what.
 ///
-/// Subscribers who watch the same and see the same jobs form one topic: what a job matters to is looked up by topic, not by
-/// subscriber.
+/// Subscribers who watch the same and may see the same jobs share a topic: a job is matched against topics, not against
+/// subscribers.
 struct Subscriptions {
     private struct Topic {
         let key: Key
         /// In milliseconds.
         let interval: Int
-        /// Whether it still covers all that it ever covered, so that another subscriber can join it.
+        /// Whether no job was removed from it, so that another subscriber can join it.
         var isComplete = true
         var subscribers: [SubscriptionID] = []
         var includesChildren: Bool { key.scope.includesChildren }
@@ -55,7 +55,7 @@ struct Subscriptions {
     }
 
     mutating func add(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
-        // The jobs that are named the caller does see.
+        // Jobs that are named by id were checked to be the caller's.
         let owner: UInt32? = if case .jobs = scope.subject { nil } else { caller.isAdmin ? nil : caller.uid }
         let key = Key(scope: scope, owner: owner)
         let topic = byKey[key] ?? open(key)
@@ -102,7 +102,8 @@ struct Subscriptions {
         if index[key]?.isEmpty == true { index[key] = nil }
     }
 
-    /// Nothing more comes about this job to those who watch it by id. Who begins to watch it later hears of it.
+    /// Removes a finished job from the topics that name it: no more notifications about it follow. A later watch of it
+    /// is a new topic.
     mutating func finished(_ id: JobID) {
         guard let numbers = byJob.removeValue(forKey: id) else { return }
         version += 1
@@ -113,14 +114,14 @@ struct Subscriptions {
         }
     }
 
-    /// A job came into memory that others may be below of, which were there before.
+    /// A job came into memory that may be an ancestor of jobs that were there before.
     mutating func parentCame() { version += 1 }
 
-    /// Whether any of them covers what is below a job or below what a tag names.
+    /// Whether any topic covers descendants, those of a job or of the jobs with a tag.
     var coverDescendants: Bool { topics.values.contains { $0.includesChildren && $0.key.scope.subject != .all } }
 
-    /// The topics that cover `job`, each once, from the oldest; the same ones while the version is the same. `parents` are
-    /// the jobs above it, from the nearest; where these are not all, so are not the topics.
+    /// The topics that cover `job`, each once, from the oldest; the same while the version is the same. `parents` are
+    /// the jobs above it, from the nearest; if some are missing there, topics may be missing, too.
     func matches(_ job: Job, parents: [Ancestor], isWhole: Bool = true) -> [Match] {
         if topicOf.isEmpty { return [] }
         var numbers = byJob[job.id] ?? []
@@ -144,17 +145,17 @@ struct Subscriptions {
         }
     }
 
-    /// Those who watch a job by its id and have not heard of its end.
+    /// The subscribers who watch a job by its id and were not yet notified of its end.
     func subscribers(byID id: JobID) -> [SubscriptionID] { (byJob[id] ?? []).flatMap { subscribers(of: $0) } }
 
     func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
 
-    /// Those of a topic that were there when so many had been added.
+    /// The subscribers of a topic that were there when so many had been added.
     func subscribers(of topic: Int, since joins: Int) -> [SubscriptionID] {
         subscribers(of: topic).filter { (topicOf[$0]?.joined ?? .max) <= joins }
     }
 
-    /// Those who hear of `job`.
+    /// The subscribers to be notified of `job`.
     func subscribers(of job: Job, parents: [Ancestor]) -> [SubscriptionID] {
         if topicOf.isEmpty { return [] }
         return matches(job, parents: parents).flatMap { subscribers(of: $0.topic) }

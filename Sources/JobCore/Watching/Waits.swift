@@ -1,6 +1,6 @@
 import JobModel
 
-/// Who waits for the end of which jobs.
+/// The requests that wait for the end of jobs.
 struct Waits {
     struct Wait {
         let request: RequestID
@@ -38,7 +38,7 @@ struct Waits {
         return over
     }
 
-    /// Forgets a wait that is given up or out of time; false where there is none.
+    /// Removes a wait that was given up or timed out; false where there is none.
     @discardableResult
     mutating func remove(_ request: RequestID) -> Bool {
         guard let wait = waits.removeValue(forKey: request) else { return false }

@@ -6,7 +6,7 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// One client: reads its calls in order, has them carried out, and sends what the outbox holds.
+/// One client: reads its calls in order, has them carried out, and sends the contents of the outbox.
 final class Connection: Sendable {
     let caller: Caller
     let engine: JobEngine
@@ -63,11 +63,11 @@ final class Connection: Sendable {
             case .line(let line): await handle(line, &submits)
             }
         }
-        // What comes next can be read while these are stored.
+        // More can be read while these are being stored.
         await submit(&submits, atMost: Self.groups)
     }
 
-    /// Refuses a line of which nothing is known.
+    /// Refuses a line that could not be read.
     private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
         await submit(&submits)
         replies(calls: 1).fail(.null, error)
@@ -134,12 +134,12 @@ final class Connection: Sendable {
         }
     }
 
-    /// Carries out a call once it is its turn, unless there is a reason not to.
+    /// Carries out a call when its turn has come, unless there is a reason not to.
     private func carryOut(
         _ method: MethodName?, _ call: Call, _ refusal: ProtocolError?, _ batch: Replies?
     ) async {
         if let refusal { return call.fail(refusal) }
-        // What was done must be told, so nothing is done where that may not fit.
+        // What was done must be answered, so nothing is done where the answer may not fit.
         if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
         guard let method else {
             let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
@@ -162,11 +162,11 @@ final class Connection: Sendable {
         if account.isFull { call.fail(account.refusal()) } else { answer() }
     }
 
-    /// Puts a submission with those that have gathered.
+    /// Adds a submission to those that wait to be submitted together.
     private func gather(_ new: Submit, _ submits: inout [Submit]) async {
         if new.batch == nil { state.withLock { $0.open += 1 } }
         submits.append(new)
-        // Where nothing is on its way, the first are stored while the rest is read.
+        // Where no group is on its way, the first ones are stored while the rest is read.
         if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
             await submit(&submits, atMost: Self.groups)
         }
@@ -179,7 +179,7 @@ final class Connection: Sendable {
     private static let firstGroup = 32
     private static let groups = 8
 
-    /// Submits what has gathered, all with one fsync; returns once at most so many groups have no answer yet.
+    /// Submits all that wait with one fsync; returns once at most so many groups have no answer yet.
     private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
         if !submits.isEmpty {
             let calls = submits
@@ -241,7 +241,7 @@ final class Connection: Sendable {
         if let refusal = refusalAboveLimit() { throw refusal }
         let id = engine.nextID()
         let isOpen = state.withLock { state in
-            // Nobody would end one that begins after the others were ended.
+            // A wait that began after the others were ended would never be ended.
             if !state.isShuttingDown { state.waits[id] = call }
             return !state.isShuttingDown
         }
@@ -257,7 +257,7 @@ final class Connection: Sendable {
             [JSONObject.Member(name: "retryAfter", value: 1)])
     }
 
-    /// Forgets a wait that has its answer; nil where it was answered already.
+    /// Removes a wait that gets its answer; nil where it was answered before.
     func endWait(_ id: RequestID) -> Call? {
         state.withLock { $0.waits.removeValue(forKey: id) }
     }
@@ -274,7 +274,7 @@ final class Connection: Sendable {
 
     // MARK: - Watches
 
-    /// A new watch, which keeps its events back until it is opened.
+    /// A new watch, which buffers its events until it is opened.
     func makeWatch() throws(ProtocolError) -> ConnectionWatch {
         let number = state.withLock { state -> Int? in
             guard state.watches.count < limits.inFlight else { return nil }
@@ -305,7 +305,7 @@ final class Connection: Sendable {
 
     /// Returns once every call is answered and every watched job is over.
     ///
-    /// Cancelled, which the daemon's stop does in the end, it gives up what is not answered.
+    /// Where its task is cancelled, at the end of the daemon's stop, it gives up what is not answered.
     func drained() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -371,7 +371,7 @@ final class Connection: Sendable {
 /// A `job.submit` on its way.
 struct Submit: Sendable {
     let request: Request
-    /// Gathers the answers of the batch that it stands in; nil for a call with a line of its own.
+    /// The answers of the batch that it is part of; nil for a call with a line of its own.
     let batch: Replies?
     /// What it takes in memory, in bytes that are counted until it is answered.
     let cost: Int

@@ -21,10 +21,9 @@ final class ConnectionWatch: JobSubscriber {
         var buffered: [News]? = []
         /// How many notifications are buffered.
         var bufferedCount = 0
-        /// The jobs whose end it has still to tell of.
+        /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
-        /// Whether every unfinished job was told of or was there when the watch began, so that only changes of state
-        /// tell of others.
+        /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
         var knowsAll = true
     }
 
@@ -91,7 +90,7 @@ final class ConnectionWatch: JobSubscriber {
         if isSettled { settled() }
     }
 
-    /// What is buffered, or nil once there is nothing, from when on events pass straight through.
+    /// What is buffered. Nil where nothing is; from then on events are not buffered any more.
     private func drain() -> [News]? {
         state.withLock { state in
             state.bufferedCount = 0
@@ -127,7 +126,7 @@ extension ConnectionWatch.State {
         case .event(let event):
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
         case .batch(let batch):
-            // Mostly each of them is known, and there are very many.
+            // There are very many rows, and mostly all jobs are known.
             if !knowsAll { for row in batch.rows { unfinished.insert(row.job) } }
         }
         return unfinished.isEmpty

@@ -39,7 +39,7 @@ final class FrameHandler: ChannelDuplexHandler {
         let kept = framer.kept
         buffer.withUnsafeReadableBytes { framer.feed($0, into: &frames) }
         guard !frames.isEmpty else { return }
-        // What was kept before belongs to the first of them now, as there can be only one line without its end.
+        // The bytes that were kept are now part of the first line, as only one line can be without its end.
         account.complete(unfinished: kept, isDropped: true)
         let size = frames.reduce(0) { $0 + $1.size }
         account.charge(size)
@@ -53,7 +53,7 @@ final class FrameHandler: ChannelDuplexHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let outgoing = unwrapOutboundIn(data)
         let promise = promise ?? context.eventLoop.makePromise()
-        // It takes memory until the socket has it, or never will.
+        // It counts until the socket has it, or never will.
         promise.futureResult.whenComplete { _ in withExtendedLifetime(outgoing.sending) {} }
         context.write(wrapOutboundOut(outgoing.bytes), promise: promise)
     }

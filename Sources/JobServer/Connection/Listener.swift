@@ -10,11 +10,11 @@ package struct Listener: Sendable {
     /// The path to remove at the end; nil for a socket that was handed over.
     package let path: String?
 
-    /// Takes over a socket that listens already.
+    /// Adopts a socket that listens already.
     package init(adopting descriptor: Int32) {
         self.descriptor = descriptor
         path = nil
-        // Accepting must not block, whoever made it.
+        // Accepting must not block, whoever made the socket.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
 

@@ -3,16 +3,17 @@ import JobModel
 import JobProtocol
 import Synchronization
 
-/// What the daemon holds in memory for one user, over all connections: lines that are being read, requests that are worked
-/// on, and answers and notifications that were not sent yet. Its bound is `limits.memoryPerUser`.
+/// Counts what the daemon has in memory for one user, over all connections: lines that are being read, requests that
+/// are worked on, and answers and notifications that were not sent yet. Its bound is `limits.memoryPerUser`.
 ///
-/// Past the bound requests are refused, and so are lines that are not complete. Nothing waits for memory, as those who have
-/// it may be clients that never read on. What must be told all the same, a notification, costs the connection its life that
-/// has the most unread; and so does being among those that send nothing while others' requests are refused.
+/// Past the bound requests are refused, and so are lines that are not complete. Nothing waits for memory, as clients
+/// that never read might never give it back. Notifications cannot be refused: if one goes past the bound, the
+/// connection with the most unread bytes is closed. A connection is also closed if it reads nothing while many requests
+/// of its user are refused.
 final class MemoryAccount: Sendable {
     fileprivate struct Member {
         weak var outbox: Outbox?
-        /// How much it had sent when it was last looked at.
+        /// Its `sent` when it was last looked at.
         var sent = 0
     }
 
@@ -43,7 +44,7 @@ final class MemoryAccount: Sendable {
 
     var isFull: Bool { used.load(ordering: .relaxed) >= limit }
 
-    /// Counts what is there whatever the bound is.
+    /// Counts bytes, whatever the bound is.
     func charge(_ bytes: Int) {
         if bytes > 0 { used.add(bytes, ordering: .relaxed) }
     }
@@ -52,7 +53,7 @@ final class MemoryAccount: Sendable {
         if bytes > 0 { used.subtract(bytes, ordering: .relaxed) }
     }
 
-    /// Counts it where it is within the bound.
+    /// Counts bytes if they are within the bound.
     func admits(_ bytes: Int) -> Bool {
         let (old, new) = used.add(bytes, ordering: .relaxed)
         if new <= limit || old <= 0 { return true }
@@ -60,7 +61,7 @@ final class MemoryAccount: Sendable {
         return false
     }
 
-    /// Likewise of a line whose end has not come.
+    /// The same for bytes of a line whose end has not come.
     func admits(unfinished bytes: Int) -> Bool {
         guard unfinished.add(bytes, ordering: .relaxed).newValue <= limit / 2, admits(bytes) else {
             unfinished.subtract(bytes, ordering: .relaxed)
@@ -78,7 +79,7 @@ final class MemoryAccount: Sendable {
 
     // MARK: - Turns
 
-    /// Waits for the turn to carry out a call. All who have one end by themselves, whatever clients do.
+    /// Waits for the turn to carry out a call. Every turn ends by itself, whatever clients do.
     func begin() async {
         if state.withLock({ $0.begin() }) { return }
         await withCheckedContinuation { continuation in
@@ -105,7 +106,7 @@ final class MemoryAccount: Sendable {
         state.withLock { $0.members[ObjectIdentifier(outbox)] = nil }
     }
 
-    /// Closes connections, those with the most unread first, until what must be told is within the bound.
+    /// Closes connections, those with the most unread bytes first, until the user is within the bound.
     func makeRoom() {
         let outboxes = state.withLock { $0.members.values.compactMap(\.outbox) }.map { ($0, size: $0.backlog.size) }
         for (outbox, size) in outboxes.sorted(by: { $0.size > $1.size }) {

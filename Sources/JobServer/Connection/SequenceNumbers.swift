@@ -4,8 +4,8 @@ import JobModel
 
 /// The number of the last notification of each job in one watch.
 ///
-/// Jobs that progress come in their order, tick by tick mostly the same ones. So their numbers stand in that order, and are
-/// gone through side by side with them, without looking any of them up.
+/// Batches of progress come sorted by job and mostly have the same jobs as the batch before. So the numbers are kept in
+/// the same order and both are walked side by side, without looking up any of them.
 struct SequenceNumbers {
     private struct Entry {
         let job: JobID
@@ -27,7 +27,7 @@ struct SequenceNumbers {
         return running[row].last
     }
 
-    /// Begins anew with a job.
+    /// Begins from 1 again with a job.
     mutating func forget(_ job: JobID) {
         others[job] = nil
         let row = row(of: job)
@@ -61,7 +61,7 @@ struct SequenceNumbers {
         return true
     }
 
-    /// Puts the jobs of the lines among those that progress.
+    /// Adds the jobs of the lines to those that make progress.
     private mutating func run(_ lines: [ProgressBatch.Text.Line], from first: Int) {
         var merged: [Entry] = []
         merged.reserveCapacity(running.count + lines.count - first)

@@ -26,12 +26,13 @@ struct Call: Sendable {
         replies.succeed(request.id, text: text, afterwards: afterwards)
     }
 
-    /// Answers with one job, told whole. What was done to it must be told, so less is told of it in a batch without room.
+    /// Answers with one job, shown whole. A call that changed it must be answered, so less of it is shown in a batch
+    /// without room.
     func succeed(job: JobView, wasChanged: Bool = false) {
         succeed(text: job.text(.whole, within: wasChanged ? room : replies.roomOutsideBatch(for: request.id)))
     }
 
-    /// Answers with all of these jobs, told in brief.
+    /// Answers with all of these jobs, each in brief form.
     func succeed(jobs: [JobView]) {
         var writer = JSONWriter()
         writer.raw("{\"jobs\":[")
@@ -47,7 +48,7 @@ struct Call: Sendable {
         replies.fail(request.id, error)
     }
 
-    /// Reads params; what is wrong with them becomes the answer's error.
+    /// Reads params; an error in them becomes the answer.
     func read<Value>(_ body: (MemberReader) throws(SpecError) -> Value) throws(ProtocolError) -> Value {
         let reader = try params
         do { return try body(reader) } catch { throw ProtocolError(error) }

@@ -23,7 +23,7 @@ extension Connection {
             }
         }
         let submitted = read
-        // Also where none is left: what was refused is answered behind what was submitted before.
+        // Also where none is left: refusals are answered after the submissions before them.
         engine.ask(.submit(requests), for: caller) { answer in
             var answers = (answer.submitted ?? []).makeIterator()
             var replies = SubmitReplies(connection: self, lines: submits.count)
@@ -111,7 +111,7 @@ extension Connection {
         guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
         writer.raw(page.text)
         writer.raw("],\"next\":")
-        // What did not fit is the next page's.
+        // Jobs that did not fit come with the next page.
         let last = page.count < jobs.count ? jobs[page.count - 1].job.id : next
         writer.write(last.map { JSON(Int($0)) } ?? .null)
         writer.raw("}")

@@ -14,7 +14,7 @@ final class Outbox: Sendable {
         case bytes([UInt8])
         case state(watch: Int, JobEvent)
         case progress(watch: Int, ProgressBatch)
-        /// Nothing more comes of this watch.
+        /// The watch ended; nothing more comes from it.
         case end(watch: Int)
         case sent
     }
@@ -45,7 +45,7 @@ final class Outbox: Sendable {
     }
 
     fileprivate enum Dequeued {
-        /// `size` is what it counted as while it waited.
+        /// `size` is what the bytes were counted as while they waited.
         case bytes(ByteBuffer, size: Int)
         case nothing
         case end
@@ -77,7 +77,7 @@ final class Outbox: Sendable {
     /// Bytes of what waits and is being sent, and a number that grows whenever something was sent.
     var backlog: (size: Int, sent: Int) { state.withLock { ($0.size + $0.sending, $0.sent) } }
 
-    /// The socket has so many bytes more, or never will.
+    /// The socket has accepted so many more bytes, or never will.
     fileprivate func sent(_ size: Int) {
         state.withLock { state in
             state.sending -= size
@@ -98,7 +98,7 @@ final class Outbox: Sendable {
         append(.bytes(lines), size: lines.count)
     }
 
-    /// Sends what a watch has seen.
+    /// Sends an event to a watch.
     func send(_ event: JobEvent, watch: Int) {
         append(.state(watch: watch, event), size: OutboxWatch.size(of: event)) { state in
             // Progress that comes after it stays behind it.
@@ -107,7 +107,7 @@ final class Outbox: Sendable {
         if account.isFull { account.makeRoom() }
     }
 
-    /// Sends what a watch has seen of many jobs.
+    /// Sends the progress of many jobs to a watch.
     func send(_ batch: ProgressBatch, watch: Int) {
         whileOpen { state in
             state.add(batch, of: watch)
@@ -115,7 +115,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Sends nothing more of a watch than what was sent already.
+    /// Ends a watch: what was given to `send` before is still sent.
     func end(watch: Int) {
         append(.end(watch: watch), size: 0)
     }
@@ -130,7 +130,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Gives up, as what must be sent cannot be kept: the same as when more than the limit waits.
+    /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits.
     func overflow() {
         whileOpen { _ in false }
     }
@@ -286,7 +286,7 @@ extension Outbox.State {
             switch entry {
             case .bytes(let line): room += line.count
             case .state(_, let event): room += OutboxWatch.size(of: event)
-            // Lines of progress find room for themselves.
+            // Lines of progress reserve their own room.
             case .progress, .end, .sent: break
             }
             if room >= Outbox.chunk { return Outbox.chunk }

@@ -4,7 +4,7 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// What an outbox keeps of one watch: how its lines begin, their numbers, and which of its progress still waits.
+/// What an outbox knows of one watch: how its lines begin, their numbers, and which of its progress still waits.
 struct OutboxWatch {
     private let stateHead: NotificationHead
     private let progressHead: NotificationHead
@@ -53,7 +53,7 @@ struct OutboxWatch {
         if batches.isEmpty { states = [:] }
     }
 
-    /// All indices are so much smaller from now on.
+    /// The entries were moved to the front by so many.
     mutating func shift(by distance: Int) {
         for index in batches.indices { batches[index] -= distance }
         states = states.filter { $0.value >= distance }.mapValues { $0 - distance }

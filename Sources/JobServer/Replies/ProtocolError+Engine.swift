@@ -4,7 +4,7 @@ import JobModel
 import JobProtocol
 
 extension ProtocolError {
-    /// The engine's refusal, as clients see it.
+    /// The core's refusal, as clients see it.
     init(_ error: CoreError) {
         func detail(_ name: String, _ value: JSON) -> [JSONObject.Member] {
             [JSONObject.Member(name: name, value: value)]

@@ -7,15 +7,15 @@ import Synchronization
 /// The answers come one by one and in any order, from other threads too. Those of submissions that have a line each come
 /// together instead, and go past it: ``SubmitReplies`` writes them without an object for each line.
 ///
-/// Both are bounded. Of a batch the answers that find no room become refusals, for which room is kept; once there was
-/// one, the calls behind it are not to be carried out.
+/// Both are bounded. An answer of a batch that does not fit becomes a refusal, for which there is always room; after
+/// the first one no more calls of the batch are to be carried out.
 final class Replies: Sendable {
     private struct State {
         var missing: Int
         var answers: [[UInt8]] = []
-        /// What the answers take with what stands around and between them.
+        /// Bytes of the answers with the brackets and commas around them.
         var size = 2
-        /// What those that are missing take where all of them are refusals.
+        /// Bytes of the missing answers if all of them are refusals.
         var reserved: Int
         var isFull = false
         /// Bytes of a batch's answers that are counted.
@@ -30,10 +30,10 @@ final class Replies: Sendable {
     private let account: MemoryAccount
     private let sent: @Sendable () -> Void
 
-    /// More than a refusal for lack of room takes, besides its id.
+    /// An upper bound of the size of a refusal for lack of room, without its id.
     private static let refusal = 256
 
-    /// What is answered where there is no room for more.
+    /// The refusal for lack of room.
     static let full = ProtocolError(
         .busy, "The answers of this batch leave no room for this one; ask again in a call of its own.",
         [JSONObject.Member(name: "retryAfter", value: 0)])
@@ -76,12 +76,12 @@ final class Replies: Sendable {
         add(id, afterwards) { Answer.success(id: $0, result: result) }
     }
 
-    /// Takes a result that is JSON text.
+    /// Adds a result that is JSON text.
     func succeed(_ id: JSON?, text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
         add(id, afterwards) { Answer.success(id: $0, result: text) }
     }
 
-    /// Takes an answer that is written already, or none for a notification.
+    /// Adds an answer that is written already, or none for a notification.
     func succeed(_ id: JSON?, answer: [UInt8]?, afterwards: @escaping @Sendable () -> Void) {
         add(id, afterwards) { _ in answer ?? [] }
     }
@@ -90,7 +90,7 @@ final class Replies: Sendable {
         add(id, nil) { Answer.failure(id: $0, error: error) }
     }
 
-    /// Takes the answer to the call `id`, none for a notification; `afterwards` runs behind it.
+    /// Adds the answer to the call `id`, none for a notification; `afterwards` runs once it is sent.
     private func add(_ id: JSON?, _ afterwards: (@Sendable () -> Void)?, _ write: (JSON) -> [UInt8]) {
         var answer = id.map(write)
         let ownID = id?.size ?? 0

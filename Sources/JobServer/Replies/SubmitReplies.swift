@@ -53,7 +53,7 @@ struct SubmitReplies {
         lines.raw("\n")
     }
 
-    /// Sends what has gathered; the answers of later calls come behind it.
+    /// Sends the answers so far; those of later calls come behind them.
     mutating func flush() {
         guard answered > 0 else { return }
         if !lines.bytes.isEmpty { connection.outbox.send(lines: lines.bytes) }

@@ -2,7 +2,7 @@ import Dispatch
 package import JobModel
 import Synchronization
 
-/// A job store in memory, for tests: it forgets everything when it goes, and answers on a thread of its own.
+/// A job store in memory, for tests: nothing outlives the object, and it answers on a thread of its own.
 package final class MemoryStore: JobStore {
     private struct State {
         var tables: MemoryTables
@@ -18,7 +18,7 @@ package final class MemoryStore: JobStore {
         state = Mutex(State(tables: tables))
     }
 
-    /// What is stored at present; a store made of it goes on from there, as after a crash.
+    /// What is stored at present. A store made of a copy is what a daemon finds after a crash.
     package var tables: MemoryTables { state.withLock { $0.tables } }
 
     package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
@@ -73,7 +73,7 @@ package final class MemoryStore: JobStore {
         }.get()
     }
 
-    /// Runs `body` behind what was asked before.
+    /// Runs `body` after everything that was asked before.
     private func answer<Value: Sendable>(
         _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void,
         _ body: @escaping @Sendable (inout MemoryTables) -> Value

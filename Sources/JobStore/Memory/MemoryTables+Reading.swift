@@ -5,7 +5,7 @@ extension MemoryTables {
 
     func jobs(_ ids: [JobID]) -> [Job] { ids.compactMap(job) }
 
-    /// The first `limit` jobs of these that make sense.
+    /// The first `limit` of these jobs, without unreadable ones.
     func jobs(_ ids: some Sequence<JobID>, atMost limit: Int) -> [Job] {
         var found: [Job] = []
         guard limit > 0 else { return found }
@@ -17,7 +17,7 @@ extension MemoryTables {
         return found
     }
 
-    /// A page of these jobs, without those that make no sense.
+    /// A page of these jobs, without unreadable ones.
     func page(_ ids: some Sequence<JobID>, limit: Int, withResults: Bool = true) -> StoredJobPage {
         var page = StoredJobPage(limit: limit)
         guard page.mayGrow else { return page }
@@ -110,7 +110,7 @@ extension MemoryTables {
         var size = row.size
         if case .item = row.body { size += row.job.parent.flatMap(template)?.size ?? 0 }
         let isLarge = size > ReadyJob.largestStored
-        // One that makes no sense is left out, as it is in every list.
+        // An unreadable job is left out, as in every list.
         let whole = isLarge ? nil : job(row)
         guard isLarge || whole != nil else { return nil }
         return ReadyJob(position: row.position, host: row.job.host, parent: row.job.parent, job: whole)
@@ -141,7 +141,7 @@ extension MemoryTables {
         var counts: [JobCount] = []
         for (kind, members) in kinds.rows() {
             var (count, bytes) = (members.ids.count, members.bytes)
-            // Kinds that differ in less stand side by side.
+            // Kinds of one owner, queue and state are neighbours.
             if let last = counts.last, last.owner == kind.owner, last.state == kind.state,
                 Name(last.queue) == kind.queue
             {
@@ -187,7 +187,7 @@ extension MemoryTables {
             for id in ids.prefix(wanted) where page.mayGrow {
                 if let job = job(id) { page.append(job.withoutLongResult) }
             }
-            // Jobs left out because they make no sense are made up for, so that a short page is the last one.
+            // More are read in place of unreadable jobs, so that a short page is always the last one.
             guard ids.count >= wanted else { break }
             filter.after = ids[wanted - 1]
         }

@@ -62,7 +62,7 @@ extension MemoryTables {
 
     // MARK: Removing
 
-    /// Jobs and all below them, each behind those it is below of.
+    /// Jobs and all their descendants, each after its parent.
     func tree(of roots: [JobID]) -> [JobID] {
         var found = roots
         var next = 0
@@ -101,7 +101,7 @@ extension MemoryTables {
         }
     }
 
-    /// The last finished root job that is to go, or nil where the first is to stay.
+    /// The last finished root job to be removed, or nil where there is none.
     func lastToPurge(finishedBefore time: Timestamp, keeping count: Int) -> TimedJob {
         let expired = TimedJob(time: time, id: 0)
         return max(expired, finishedRoots.key(fromEnd: max(0, count)) ?? expired)
@@ -175,7 +175,7 @@ extension MemoryTables {
     }
 }
 
-/// Where a ready job stands.
+/// The keys of a ready job in the indexes.
 struct ReadyKey: Equatable {
     let group: ReadyGroup
     let position: ReadyPosition
@@ -239,7 +239,7 @@ extension MemoryTables.Row {
 }
 
 extension NewChild {
-    /// The job that begins, under a spec that stands in for its own where that is made of a template.
+    /// The new job; where its spec is made of a template, its parent's spec stands in for it.
     fileprivate func stored(of parent: Job) -> (Job, MemoryTables.Row.Body) {
         if case .item(let item) = body { return (job(of: parent, parent.spec), .item(item)) }
         guard let spec = try? spec(template: nil) else { return (job(of: parent, parent.spec), .unreadable) }

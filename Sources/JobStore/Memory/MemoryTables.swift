@@ -1,6 +1,6 @@
 package import JobModel
 
-/// The job store as a value: it carries commands out at once and in memory, and is what every other store is compared with.
+/// The job store as a value: it carries commands out at once and in memory. Every other store is compared with it.
 ///
 /// The same commands give the same answers, always. A copy is cheap: what a crash would leave is a copy made before it.
 package struct MemoryTables: Sendable {
@@ -10,7 +10,7 @@ package struct MemoryTables: Sendable {
             case whole
             /// The spec is made of this and a template; the job has a stand-in.
             case item(JSON)
-            /// There is no making sense of the spec.
+            /// The spec cannot be read.
             case unreadable
         }
 
@@ -106,7 +106,7 @@ package struct MemoryTables: Sendable {
         }
     }
 
-    /// Marks that a source of a job is at work, or is no more.
+    /// Marks that a source of a job is at work, or is no longer.
     package mutating func mark(_ job: JobID, isWorking: Bool) {
         if isWorking { marks.set(job, false) } else { marks.remove(job) }
     }
@@ -114,11 +114,11 @@ package struct MemoryTables: Sendable {
     /// Removes all marks, as a clean close does.
     package mutating func clearMarks() { marks = SortedRows() }
 
-    /// A daemon starts with what another left, which was killed while the marked jobs were at work. Such a mark is gone
-    /// once its job was saved, as the job knows of it then.
+    /// A daemon starts after another was killed while the marked jobs were at work. Such a mark goes once its job is
+    /// saved, as the crash is counted in the job then.
     package mutating func restart() {
         for mark in marks.rows() {
-            // Of what is over or gone the mark was to be forgotten next.
+            // A job that is finished or removed needs no mark.
             if rows[mark.key]?.job.state.isTerminal ?? true {
                 marks.remove(mark.key)
             } else {

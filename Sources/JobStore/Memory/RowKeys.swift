@@ -1,6 +1,7 @@
 import JobModel
 
-/// A text that is compared by its bytes, as databases do; Swift holds canonically equivalent ones for equal.
+/// A text that is compared by its bytes, as databases do; Swift's strings are equal where they are canonically
+/// equivalent.
 struct Name: Comparable, Sendable {
     let text: String
 

@@ -75,7 +75,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         chunks[position.chunk].values.insert(value, at: position.offset)
         let size = chunks[position.chunk].keys.count
         guard size > largestChunk else { return }
-        // What grows at its end leaves full chunks behind.
+        // Rows that are appended at the end leave full chunks behind.
         let isAtEnd = position.chunk == chunks.count - 1 && position.offset == size - 1
         let start = isAtEnd ? size - 1 : size / 2
         let rest = Chunk(
@@ -146,7 +146,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     struct Descending: Sequence, IteratorProtocol {
         fileprivate let rows: SortedRows
-        /// Behind the next row.
+        /// The position after the next row.
         private var position: Position
 
         fileprivate init(rows: SortedRows, at position: Position) {
@@ -175,7 +175,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     /// The first row whose key is not before `key`; where there is none, the end of the last chunk.
     private func position(notBefore key: Key) -> Position {
-        // The last chunk that does not begin after it; each holds at least one row.
+        // The last chunk that does not begin after it; each has at least one row.
         var (low, high) = (0, chunks.count)
         while low < high {
             let middle = (low + high) / 2

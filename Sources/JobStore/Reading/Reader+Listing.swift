@@ -1,15 +1,15 @@
 import GRDB
 import JobModel
 
-/// Lists go over one index each, that of the narrowest condition: the parent, the tag, or else owner, queue, state and
-/// source together. Of the last one each combination that exists is asked for by itself, since only within one are
+/// A list uses one index, that of the narrowest condition: the parent, the tag, or else owner, queue, state and source
+/// together. With the last one each combination that exists is queried by itself, since only within a combination are
 /// the jobs in the order of their ids.
 extension Reader {
     func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
         var page = StoredJobPage(limit: filter.limit)
         let select = try statement(JobRow.selectShown)
-        // Jobs left out because they make no sense are made up for, so that a short page is the last one.
+        // More are read in place of unreadable jobs, so that a short page is always the last one.
         while page.mayGrow {
             let wanted = filter.limit - page.jobs.count
             let ids = try numbers(filter, wanted)

@@ -1,18 +1,18 @@
 import JobModel
 
-/// Queued jobs are looked for in their starting order first. Where many jobs for excluded hosts stand in front, perhaps
-/// a million, the search goes on host by host instead, which never touches theirs.
+/// Queued jobs are looked for in their starting order first. Where many jobs for excluded hosts come first, perhaps a
+/// million, the search goes on host by host instead, which never reads those.
 extension Reader {
     /// How many jobs for excluded hosts are passed over before the search goes on by host.
     private static let mostPassedOver = 4_000
 
-    /// Of one owner, as the scheduler keeps them.
+    /// The first ready jobs of one owner in a queue.
     func ready(
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws -> [ReadyJob] {
         var search = ReadySearch(queue: queue, owner: owner, position: position, excluded: hosts, limit: limit)
         var found: [ReadyJob] = []
-        // Jobs left out because they make no sense are made up for.
+        // More are read in place of unreadable jobs.
         while found.count < limit {
             search.limit = limit - found.count
             let positions = try positions(search)
@@ -48,7 +48,7 @@ extension Reader {
         return try jobs(selectedBy: statement, atMost: limit)
     }
 
-    /// These jobs, the large ones without what makes them so, which is not even read.
+    /// These jobs, large ones without their spec, which is not even read.
     private func readyJobs(_ ids: [JobID]) throws -> [ReadyJob] {
         let select = try statement(JobRow.select)
         let light = try statement(
@@ -144,8 +144,8 @@ extension Reader {
 
 /// What is looked for among the queued jobs.
 private struct ReadySearch {
-    /// What comes after a position is of its priority with a higher number, and then all of lower ones; each of the two
-    /// is one stretch of the index.
+    /// After a position come the jobs of its priority with higher ids, and then all of lower priorities; each of the
+    /// two is one range of the index.
     enum Part: String {
         case all = "true"
         case samePriority = "priority = ?2 AND id > ?3"

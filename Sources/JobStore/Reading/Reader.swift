@@ -18,13 +18,13 @@ struct Reader {
 
     // MARK: Single jobs
 
-    /// The jobs of these ids, without long results, and without those that make no sense.
+    /// The jobs of these ids, without long results, and without unreadable jobs.
     func jobs(_ ids: [JobID]) throws -> [Job] {
         let select = try statement(JobRow.selectShown)
         return try ids.compactMap { try legibleJob($0, select) }
     }
 
-    /// A page of these jobs, without long results, and without those that make no sense.
+    /// A page of these jobs, without long results, and without unreadable jobs.
     func page(_ ids: [JobID]) throws -> StoredJobPage {
         let select = try statement(JobRow.selectShown)
         var page = StoredJobPage(limit: ids.count)
@@ -34,7 +34,7 @@ struct Reader {
         return page
     }
 
-    /// The jobs whose numbers a statement selects, without those that make no sense.
+    /// The jobs whose ids a statement selects, without unreadable ones.
     func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
         let select = try statement(JobRow.select)
         return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
@@ -188,13 +188,13 @@ extension PreparedStatement {
 /// A position among the finished root jobs, in the order of their ends.
 struct FinishedPosition: Sendable, Equatable {
     let finishedAt: Timestamp
-    /// Tells apart what ended in the same millisecond; 0 comes before all of it.
+    /// Orders jobs that ended in the same millisecond; 0 comes before all of them.
     let id: JobID
 }
 
-/// The jobs whose rows could not be read, each told of once.
+/// The jobs whose rows could not be read, each reported once.
 final class UnreadableJobs: Sendable {
-    /// Beyond these many, jobs are left out of lists without a word.
+    /// Beyond so many, jobs are left out of lists without a report.
     private static let limit = 1000
 
     private let report: @Sendable (StoreError) -> Void

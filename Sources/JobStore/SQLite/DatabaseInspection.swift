@@ -3,12 +3,12 @@ import Glibc
 import JobModel
 import Synchronization
 
-/// A look at a database before it is used, which changes no byte of it or its log.
+/// Checks a database before it is used, without changing a byte of it or its log.
 ///
-/// A damaged database must still be what it was when its owner looks for what can be saved, and must be refused again
-/// at the next start. Looked at is what a start can afford: the header, the length, the log and the definitions of the
-/// tables always, each page up to ``largestChecked``. In a larger one a wrong page shows when a query comes to it, and the
-/// first to come are those that count and recover jobs at every start.
+/// A damaged database must be unchanged when its owner looks for what can be saved, and must be refused again at the
+/// next start. What is checked is bounded by what a start can afford: always the header, the length, the log and the
+/// definitions of the tables, and every page of a database up to ``largestChecked``. In a larger one a damaged page
+/// shows when a query reads it; the first queries are those that count and recover jobs at every start.
 struct DatabaseInspection {
     /// The length up to which every page is checked, in bytes. That takes a tenth of a second where the pages are in
     /// memory already, and ten times that where a slow disk has to bring them.
@@ -24,7 +24,7 @@ struct DatabaseInspection {
 
     private func run() throws(StoreError) -> Bool {
         guard let file = try ReadableFile(path) else {
-            // SQLite removes a log before its database would ever go; alone it holds jobs that can still be saved.
+            // SQLite never leaves a log without its database; one that is alone has jobs that can still be saved.
             guard try ReadableFile(path + "-wal") == nil else { throw damaged("it is missing, but its log is there") }
             return false
         }
@@ -80,7 +80,7 @@ struct DatabaseInspection {
         }
     }
 
-    /// Runs `body` and removes the files that a reading connection makes where it finds none.
+    /// Runs `body` and removes the files that a reading connection made beside the database.
     private func leavingNothingBehind(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         let made = ["-wal", "-shm"].map { path + $0 }.filter { access($0, F_OK) != 0 }
         defer { for file in made { unlink(file) } }
@@ -113,7 +113,7 @@ struct DatabaseHeader {
     let pageCount: Int?
     let applicationID: UInt32
 
-    /// The header that `bytes` are, or nil where they are none.
+    /// The header in `bytes`, or nil where they are none.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.length, bytes.starts(with: "SQLite format 3\0".utf8) else { return nil }
         let size = Int(bytes[16]) << 8 | Int(bytes[17])
@@ -121,7 +121,7 @@ struct DatabaseHeader {
         guard pageSize >= 512, pageSize & (pageSize - 1) == 0, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
             Array(bytes[21...23]) == [64, 32, 32]
         else { return nil }
-        // A writer too old to keep the count leaves the change counter behind it.
+        // A version of SQLite that is too old to keep the count leaves the two counters different.
         pageCount = bytes.bigEndian(at: 24) == bytes.bigEndian(at: 92) ? Int(bytes.bigEndian(at: 28)) : nil
         applicationID = bytes.bigEndian(at: 68)
     }
@@ -129,8 +129,8 @@ struct DatabaseHeader {
 
 /// The databases that were open for a moment only, at most two for each start of a store.
 ///
-/// What GRDB keeps with a queue is let go by libdispatch on the pool that all share, which looks after its threads every
-/// second from its first use on. A daemon that has nothing to do is to sleep, so they stay, closed, until it ends.
+/// libdispatch releases what belongs to a GRDB queue on its global pool, which wakes up every second from its first use
+/// on. An idle daemon should sleep, so the queues are kept, closed, until it ends.
 enum ClosedDatabases {
     private static let kept = Mutex<[DatabaseQueue]>([])
 

@@ -1,12 +1,13 @@
 import GRDB
 import JobModel
 
-/// How a job stands in a row of the table `jobs`.
+/// How a job is written into a row of the table `jobs`.
 enum JobRow {
-    /// A larger spec stands in a table of its own, so that it is not written again with every change of its job.
+    /// A larger spec is stored in a table of its own, so that it is not written again with every change of its job.
     static let largestInlineSpec = 1024
 
-    /// Nesting that a stored value may have: a result nests as deep as a request line, and templates put it deeper.
+    /// How deep a stored value may be nested: a result may be as deep as a request line, and a template can put it
+    /// deeper.
     static let maximumDepth = 1024
 
     /// The columns as ``job(_:)`` reads them, in the order of `Column`.
@@ -29,14 +30,15 @@ enum JobRow {
         case checkpoint, outcomes, spec, crashes, gated, queue, priority, item
     }
 
-    /// Stores what changes in a job's life.
+    /// Stores the columns that change during a job's life.
     static let update = """
         UPDATE jobs SET state = ?2, link = ?3, attempt = ?4, children = ?5, not_before = ?6, deadline_at = ?7, \
         started_at = ?8, finished_at = ?9, link_started_at = ?10, stop = ?11, host = ?12, carried = ?13, \
         last_failure = ?14, checkpoint = ?15, outcomes = ?16, crashes = ?17, gated = ?18, size = ?19 WHERE id = ?1
         """
 
-    /// Binds what changes in a job's life; gives the size of its texts. `storedSize` is what it counts for.
+    /// Binds the columns that change during a job's life; gives the size of the texts. `storedSize` is what the job
+    /// counts for.
     ///
     /// Texts are kept in `texts` until the statement has run.
     static func bindLife(
@@ -88,7 +90,7 @@ enum JobRow {
 
         guard let state = JobState(code: row.integer(Column.state.rawValue)) else { throw damaged("state") }
         guard let owner = UInt32(exactly: row.integer(Column.owner.rawValue)) else { throw damaged("owner") }
-        // What is counted up later must have room for it.
+        // Counters must have room to be counted up.
         let counts = 0...Int(Int32.max)
         let parent = row.optionalInteger(Column.parent.rawValue).map { parent in
             Job.Parent(
@@ -137,7 +139,7 @@ enum JobRow {
             guard let outcome = Outcome(json: carried) else { throw damaged("result") }
             job.carried = outcome
         } else if state == .succeeded, let result = try StoredResult(of: id, in: connection) {
-            // It was not read with the row.
+            // A long result was not read with the row.
             if result.size > Job.longestResultRead {
                 job.storedResult = result.size
                 job.carried = .success(.null)

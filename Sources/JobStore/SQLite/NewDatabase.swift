@@ -3,7 +3,8 @@ import JobModel
 import GRDB
 import Glibc
 
-/// Makes a database whole under another name and then gives it its own, so that one under that name is never half made.
+/// Makes a database under another name and renames it when it is complete, so that there is never half a one under its
+/// name.
 enum NewDatabase {
     static func make(_ path: String) throws(StoreError) {
         let draft = path + ".new"

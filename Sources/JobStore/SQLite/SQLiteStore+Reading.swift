@@ -24,13 +24,13 @@ extension SQLiteStore {
 
     /// Runs `body` on one of the reading connections, in a transaction, so that all it sees is of one moment.
     ///
-    /// A task that is cancelled gets its answer all the same.
+    /// A cancelled task gets its answer nevertheless.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Reader) throws -> Value,
         _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
         let (path, unreadable, reads) = (pool.path, unreadable, reads)
-        // Under the lock, as the pool does not bear being closed meanwhile.
+        // Under the lock, as the pool must not be closed meanwhile.
         let isOpen = isClosed.withLock { isClosed in
             if isClosed { return false }
             reads.enter()
@@ -47,7 +47,7 @@ extension SQLiteStore {
             }
             return true
         }
-        // Never inside the call, whose caller may hold a lock.
+        // Never inside the call, as the caller may have a lock.
         if !isOpen { DispatchQueue.global().async { done(.failure(.closed)) } }
     }
 }

@@ -1,12 +1,12 @@
 import JobModel
 
-/// A removal of many jobs goes on in several transactions, so that it does not hold up what others write. The lowest jobs
-/// go first and a root last, so that what was cut short can be done again.
+/// Many jobs are removed in several transactions, so that other writes are not delayed. Descendants go first and the
+/// root last, so that a removal that was cut short can be repeated.
 extension SQLiteStore {
     func remove(_ job: JobID, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
         remove(done) { writer in
             let tree = try writer.tree(of: job)
-            // A new job with this key must not join one that is about to go.
+            // A new job with this key must not join a job that is about to be removed.
             if tree.count > writer.largestRemoval { try writer.freeKey(of: job) }
             return tree
         }
@@ -20,7 +20,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Removes what `find` gives, from its end, and then what `finish` does.
+    /// Removes the jobs that `find` gives, from the last one on, and then runs `finish`.
     private func remove(
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void,
         _ finish: @escaping @Sendable (Writer) throws -> Void = { _ in },
@@ -76,7 +76,7 @@ extension SQLiteStore {
         queue.enqueue(Purge(end: end, roots: max(0, count), done: done).change)
     }
 
-    /// What is left of a purge. Each transaction looks anew for what is finished, as a job may have been retried since.
+    /// The rest of a purge. Each transaction searches for finished jobs again, as one may have been retried since.
     private struct Purge: Sendable {
         /// The last one that may go.
         let end: FinishedPosition

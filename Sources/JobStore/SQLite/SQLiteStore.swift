@@ -19,9 +19,10 @@ package final class SQLiteStore: JobStore {
 
     /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
-    /// `report` is told once of each job that a list had to leave out because its row makes no sense, `reportLog` why the
-    /// log cannot be written into the database, and nil when it can again. `reportMigration` is called before what an older
-    /// daemon stored is brought up to date, which takes half a minute for a million jobs.
+    /// `report` is called once for each job that a list had to leave out because its row cannot be read, `reportLog`
+    /// with the reason why the log cannot be written into the database, and with nil when it can again.
+    /// `reportMigration` is called before what an older daemon stored is brought up to date, which takes half a minute
+    /// for a million jobs.
     package convenience init(
         path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in },
         reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in },
@@ -68,7 +69,7 @@ package final class SQLiteStore: JobStore {
                     PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
                     PRAGMA journal_size_limit = 67108864;
                     """)
-            // What the last daemon left in the log is on record before more is put behind it.
+            // Writes what the last daemon left in the log into the database before more is appended.
             try connection.checkpoint(.truncate)
             if try Schema.version(of: connection) < Schema.version { reportMigration() }
             try Schema.migrate(connection)
@@ -78,8 +79,8 @@ package final class SQLiteStore: JobStore {
         return pool
     }
 
-    /// The most pages in use of an older database that is written anew so that it can give pages back: what takes a
-    /// moment only. A larger one stays as it is: it uses its free pages again, but keeps its length.
+    /// An older database with at most so many pages in use is rewritten, so that it can give free pages back; that
+    /// takes a moment only. A larger one stays as it is: it uses its free pages again, but never gets shorter.
     private static let mostPagesWrittenAnew = 4_096
 
     private static func makeIncremental(_ connection: Database) throws {
@@ -87,7 +88,7 @@ package final class SQLiteStore: JobStore {
         guard try number("auto_vacuum") == 0,
             try number("page_count") - number("freelist_count") <= mostPagesWrittenAnew
         else { return }
-        // Where there is no room for a second one, the first is as good as before.
+        // Where there is no room for a second database, the first one is still good.
         _ = try? connection.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
         _ = try? connection.checkpoint(.truncate)
     }

@@ -6,7 +6,7 @@ import JobModel
 /// A step is never changed once it was released: a database of any earlier version is brought up to date by the steps
 /// that it has not seen, each in a transaction of its own.
 enum Schema {
-    /// Stands in the header of the file, so that another program's database is told apart: "DFRD".
+    /// "DFRD" in the header of the file, by which a database of another program is told apart.
     static let applicationID = 0x4446_5244
     static var version: Int { steps.count }
 
@@ -79,8 +79,8 @@ enum Schema {
     /// Sizes are what `Job.storedSize` says, so that sums of them are what the daemon counts. They stand in `jobs_by_kind`
     /// behind the ids, which keep the jobs of one kind in order.
     ///
-    /// A child with an `item` is made of that and its link's template; an empty item stands in `large_specs`. What waits for
-    /// its list is `gated`, and ready only once it is not.
+    /// A child with an `item` is made of that and its link's template; an empty item means that it is in `large_specs`.
+    /// A job that waits for its list is `gated`, and ready only when it no longer is.
     private static let two = """
         ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE jobs ADD COLUMN gated INTEGER NOT NULL DEFAULT 0;
@@ -106,7 +106,7 @@ enum Schema {
         ) STRICT;
         """
 
-    /// What a job takes up by its texts as version 1 stored them; what makes no sense counts as it stands.
+    /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.
     private static let storedSize = DatabaseFunction("stored_size", argumentCount: 3, pure: true) { values in
         func size(_ text: String) -> Int64 {
             Int64((try? JSON(parsing: text, maximumDepth: JobRow.maximumDepth))?.size ?? text.utf8.count)

@@ -3,7 +3,7 @@ import GRDB
 import Glibc
 
 extension StoreError {
-    /// What a failure of SQLite, or of our own decoding, means for a caller who was writing or reading.
+    /// The store's error for a failure of SQLite, or of our own decoding.
     init(_ code: Code, _ error: any Error, database path: String) {
         switch error {
         case let error as StoreError: self = error
@@ -37,7 +37,7 @@ extension StoreError {
             underlying: underlying)
     }
 
-    /// Whether a system call failed for a reason that lies in the path or in the permissions, and not in the disk's state.
+    /// Whether a system call failed because of the path or its permissions, and not because of the state of the disk.
     static func isLasting(_ number: Int32) -> Bool {
         [EACCES, EPERM, EROFS, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
     }

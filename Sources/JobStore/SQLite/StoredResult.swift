@@ -2,11 +2,11 @@ import GRDB
 import GRDBSQLite
 import JobModel
 
-/// The JSON of a succeeded job's result where it is stored, read in parts: a column is always read whole.
+/// The stored JSON of a succeeded job's result, read in parts; as a column it could only be read whole.
 ///
 /// Not to leave the transaction that it was opened in.
 final class StoredResult {
-    /// What stands around the result.
+    /// The text before the result.
     private static let head = Array(#"{"ok":"#.utf8)
     private static let tail = Array("}".utf8)
 

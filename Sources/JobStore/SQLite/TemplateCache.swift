@@ -3,8 +3,8 @@ import JobModel
 
 /// The templates that one batch of reads needs, each parsed once for all the children that are made of it.
 ///
-/// It lives as long as the batch, and lets all go before it holds more than ``mostBytes`` of text, so that at most one that
-/// is larger stays.
+/// It lives as long as the batch, and is emptied before it has more than ``mostBytes`` of text; only a single template
+/// can be larger.
 final class TemplateCache {
     private static let mostBytes = 1 << 20
 
@@ -21,7 +21,7 @@ final class TemplateCache {
         self.connection = connection
     }
 
-    /// The template of a child's siblings, or nil where there is none that makes sense.
+    /// The template of a child and its siblings, or nil where there is none that can be read.
     func template(of parent: Job.Parent) throws(StoreError) -> JSON? {
         let key = Key(parent: parent.job, link: parent.link)
         if let template = known[key] { return template }
