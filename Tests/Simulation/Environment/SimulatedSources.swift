@@ -31,6 +31,8 @@ struct SimulatedSources {
     /// The runs that are at work, by number.
     var all: [RunID] { runs.keys.sorted() }
 
+    func job(of run: RunID) -> JobID? { runs[run]?.run.job }
+
     /// The daemon is gone; downloads that were at work leave their parts.
     mutating func forget(interruptedIn files: inout SimulatedFiles) {
         for run in runs.values {

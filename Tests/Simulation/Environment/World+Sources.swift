@@ -63,7 +63,9 @@ extension World {
         var error = JobError(kind, "It failed as the seed wanted.", retryable: isRetryable)
         if kind == .http { error.http = .init(status: isRetryable ? 503 : 404, reason: "No") }
         if random.chance(host?.retryAfterRate ?? 0) {
-            error.retryAfter = random.pick([0, 0.5, 3, 30, 900, 1e9, -1, .infinity, .nan])
+            let asked = random.pick([0, 0.5, 3, 30, 900, 1e9, -1, .infinity, .nan])
+            // A host that asked for an hour each time would let fewer jobs through in two weeks than there can be for it.
+            error.retryAfter = isSettling ? min(asked, 3) : asked
         }
         return error
     }

@@ -53,6 +53,7 @@ extension World {
         trace.add(.commit, at: clock.elapsed, id)
         let written = store.tables.write(write)
         oracle.durable(id, write, written, self)
+        if case .removed(let removed) = written { mayCrash(after: removed) }
         return written
     }
 

@@ -32,6 +32,14 @@ extension World {
         }
     }
 
+    /// The daemon is killed now and then when sources of what was removed are still at work, which it hears of next.
+    func mayCrash(after removed: [RemovedJob]) {
+        guard Self.hasImpatience(seed), effectsUntilCrash != nil else { return }
+        let ids = Set(removed.map(\.id))
+        guard sources.all.contains(where: { sources.job(of: $0).map(ids.contains) ?? false }) else { return }
+        if random.chance(0.1) { effectsUntilCrash = random.within(0...3) }
+    }
+
     /// A list that soon takes too long, so that its children are cancelled and run their `finally` links, for which it does
     /// not wait.
     private static func listThatFails(_ random: inout SeededGenerator, _ queue: JSON) -> JSON {
