@@ -108,26 +108,36 @@ extension JobCore {
             if action == .interrupt(thenRun: true) { releasePermit(entry) } else { releaseAll(entry) }
             if action == .enqueue { entry.job.host = nextHost(of: entry.job) }
             stopLater(children)
-            let save: () -> Void = { [unowned self] in
-                self.save(entry, then: action) { result in done?(result.map { entry.job }) }
+            guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else {
+                return saveStopped(entry, then: action, done)
             }
-            guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else { return save() }
             // Before its checkpoint is removed. Saves on their way do not decide any more how the job goes on.
             entry.saves += 1
             entry.unsaved = action
             let step = entry.step
             let task = cleanUp { [unowned self] in
                 guard table[entry.job.id] === entry, entry.step == step else { done?(.success(entry.job)); return }
-                save()
+                saveStopped(entry, then: action, done)
             }
             emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
         case .none where before.stop == nil:
             // A running `finally` link goes on, but after it only other `finally` links run. A restart must not forget
             // that, so it is stored.
-            save(entry, then: entry.unsaved ?? .none) { result in done?(result.map { entry.job }) }
+            saveStopped(entry, then: entry.unsaved ?? .none, done)
         case .run, .wait, .none:
             // It is being stopped already; whoever asks again gets it as it is.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
+        }
+    }
+
+    /// Stores a job that is stopped. It may go on meanwhile: `done` gets it once it is stored as it is then.
+    private func saveStopped(
+        _ entry: ActiveJob, then action: Job.Action, _ done: ((Result<Job, StoreError>) -> Void)?
+    ) {
+        save(entry, then: action) { [unowned self] result in
+            guard let done else { return }
+            guard case .success = result, table[entry.job.id] === entry else { return done(result.map { entry.job }) }
+            whenSaved(entry) { result in done(result.map { entry.job }) }
         }
     }
 

@@ -46,6 +46,8 @@ struct ListCoordinator {
     }
 
     private var lists: [JobID: List] = [:]
+    /// Those that have a gate.
+    private var withGate: Set<JobID> = []
     private var lastOpening = 0
 
     subscript(id: JobID) -> List? { lists[id] }
@@ -59,9 +61,13 @@ struct ListCoordinator {
         lastOpening += 1
         let gate = concurrency.flatMap { $0 < join.ids.count ? Gate(concurrency: $0, admitted: active) : nil }
         lists[id] = List(link: link, join: join, gate: gate, opening: lastOpening)
+        if gate == nil { withGate.remove(id) } else { withGate.insert(id) }
     }
 
-    mutating func close(_ id: JobID) { lists[id] = nil }
+    mutating func close(_ id: JobID) {
+        lists[id] = nil
+        withGate.remove(id)
+    }
 
     /// Whether a child that a window gave may start.
     func mayStart(_ child: JobID, of id: JobID) -> Bool {
@@ -139,6 +145,6 @@ struct ListCoordinator {
         lists[request.list]?.gate?.isReading = false
     }
 
-    /// Lists whose gates have room, by id.
-    var gated: [JobID] { lists.filter { $0.value.gate != nil }.keys.sorted() }
+    /// Lists with a gate, by id.
+    var gated: [JobID] { withGate.isEmpty ? [] : withGate.sorted() }
 }

@@ -24,6 +24,21 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func cancel_isAnswered_onceTheEndIsStored_thatAFinallyLinkCameToMeanwhile() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", finally()))
+        try driver.end(id)
+        driver.holdsWrites = true
+        let request = driver.ask(.cancel(id))
+        try driver.end(id)
+        driver.releaseWrites(1)
+        #expect(driver.stored(id)?.state == .running && driver.answer(to: request) == nil)
+        driver.releaseWrites(1)
+        guard case .job(let snapshot) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(snapshot.job.state == .cancelled && driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
     @Test(arguments: [#""delay":60"#, #""queue":"closed""#])
     func waitingJob_isCancelled_withoutRunning(_ members: String) throws {
         let driver = CoreDriver {

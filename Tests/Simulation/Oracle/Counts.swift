@@ -14,11 +14,12 @@ struct Counts {
     private(set) var allWaiting = 0
     private(set) var bytes: [UInt32: Int64] = [:]
 
-    mutating func add(_ job: Job, _ count: Int) {
+    /// Counts a job that takes up so many bytes, or no longer where `count` is -1.
+    mutating func add(_ job: Job, size: Int64, _ count: Int) {
         let key = Key(owner: job.owner, queue: job.spec.queue)
         rows[key, default: Array(repeating: 0, count: 6)][job.state.number] += count
         all[job.state.number] += count
-        bytes[job.owner, default: 0] += Int64(count) * job.storedSize
+        bytes[job.owner, default: 0] += Int64(count) * size
         guard job.state == .queued || job.state == .scheduled else { return }
         waiting[job.owner, default: 0] += count
         allWaiting += count

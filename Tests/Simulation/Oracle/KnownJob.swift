@@ -6,7 +6,9 @@ final class KnownJob: CustomStringConvertible {
     let id: JobID
     let parent: KnownJob?
     /// As it is stored.
-    var row: Job
+    var row: Job { didSet { size = row.storedSize } }
+    /// What its row takes up.
+    private(set) var size: Int64
     var children: [Int: [KnownJob]] = [:]
     var retries = Retries()
     var cancelAsked = false
@@ -33,6 +35,7 @@ final class KnownJob: CustomStringConvertible {
     init(_ row: Job, parent: KnownJob?) {
         id = row.id
         self.row = row
+        size = row.storedSize
         self.parent = parent
     }
 

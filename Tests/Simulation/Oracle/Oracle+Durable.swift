@@ -41,7 +41,7 @@ extension Oracle {
     }
 
     private var finishedBytes: Int64 {
-        jobs.values.reduce(0) { $0 + ($1.isOver ? $1.row.storedSize : 0) }
+        jobs.values.reduce(0) { $0 + ($1.isOver ? $1.size : 0) }
     }
 
     // MARK: - New jobs
@@ -88,7 +88,7 @@ extension Oracle {
         lastJob = max(lastJob, row.id)
         version += 1
         jobs[row.id] = job
-        counts.add(row, 1)
+        counts.add(row, size: job.size, 1)
         if row.state.isTerminal { ends[row.state, default: 0] += 1 } else { unfinished.insert(row.id) }
         newlyStored[write, default: []].append(row.id)
         return job
@@ -124,7 +124,7 @@ extension Oracle {
             version += 1
             removed[gone.id] = job
             unready(job)
-            counts.add(job.row, -1)
+            counts.add(job.row, size: job.size, -1)
             unfinished.remove(gone.id)
             if let place = job.row.parent { job.parent?.children[place.link] = nil }
             if let run = job.run { abandonedRuns.insert(run) }
@@ -151,9 +151,9 @@ extension Oracle {
         } else {
             checkProgress(job, old, new, world)
         }
-        counts.add(old, -1)
-        counts.add(new, 1)
+        counts.add(old, size: job.size, -1)
         job.row = new
+        counts.add(new, size: job.size, 1)
         job.dueSeen = false
         if old.state == .queued, !new.state.isTerminal || new.state != old.state, new.state != .scheduled,
             old.link == 0, new.stop == nil, old.spec.source.type?.isOutside != true

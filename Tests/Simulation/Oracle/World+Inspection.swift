@@ -156,6 +156,8 @@ extension Oracle {
                 world.violate(9, "job \(id) passed its deadline at \(time) and goes on")
             }
         }
+        var onHosts: [String: Int] = [:]
+        for run in runs.values { onHosts[run.place.host, default: 0] += 1 }
         for (name, known) in shares.queues {
             guard let queue = queues[name], !queue.isSuspended, changingQueues[name] == nil else { continue }
             let held = world.slots(in: name)
@@ -163,7 +165,7 @@ extension Oracle {
             checked.idleSlots += 1
             for (owner, share) in known.owners where share.ready > 0 && held[owner, default: 0] < perUser(queue) {
                 let free = share.hosts.keys.first { host in
-                    runs.values.count { $0.place.host == host } < settings.perHost
+                    onHosts[host, default: 0] < settings.perHost
                         && (backedOff[host] ?? 0) + 10_000_000 < monotonic
                 }
                 if let free {
