@@ -69,15 +69,17 @@ import Testing
 
     @Test func background_runsSideBySide() async throws {
         let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let one = Deferred<Void, any Error>.run(on: .background) {
+        let one = Deferred<Int, any Error>.run(on: .background) {
             first.signal()
             second.wait()
+            return 1
         }
-        let two = Deferred<Void, any Error>.run(on: .background) {
+        let two = Deferred<Int, any Error>.run(on: .background) {
             second.signal()
             first.wait()
+            return 2
         }
-        _ = try await both(one, two).get()
+        #expect(try await both(one, two).get() == (1, 2))
     }
 
     @Test func inline_isTheResolvingThread() {

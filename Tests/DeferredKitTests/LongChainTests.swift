@@ -88,12 +88,15 @@ import Testing
     @Test func promises_areReleasedInBoundedStack_whenEachCallbackHoldsTheNext() {
         withSmallStack {
             var promise = Promise<Int, any Error>()
+            weak let last = promise.deferred
             for _ in 0..<Self.shorter {
                 let next = promise
                 promise = Promise()
                 promise.deferred.upon { next.resolve($0) }
             }
+            #expect(last != nil)
             promise = Promise()
+            #expect(last == nil)
         }
     }
 

@@ -76,11 +76,21 @@ import Testing
     @Test func call_waitsForItsTurn_whileAllAreTaken() async {
         let account = MemoryAccount(limit: 1)
         for _ in 0..<8 { await account.begin() }
-        async let ninth: Void = account.begin()
-        async let tenth: Void = account.begin()
-        account.end()
-        account.end()
-        _ = await (ninth, tenth)
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    await account.begin()
+                    begin.yield()
+                }
+            }
+            account.end()
+            account.end()
+        }
+        begin.finish()
+        var count = 0
+        for await _ in begun { count += 1 }
+        #expect(count == 2)
         for _ in 0..<8 { account.end() }
         await account.begin()
     }

@@ -89,12 +89,14 @@ import Testing
     @Test func watchdog_ends_whenItsTaskIsCancelledAsleep() async {
         let (fed, feed) = AsyncStream.makeStream(of: Void.self)
         let watchdog = Watchdog(interval: .seconds(3600)) { () throws(SystemdError) in feed.yield() }
-        await withTaskGroup(of: Void.self) { group in
+        let hasEnded = await withTaskGroup(of: Void.self) { group in
             group.addTask { await watchdog.run(logger: .silent) { true } }
             var feeds = fed.makeAsyncIterator()
             await feeds.next()
             group.cancelAll()
+            return await group.next() != nil
         }
+        #expect(hasEnded)
     }
 }
 
