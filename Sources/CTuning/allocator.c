@@ -2,9 +2,10 @@
 
 #include <malloc.h>
 
-// For jemalloc, which reads it when it starts; MALLOC_CONF in the environment goes before it. Two arenas, as each keeps
+// For jemalloc, which reads it when it starts. MALLOC_CONF in the environment overrides it: with
+// narenas:8,dirty_decay_ms:10000, which are jemalloc's own settings on two cores, it does without. Two arenas, as each keeps
 // what a burst took; what was freed is given back within about a second.
-const char *malloc_conf = "narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0";
+const char *malloc_conf = "narenas:2,dirty_decay_ms:1000";
 
 void deferd_settle_allocator(void) {
     // As many arenas as threads that allocate all the time; one for each thread would each keep what a burst took.

@@ -132,6 +132,9 @@ package final class SourceLibrary: Sendable {
         return promise.deferred
     }
 
+    /// An event loop of the library's as an executor, for tasks that belong to nothing that runs on one.
+    package var executor: any TaskExecutor { executors[0] }
+
     private func task(_ context: SourceContext) -> TransferTask {
         let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
         return TransferTask(

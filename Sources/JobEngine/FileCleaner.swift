@@ -22,7 +22,7 @@ final class FileCleaner: Sendable {
     /// Removes the `.part` that a download kept for a retry which will not come; the download is not running.
     func discardPart(of job: JobID, link: Int, owner: UInt32, _ done: @escaping @Sendable () -> Void) {
         // Owned by its caller, who waits for `done`.
-        Task {
+        Task(executorPreference: library.executor) { [self] in
             if let checkpoint = try? await store.checkpoint(of: job, link: link) {
                 await library.discard(checkpoint, owner: owner)
             }
@@ -37,7 +37,7 @@ final class FileCleaner: Sendable {
         }
         guard removed.contains(where: { !$0.checkpoints.isEmpty }) else { return done() }
         // Owned by its caller, who waits for `done`.
-        Task {
+        Task(executorPreference: library.executor) { [self] in
             for job in removed {
                 for checkpoint in job.checkpoints { await library.discard(checkpoint, owner: job.owner) }
             }

@@ -283,9 +283,9 @@ package actor JobEngine {
         runs[run.run] = Run(progress: RunProgress(run: run.run, reports: reports))
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
         // Owned by the engine; it ends with the read.
-        Task {
+        Task(executorPreference: library.executor) { [self] in
             let checkpoint = try? await store.checkpoint(of: run.job, link: run.link)
-            start(run, checkpoint: checkpoint)
+            await start(run, checkpoint: checkpoint)
         }
     }
 

@@ -2,6 +2,8 @@ import ArgumentParser
 import Foundation
 import JobProtocol
 import Logging
+import LoopTasks
+import NIOPosix
 import Systemd
 
 @main
@@ -39,10 +41,11 @@ struct Deferd: AsyncParsableCommand {
     @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
     var check = false
 
-    /// On the main actor, so that no task has run anywhere else before `Tuning` says where tasks run.
+    /// Runs on the main actor and, whatever leaves it, on an event loop: libdispatch's pool, where tasks run otherwise, wakes
+    /// up every second from its first task on.
     @MainActor static func main() async {
         Tuning.begin()
-        await main(nil)
+        await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) { await main(nil) }
     }
 
     func run() async throws {

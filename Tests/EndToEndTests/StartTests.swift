@@ -22,7 +22,7 @@ import Testing
 
     @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
         try await GuidedOrigin.run({ _, _ in .init(body: [1]) }) { origin in
-            try await Daemon.run { daemon in
+            try await Daemon.run(environment: ["DEFERD_TUNING": "off"]) { daemon in
                 let wire = try daemon.connect()
                 _ = try await wire.succeed(.fetch(origin.url("/")))
                 let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
