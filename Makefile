@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-races test-yields test-defects test-crash bench bench-kit simulate simulate-known simulate-ci simulate-mutants
+.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-races test-yields test-defects test-crash bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -45,5 +45,7 @@ bench: build # Measures deferd beside beanstalkd, redis, aria2, curl, wget and t
 	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product peerbench && .build/bench/release/peerbench --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.
 	@$(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product Benchmarks && .build/bench/release/Benchmarks $(ROUNDS)
+bench-libraries: # Measures what is ours beside the library that does the same, or the plainer way; ROW=name measures one row.
+	@$(SWIFT) build -c release --package-path Tests/Benchmarks/Libraries --scratch-path .build/bench-libraries --product librarybench && .build/bench-libraries/release/librarybench $(ROW)
 prepare:
 	@.ci/prepare

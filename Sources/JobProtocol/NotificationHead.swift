@@ -13,24 +13,26 @@ package struct NotificationHead: Sendable {
     }
 
     /// The most bytes that a line takes besides its body.
-    package var room: Int { bytes.count + 2 * UnsafeMutableRawPointer.mostDigits + MemoryLayout<UInt64>.size }
+    package var room: Int { bytes.count + Self.seq.utf8CodeUnitCount + 2 * UnsafeMutableRawPointer.mostDigits }
 
     /// Writes a line, its end included, where there is ``room`` and room for the body; gives where it ends. `body` is made
     /// by ``JobNotification``.
     package func write(
         job: JobID, seq: Int, body: UnsafeRawBufferPointer, to start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
-        let position = bytes.withUnsafeBytes { head in
-            UnsafeMutableRawBufferPointer(start: start, count: head.count).copyMemory(from: head)
-            return (start + head.count).writeDigits(of: Int(job))
-        }
-        // Eight bytes at once, of which the number that follows takes the last.
-        position.storeBytes(of: Self.seq, as: UInt64.self)
-        let end = (position + 7).writeDigits(of: seq)
-        UnsafeMutableRawBufferPointer(start: end, count: body.count).copyMemory(from: body)
-        return end + body.count
+        let member = UnsafeRawBufferPointer(start: Self.seq.utf8Start, count: Self.seq.utf8CodeUnitCount)
+        return bytes.withUnsafeBytes { start.writeBytes($0) }.writeDigits(of: Int(job))
+            .writeBytes(member).writeDigits(of: seq)
+            .writeBytes(body)
     }
 
-    /// `,"seq":` and a space.
-    private static let seq = ",\"seq\": ".utf8.reversed().reduce(0) { $0 << 8 | UInt64($1) }.littleEndian
+    private static let seq: StaticString = ",\"seq\":"
+}
+
+extension UnsafeMutableRawPointer {
+    /// Copies `bytes` to here; gives where they end.
+    fileprivate func writeBytes(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawBufferPointer(start: self, count: bytes.count).copyMemory(from: bytes)
+        return self + bytes.count
+    }
 }

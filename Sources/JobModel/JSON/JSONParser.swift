@@ -1,6 +1,7 @@
 /// Reads one JSON value (RFC 8259) from UTF-8 bytes, strictly and with bounds on its depth and on what it takes in memory.
 ///
-/// Foundation's coders lose the digits of numbers and the bound on nesting, and they are the hot path of every request.
+/// Foundation's loses the digits of numbers and has no bound on memory, and parsing is the hot path of every request:
+/// in the row `json, read` of `make bench-libraries` JSONSerialization takes 6 times as long.
 package struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private let maximumDepth: Int

@@ -1,4 +1,6 @@
 /// Writes JSON text, value by value, into one buffer.
+///
+/// In the row `json, write` of `make bench-libraries` JSONSerialization takes 70 times as long.
 package struct JSONWriter {
     /// What has been written, in UTF-8.
     package private(set) var bytes: [UInt8]

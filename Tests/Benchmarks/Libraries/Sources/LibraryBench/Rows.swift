@@ -1,0 +1,218 @@
+import Foundation
+import GRDB
+import JobModel
+import JobProtocol
+@testable import JobStore
+import Policy
+
+extension Row {
+    static func all() throws -> [Row] {
+        base64 + [try json(), jsonText, time] + urls + [try storedRows(), try newRows(), notification]
+    }
+
+    private static func sum(_ times: Int, _ body: () -> Int) -> Int {
+        var sum = 0
+        for _ in 0..<times { sum &+= body() }
+        return sum
+    }
+
+    /// Bytes as text and back, beside Foundation's.
+    private static var base64: [Row] {
+        [(24, "24 B"), (64 << 10, "64 KiB")].flatMap { count, size in
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ ($0 >> 3)) }
+            let text = Base64.encode(bytes)
+            return [
+                Row(
+                    name: "base64, write \(size)", ours: { sum($0) { Base64.encode(bytes).utf8.count } },
+                    other: { sum($0) { Data(bytes).base64EncodedString().utf8.count } }),
+                Row(
+                    name: "base64, read \(size)", ours: { sum($0) { Base64.decode(text)?.count ?? 0 } },
+                    other: { sum($0) { Data(base64Encoded: text).map { [UInt8]($0).count } ?? 0 } }),
+            ]
+        }
+    }
+
+    /// A request to submit a job, as bytes come in from a client.
+    private static let line = Array(
+        """
+        {"jsonrpc":"2.0","id":17,"method":"job.submit","params":{"source":{"type":"download","url":\
+        "https://example.org/files/release/1.2.3/tool.tar.gz","path":"tools/tool.tar.gz","headers":{"Accept":"*/*"}},\
+        "then":[{"then":{"type":"json","url":"https://example.org/api/{{input/sha256}}","pointer":"/assets/0"}}],\
+        "priority":5,"tags":["nightly","tools"],"timeout":30.5,"retry":{"max":3,"jitter":true}}}
+        """.utf8)
+
+    /// A document read, beside Foundation's, which loses the digits of numbers and has no bound on memory.
+    private static func json() throws -> Row {
+        let data = Data(line)
+        return Row(
+            name: "json, read 430 B",
+            ours: { sum($0) { (try? JSON(parsing: line, maximumDepth: 64))?["params"]?.object?.members.count ?? 0 } },
+            other: {
+                sum($0) {
+                    let value = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
+                    return (value?["params"] as? [String: Any])?.count ?? 0
+                }
+            })
+    }
+
+    /// A document written, beside Foundation's.
+    private static var jsonText: Row {
+        guard let value = try? JSON(parsing: line, maximumDepth: 64),
+            let object = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
+        else { preconditionFailure("The line is JSON.") }
+        return Row(
+            name: "json, write 430 B", ours: { sum($0) { value.utf8.count } },
+            other: { sum($0) { (try? JSONSerialization.data(withJSONObject: object))?.count ?? 0 } })
+    }
+
+    /// A time as RFC 3339 writes it, beside Foundation's.
+    private static var time: Row {
+        let time = Timestamp(milliseconds: 1_795_282_535_123)
+        let date = Date(timeIntervalSince1970: 1_795_282_535.123)
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        return Row(
+            name: "time, write", ours: { sum($0) { time.description.utf8.count } },
+            other: { sum($0) { date.formatted(style).utf8.count } })
+    }
+
+    /// A URL taken apart, beside Foundation's: one that is read in one pass, and one that takes the long way.
+    private static var urls: [Row] {
+        [
+            ("plain", "https://example.org/files/release/1.2.3/tool.tar.gz?a=1"),
+            ("unusual", "https://user:secret@Example.ORG:8443/a b/%7Ec?q=\u{E4}"),
+        ].map { kind, text in
+            Row(
+                name: "url, \(kind)",
+                ours: {
+                    sum($0) { RequestURL(text).map { $0.port + $0.hostAndPort.utf8.count + $0.target.utf8.count } ?? 0 }
+                },
+                other: {
+                    sum($0) {
+                        guard let url = URL(string: text), let host = url.host(percentEncoded: false) else { return 0 }
+                        let path = url.path(percentEncoded: true)
+                        return (url.port ?? 443) + host.utf8.count + path.utf8.count + (url.query?.utf8.count ?? 0)
+                            + (url.user?.utf8.count ?? 0) + (url.scheme?.utf8.count ?? 0)
+                    }
+                })
+        }
+    }
+
+    /// A line of a tick of progress whose start is there already, beside the same written whole.
+    private static var notification: Row {
+        let text =
+            #","link":0,"links":2,"progress":{"completed":1048576,"total":4194304,"unit":"bytes"},"coalesced":1}}"#
+        let body = Array(text.utf8) + [UInt8(ascii: "\n")]
+        let head = NotificationHead(.progress, watch: "w1")
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 10, alignment: 8)
+        guard let start = room.baseAddress else { preconditionFailure("There is a buffer.") }
+        return Row(
+            name: "notification",
+            ours: { times in
+                var number = 0
+                return body.withUnsafeBytes { body in
+                    sum(times) {
+                        number += 1
+                        return head.write(job: JobID(number), seq: number & 0xFF, body: body, to: start) - start
+                    }
+                }
+            },
+            other: { times in
+                var number = 0
+                return sum(times) {
+                    number += 1
+                    var writer = JSONWriter()
+                    writer.raw(#"{"jsonrpc":"2.0","method":"job.progress","params":{"watch":"w1","job":"#)
+                    writer.write(number)
+                    writer.raw(#","seq":"#)
+                    writer.write(number & 0xFF)
+                    writer.raw(body)
+                    return writer.bytes.count
+                }
+            })
+    }
+
+    /// New jobs inserted by the statements for many, beside the same one by one.
+    private static func newRows() throws -> Row {
+        let database = try DatabaseQueue()
+        let spec = try JobSpecReader.stored(["source": ["type": "url", "url": "https://example.org/files/1"]])
+        let rows = (0..<32).map { _ in NewRow(Job(submitting: spec, owner: 1000, at: Timestamp(milliseconds: 0))) }
+        try database.inDatabase { try Schema.migrate($0) }
+        func insert(_ times: Int, _ body: (NewJobRows) throws -> Void) -> Int {
+            do {
+                return try database.write { connection in
+                    let statements = try NewJobRows(connection)
+                    for _ in 0..<times {
+                        try body(statements)
+                        try connection.execute(sql: "DELETE FROM jobs")
+                    }
+                    return times
+                }
+            } catch {
+                preconditionFailure("\(error)")
+            }
+        }
+        return Row(
+            name: "new rows, 32", ours: { insert($0) { try $0.insert(rows, from: 1) } },
+            other: { times in
+                insert(times) { for (index, row) in rows.enumerated() { try $0.insert([row], from: JobID(index + 1)) } }
+            })
+    }
+
+    /// Rows of a table read through the store's statements, beside GRDB's rows.
+    private static func storedRows() throws -> Row {
+        let database = try DatabaseQueue()
+        try database.write { connection in
+            try connection.execute(
+                sql: """
+                    CREATE TABLE jobs (id INTEGER PRIMARY KEY, owner INTEGER, state INTEGER, created_at INTEGER,
+                    not_before INTEGER, priority INTEGER, queue TEXT, spec TEXT)
+                    """)
+            for id in 1...512 {
+                try connection.execute(
+                    sql: "INSERT INTO jobs VALUES (?, 1000, 1, 1795282535123, NULL, 0, 'default', ?)",
+                    arguments: [id, String(decoding: line, as: UTF8.self)])
+            }
+        }
+        let sql = "SELECT id, owner, state, created_at, not_before, priority, queue, spec FROM jobs"
+        func inDatabase(_ body: (Database) throws -> Int) -> Int {
+            do { return try database.read(body) } catch { preconditionFailure("\(error)") }
+        }
+        return Row(
+            name: "rows of the store, 512",
+            ours: { times in
+                inDatabase { connection in
+                    let statement = try PreparedStatement(sql, on: connection)
+                    var sum = 0
+                    for _ in 0..<times {
+                        let rows = try statement.rows { row -> Int? in
+                            Int(row.integer(0) + row.integer(1) + row.integer(2) + row.integer(3) + row.integer(5))
+                                &+ (row.time(4) == nil ? 1 : 0) &+ (row.text(6)?.utf8.count ?? 0)
+                                &+ (row.text(7)?.utf8.count ?? 0)
+                        }
+                        sum &+= rows.count
+                    }
+                    return sum
+                }
+            },
+            other: { times in
+                inDatabase { connection in
+                    let statement = try connection.cachedStatement(sql: sql)
+                    var sum = 0
+                    for _ in 0..<times {
+                        var values: [Int] = []
+                        let cursor = try GRDB.Row.fetchCursor(statement)
+                        while let row = try cursor.next() {
+                            let (id, owner, state): (Int64, Int64, Int64) = (row[0], row[1], row[2])
+                            let (created, notBefore, priority): (Int64, Int64?, Int64) = (row[3], row[4], row[5])
+                            let (queue, spec): (String, String) = (row[6], row[7])
+                            values.append(
+                                Int(id + owner + state + created + priority) &+ (notBefore == nil ? 1 : 0)
+                                    &+ queue.utf8.count &+ spec.utf8.count)
+                        }
+                        sum &+= values.count
+                    }
+                    return sum
+                }
+            })
+    }
+}

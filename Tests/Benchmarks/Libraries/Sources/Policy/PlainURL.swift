@@ -1,0 +1,1 @@
+../../../../../Sources/DataSources/Policy/PlainURL.swift
