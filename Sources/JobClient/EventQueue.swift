@@ -14,7 +14,7 @@ struct EventQueue {
     private var waiting: CircularBuffer<JobEvent> = []
     private var size = 0
     /// How many were removed so far, which is the number of the first that waits.
-    private var taken = 0
+    private var removed = 0
     /// The number of the last event that waits, by watch and job.
     private var last: [Key: Int] = [:]
     private var ending: Result<Void, JobClientError>?
@@ -28,13 +28,13 @@ struct EventQueue {
     mutating func append(_ event: JobEvent) -> Bool {
         guard ending == nil else { return true }
         let key = Key(watch: event.watch, job: event.job)
-        if let number = last[key], let merged = event.merging(waiting[offset: number - taken]) {
-            size += event.size - waiting[offset: number - taken].size
-            waiting[waiting.index(waiting.startIndex, offsetBy: number - taken)] = merged
+        if let number = last[key], let merged = event.merging(waiting[offset: number - removed]) {
+            size += event.size - waiting[offset: number - removed].size
+            waiting[waiting.index(waiting.startIndex, offsetBy: number - removed)] = merged
             return true
         }
         guard size + event.size <= limit else { return false }
-        last[key] = taken + waiting.count
+        last[key] = removed + waiting.count
         waiting.append(event)
         size += event.size
         return true
@@ -55,8 +55,8 @@ struct EventQueue {
             return ending?.map { nil }
         }
         let key = Key(watch: event.watch, job: event.job)
-        if last[key] == taken { last[key] = nil }
-        taken += 1
+        if last[key] == removed { last[key] = nil }
+        removed += 1
         size -= event.size
         return .success(event)
     }

@@ -23,7 +23,7 @@ final class ActiveJob {
     /// How often its progress was reported since the step began.
     var updates = 0
     /// The value of `updates` when progress was last reported at an interval (in milliseconds).
-    private var told: [(interval: Int, updates: Int)] = []
+    private var reported: [(interval: Int, updates: Int)] = []
     private var rate = RateMeter()
     /// The topics that cover it, and the version of the subscriptions that this is of.
     var matches: (version: Int, list: [Subscriptions.Match]) = (-1, [])
@@ -53,7 +53,7 @@ final class ActiveJob {
     func resetProgress() {
         progress = nil
         updates = 0
-        told = []
+        reported = []
         rate = RateMeter()
     }
 
@@ -68,13 +68,13 @@ final class ActiveJob {
     private static let intervals = 16
 
     /// How many reports came since the last notification at `interval`; counts from now on again.
-    func updatesSinceTold(_ interval: Int) -> Int {
-        if let index = told.firstIndex(where: { $0.interval == interval }) {
-            defer { told[index].updates = updates }
-            return updates - told[index].updates
+    func updatesSinceReport(_ interval: Int) -> Int {
+        if let index = reported.firstIndex(where: { $0.interval == interval }) {
+            defer { reported[index].updates = updates }
+            return updates - reported[index].updates
         }
-        if told.count == Self.intervals { told.removeFirst() }
-        told.append((interval, updates))
+        if reported.count == Self.intervals { reported.removeFirst() }
+        reported.append((interval, updates))
         return updates
     }
 }

@@ -140,7 +140,7 @@ package struct Admission: Sendable {
     ) throws(Refusal) -> String? {
         var asked: String?
         func literal(_ json: JSON?) -> String? {
-            guard let text = json?.string, !isOpen || !TemplateText.holdsExpression(text) else { return nil }
+            guard let text = json?.string, !isOpen || !TemplateText.hasExpression(text) else { return nil }
             return text
         }
         switch source["type"]?.string.flatMap(SourceType.init(rawValue:)) {

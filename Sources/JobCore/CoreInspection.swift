@@ -52,17 +52,17 @@ extension JobCore {
     /// The jobs in memory, by id.
     package func inspectJobs() -> [JobID] { table.all.map(\.job.id) }
 
-    /// Slots that are taken, by queue and owner, in order.
-    package func inspectSlots() -> [(queue: String, owner: UInt32, held: Int)] {
+    /// Slots in use, by queue and owner, in order.
+    package func inspectSlots() -> [(queue: String, owner: UInt32, used: Int)] {
         scheduler.names.flatMap { name in
             scheduler.running(in: name).sorted { $0.key < $1.key }.map { (name, $0.key, $0.value) }
         }
     }
 
     /// Jobs that run under the limit of each host, in order.
-    package func inspectHosts() -> [(host: String, held: Int)] {
+    package func inspectHosts() -> [(host: String, used: Int)] {
         scheduler.keys.compactMap { key, count in
-            if case .host(let host) = key { (host: host, held: count) } else { nil }
+            if case .host(let host) = key { (host: host, used: count) } else { nil }
         }.sorted { $0.host < $1.host }
     }
 }

@@ -4,7 +4,7 @@ import JobModel
 /// known only once they were read.
 extension JobCore {
     /// The notifications about a job that wait for its ancestors to be read.
-    struct Untold {
+    struct PendingNotifications {
         /// The job at or above it whose parent is not in memory, and what is known below that.
         let top: JobID
         let missing: JobID
@@ -17,13 +17,13 @@ extension JobCore {
     /// then: whoever came later was shown the job as it was after it.
     struct Change {
         let change: JobChange
-        let told: Set<Int>
+        let notified: Set<Int>
         let joins: Int
     }
 
     /// The most jobs with notifications that wait; those of further jobs are dropped, which happens only while the
     /// store cannot be read.
-    private static let mostUntold = 4096
+    private static let mostPending = 4096
 
     /// Notifies the subscribers of a job of its state. `lineage` is what was read of the jobs above one that left the
     /// memory.
@@ -31,7 +31,7 @@ extension JobCore {
         guard !subscriptions.isEmpty else { return }
         let (known, missing) = table.ancestors(of: job, lineage: lineage)
         var topics = subscriptions.matches(job, parents: known, isWhole: missing == nil).map(\.topic)
-        if untold[job.id] != nil || missing != nil && subscriptions.coverDescendants {
+        if pendingNotifications[job.id] != nil || missing != nil && subscriptions.coverDescendants {
             // Whoever is still to be told of an earlier change is told of this one after it.
             topics.removeAll { isBehind($0, of: job.id) }
             tellLater(JobChange(snapshot: snapshots([job])[0]), Set(topics), known, missing)
@@ -43,29 +43,29 @@ extension JobCore {
 
     /// Whether a topic may still be told of a change of a job.
     private func isBehind(_ topic: Int, of job: JobID) -> Bool {
-        untold[job]?.changes.contains { earlier in
-            !earlier.told.contains(topic) && !subscriptions.subscribers(of: topic, since: earlier.joins).isEmpty
+        pendingNotifications[job]?.changes.contains { earlier in
+            !earlier.notified.contains(topic) && !subscriptions.subscribers(of: topic, since: earlier.joins).isEmpty
         } ?? false
     }
 
-    private func tellLater(_ change: JobChange, _ told: Set<Int>, _ known: [Ancestor], _ missing: JobID?) {
+    private func tellLater(_ change: JobChange, _ notified: Set<Int>, _ known: [Ancestor], _ missing: JobID?) {
         let id = change.job
-        if untold[id] == nil, let missing, untold.count < Self.mostUntold {
-            untold[id] = Untold(top: known.last?.id ?? id, missing: missing, known: known)
+        if pendingNotifications[id] == nil, let missing, pendingNotifications.count < Self.mostPending {
+            pendingNotifications[id] = PendingNotifications(top: known.last?.id ?? id, missing: missing, known: known)
             readAncestors(of: id, from: missing, found: [])
         }
-        untold[id]?.changes.append(Change(change: change, told: told, joins: subscriptions.joins))
+        pendingNotifications[id]?.changes.append(Change(change: change, notified: notified, joins: subscriptions.joins))
     }
 
     private func readAncestors(of id: JobID, from missing: JobID, found: [Ancestor]) {
         read(.jobs([missing])) { [unowned self] result in
-            guard untold[id] != nil else { return }
+            guard pendingNotifications[id] != nil else { return }
             guard case .success(.jobs(let rows)) = result else {
                 unreadAncestors.append(id)
                 return setTimer(.readAgain, in: 1)
             }
             // Where it was removed, everything below it was, too.
-            guard let row = rows.first else { return untold[id] = nil }
+            guard let row = rows.first else { return pendingNotifications[id] = nil }
             let (above, next) = table.ancestors(of: row, lineage: nil)
             let found = found + [Ancestor(row)] + above
             if let next { return readAncestors(of: id, from: next, found: found) }
@@ -78,21 +78,21 @@ extension JobCore {
         let ids = unreadAncestors
         unreadAncestors = []
         for id in ids {
-            if let missing = untold[id]?.missing { readAncestors(of: id, from: missing, found: []) }
+            if let missing = pendingNotifications[id]?.missing { readAncestors(of: id, from: missing, found: []) }
         }
     }
 
     private func tell(_ id: JobID, _ found: [Ancestor]) {
-        guard let untold = untold.removeValue(forKey: id) else { return }
-        if let entry = table[untold.top] {
+        guard let pending = pendingNotifications.removeValue(forKey: id) else { return }
+        if let entry = table[pending.top] {
             entry.lineage = found
             // The subscribers of jobs in memory are looked up again, now that their ancestors are known.
             subscriptions.parentCame()
         }
-        for later in untold.changes {
+        for later in pending.changes {
             let matches = subscriptions.matches(
-                later.change.snapshot.job, parents: untold.known + found, isWhole: true)
-            let subscribers = matches.filter { !later.told.contains($0.topic) }
+                later.change.snapshot.job, parents: pending.known + found, isWhole: true)
+            let subscribers = matches.filter { !later.notified.contains($0.topic) }
                 .flatMap { subscriptions.subscribers(of: $0.topic, since: later.joins) }
             if !subscribers.isEmpty { emit(.notify(subscribers, later.change)) }
         }

@@ -143,7 +143,7 @@ extension JobCore {
             table.remove(job.id, isRemoved: true)
             if let entry { resumePostponed(entry) }
             suspects[job.id] = nil
-            untold[job.id] = nil
+            pendingNotifications[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)
             for wait in waits.finished(job.id) { answer(wait, having: nil) }
         }

@@ -129,7 +129,7 @@ extension JobCore {
         for match in matches(of: entry) {
             dirty[match.interval, default: []].insert(entry.job.id)
             guard !timers.isSet(.progress(match.interval)) else { continue }
-            let next = (toldAt[match.interval] ?? now.monotonic).saturatingAdding(Int64(match.interval) * 1_000_000)
+            let next = (reportedAt[match.interval] ?? now.monotonic).saturatingAdding(Int64(match.interval) * 1_000_000)
             timers.set(.progress(match.interval), at: max(now.monotonic, next))
         }
     }
@@ -150,7 +150,7 @@ extension JobCore {
         var rows: [Int: [ProgressRow]] = [:]
         for id in (dirty.removeValue(forKey: interval) ?? []).sorted() {
             guard let entry = table[id], entry.job.state == .running, let progress = entry.progress else { continue }
-            let updates = entry.updatesSinceTold(interval)
+            let updates = entry.updatesSinceReport(interval)
             let row = ProgressRow(
                 job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,
                 coalesced: max(0, updates - 1))
@@ -162,8 +162,10 @@ extension JobCore {
             emit(.progress(subscriptions.subscribers(of: topic), rows))
         }
         // Only intervals that somebody watches at are remembered.
-        toldAt[interval] = now.monotonic
-        if toldAt.count > 64 { toldAt = toldAt.filter { now.monotonic - $0.value < Int64($0.key) * 1_000_000 } }
+        reportedAt[interval] = now.monotonic
+        if reportedAt.count > 64 {
+            reportedAt = reportedAt.filter { now.monotonic - $0.value < Int64($0.key) * 1_000_000 }
+        }
     }
 
     // MARK: - Waiting

@@ -82,11 +82,11 @@ package final class JobCore {
     /// Jobs that made progress, by the interval (in milliseconds) at which subscribers want to know.
     var dirty: [Int: Set<JobID>] = [:]
     /// Notifications that wait until the jobs above them are read.
-    var untold: [JobID: Untold] = [:]
+    var pendingNotifications: [JobID: PendingNotifications] = [:]
     /// Jobs whose ancestors could not be read.
     var unreadAncestors: [JobID] = []
     /// When subscribers of an interval were last told of progress.
-    var toldAt: [Int: Int64] = [:]
+    var reportedAt: [Int: Int64] = [:]
     /// Changes with every change of what ``CoreStatistics`` says.
     package internal(set) var statusVersion = 0
 

@@ -8,7 +8,7 @@ import Testing
     @Test(arguments: ["", "plain", "{", "}", "}}", "{x}", "{ {", "a\\", "\\{", "100 % {of} it}}"])
     func text_isOnePiece_whereNothingOpensAnExpression(_ text: String) throws {
         #expect(try TemplateText(text).segments == [.text(text)])
-        #expect(!TemplateText.holdsExpression(text))
+        #expect(!TemplateText.hasExpression(text))
     }
 
     @Test(arguments: [
@@ -17,7 +17,7 @@ import Testing
     ])
     func escape_standsForBraces(_ text: String, _ plain: String) throws {
         #expect(try TemplateText(text).segments == [.text(plain)])
-        #expect(!TemplateText.holdsExpression(text))
+        #expect(!TemplateText.hasExpression(text))
     }
 
     @Test func expressions_areTakenApart_withTheirPointers() throws {
@@ -37,7 +37,7 @@ import Testing
             try TemplateText("{{input}}\\{{error}}").segments == [
                 .expression(.input, JSONPointer(), source: "input"), .text("{{error}}"),
             ])
-        #expect(TemplateText.holdsExpression("a{{input}}") && TemplateText.holdsExpression("\\{{ {{index}}"))
+        #expect(TemplateText.hasExpression("a{{input}}") && TemplateText.hasExpression("\\{{ {{index}}"))
     }
 
     @Test func expressions_areFound_besideCombiningCharacters() throws {
@@ -67,7 +67,7 @@ import Testing
         let flaw = #expect(throws: TemplateText.Flaw.self) { try TemplateText(text) }
         #expect(flaw?.reason.isEmpty == false)
         // It is nothing that a reader may take literally.
-        #expect(TemplateText.holdsExpression(text))
+        #expect(TemplateText.hasExpression(text))
     }
 
     @Test func escaped_standsForTheSameText() throws {

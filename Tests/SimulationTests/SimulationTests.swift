@@ -75,10 +75,10 @@ import Testing
 
     @Test func anOwnerWhoIsPassedOverShows_whenTheyCouldStartAllTheWhile() {
         var shares = Shares()
-        shares.add(Shares.Place(queue: "q", owner: 1, host: "h"))
+        shares.add(Shares.Key(queue: "q", owner: 1, host: "h"))
         shares.serve(1, in: "q")
         #expect(shares.share(of: 1, in: "q") == nil, "too few starts say nothing")
-        // Of those in which they held more, or could not start, nothing follows.
+        // Of those in which they had more, or could not start, nothing follows.
         for _ in 0..<500 { shares.serve(2, in: "q") }
         #expect(shares.share(of: 1, in: "q") == nil)
         for _ in 1..<Shares.window { shares.serve(2, in: "q", passingOver: [1]) }

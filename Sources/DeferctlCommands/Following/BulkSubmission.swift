@@ -32,7 +32,7 @@ struct BulkSubmission {
     private var (sent, told) = (0, 0)
     private var outcomes: [Int: Outcome] = [:]
     /// The number of refusals after the one that ended the submission; only their number is reported.
-    private var untold = 0
+    private var unreported = 0
 
     /// Submissions through `client`. `accept` is called with each accepted job and `refuse` with a sentence about each
     /// refused spec, in the order of the specs.
@@ -74,7 +74,7 @@ struct BulkSubmission {
             }
             group.cancelAll()
         }
-        if untold > 0 { refuse("\(untold) more specs behind it were sent already and met the same.") }
+        if unreported > 0 { refuse("\(unreported) more specs behind it were sent already and met the same.") }
         return (status, jobs)
     }
 
@@ -107,7 +107,7 @@ struct BulkSubmission {
             // Any other refusal would meet the next spec, too.
             let isGeneral = refusal != .badData && refusal != .forbidden
             if isGeneral, isStopped {
-                untold += 1
+                unreported += 1
             } else {
                 refuse(sentence)
             }

@@ -56,7 +56,7 @@ package struct MemberReader {
 
     private func isOpen(_ value: JSON) -> Bool {
         guard mode == .template, case .string(let text) = value else { return false }
-        return TemplateText.holdsExpression(text)
+        return TemplateText.hasExpression(text)
     }
 
     /// A string; its form is checked by `flaw`, which says what is wrong with it, unless it is still open.

@@ -77,14 +77,14 @@ package enum ResultShape: Sendable, Equatable {
     }
 
     private static func literalUnlessOpen(_ value: JSON) -> ResultShape {
-        holdsExpression(value) ? .unknown : .literal(value)
+        hasExpression(value) ? .unknown : .literal(value)
     }
 
-    private static func holdsExpression(_ value: JSON) -> Bool {
+    private static func hasExpression(_ value: JSON) -> Bool {
         switch value {
-        case .string(let text): TemplateText.holdsExpression(text) || text.utf8.contains(UInt8(ascii: "\\"))
-        case .array(let elements): elements.contains(where: holdsExpression)
-        case .object(let object): object.members.contains { holdsExpression($0.value) }
+        case .string(let text): TemplateText.hasExpression(text) || text.utf8.contains(UInt8(ascii: "\\"))
+        case .array(let elements): elements.contains(where: hasExpression)
+        case .object(let object): object.members.contains { hasExpression($0.value) }
         default: false
         }
     }

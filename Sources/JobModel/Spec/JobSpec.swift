@@ -116,7 +116,7 @@ package final class JobSpec: Sendable, Hashable {
         if let policy = step.retry ?? retry { return policy }
         var policy = RetryPolicy.standard
         if case .source(let source) = step.action, let method = source["method"]?.string,
-            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.holdsExpression(method)
+            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.hasExpression(method)
         {
             policy.max = 0
         }

@@ -82,7 +82,7 @@ package struct TemplateText: Sendable {
     }
 
     /// Whether `text` has an expression, or what looks like the beginning of one.
-    package static func holdsExpression(_ text: String) -> Bool {
+    package static func hasExpression(_ text: String) -> Bool {
         guard text.utf8.contains(UInt8(ascii: "{")) else { return false }
         guard let parsed = try? TemplateText(text) else { return true }
         return parsed.segments.contains { segment in

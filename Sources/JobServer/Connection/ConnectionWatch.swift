@@ -5,7 +5,7 @@ import Synchronization
 
 /// One watch of one connection: it passes events on, once the answer that names it is on its way.
 final class ConnectionWatch: JobSubscriber {
-    fileprivate enum News {
+    fileprivate enum Notification {
         case event(JobEvent)
         case batch(ProgressBatch)
     }
@@ -18,7 +18,7 @@ final class ConnectionWatch: JobSubscriber {
 
     fileprivate struct State {
         /// What came before the answer.
-        var buffered: [News]? = []
+        var buffered: [Notification]? = []
         /// How many notifications are buffered.
         var bufferedCount = 0
         /// The jobs whose end it has yet to report.
@@ -53,22 +53,22 @@ final class ConnectionWatch: JobSubscriber {
 
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
-    private func receive(_ news: News) {
+    private func receive(_ notification: Notification) {
         let (buffering, isSettled) = state.withLock { state in
-            let buffering = state.buffer(news, bound: bound)
-            return (buffering, buffering == .open && state.count(news))
+            let buffering = state.buffer(notification, bound: bound)
+            return (buffering, buffering == .open && state.count(notification))
         }
         switch buffering {
         case .open:
-            send(news)
+            send(notification)
             if isSettled { settled() }
         case .buffered: break
-        case .full: if case .event = news { outbox.overflow() }
+        case .full: if case .event = notification { outbox.overflow() }
         }
     }
 
-    private func send(_ news: News) {
-        switch news {
+    private func send(_ notification: Notification) {
+        switch notification {
         case .event(let event): outbox.send(event, watch: number)
         case .batch(let batch): outbox.send(batch, watch: number)
         }
@@ -82,16 +82,16 @@ final class ConnectionWatch: JobSubscriber {
             state.knowsAll = isAll
         }
         while let buffered = drain() {
-            for news in buffered {
-                _ = state.withLock { $0.count(news) }
-                send(news)
+            for notification in buffered {
+                _ = state.withLock { $0.count(notification) }
+                send(notification)
             }
         }
         if isSettled { settled() }
     }
 
     /// What is buffered. Nil where nothing is; from then on events are not buffered any more.
-    private func drain() -> [News]? {
+    private func drain() -> [Notification]? {
         state.withLock { state in
             state.bufferedCount = 0
             guard let buffered = state.buffered, !buffered.isEmpty else {
@@ -109,11 +109,13 @@ final class ConnectionWatch: JobSubscriber {
 
 extension ConnectionWatch.State {
     /// Buffers what came before the answer, within the bound, unless that is on its way.
-    fileprivate mutating func buffer(_ news: ConnectionWatch.News, bound: Int) -> ConnectionWatch.Buffering {
+    fileprivate mutating func buffer(_ notification: ConnectionWatch.Notification, bound: Int)
+        -> ConnectionWatch.Buffering
+    {
         guard buffered != nil else { return .open }
         guard bufferedCount < bound else { return .full }
-        buffered?.append(news)
-        switch news {
+        buffered?.append(notification)
+        switch notification {
         case .event: bufferedCount += 1
         case .batch(let batch): bufferedCount += batch.rows.count
         }
@@ -121,8 +123,8 @@ extension ConnectionWatch.State {
     }
 
     /// Keeps count of what is unfinished; true where nothing is any more.
-    fileprivate mutating func count(_ news: ConnectionWatch.News) -> Bool {
-        switch news {
+    fileprivate mutating func count(_ notification: ConnectionWatch.Notification) -> Bool {
+        switch notification {
         case .event(let event):
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
         case .batch(let batch):

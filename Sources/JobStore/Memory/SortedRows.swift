@@ -29,15 +29,15 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     subscript(key: Key) -> Value? {
         let position = position(notBefore: key)
-        return holds(key, position) ? chunks[position.chunk].values[position.offset] : nil
+        return contains(key, position) ? chunks[position.chunk].values[position.offset] : nil
     }
 
-    func contains(_ key: Key) -> Bool { holds(key, position(notBefore: key)) }
+    func contains(_ key: Key) -> Bool { contains(key, position(notBefore: key)) }
 
     /// Stores `value` under `key`, whatever was there before.
     mutating func set(_ key: Key, _ value: Value) {
         let position = position(notBefore: key)
-        if holds(key, position) {
+        if contains(key, position) {
             chunks[position.chunk].values[position.offset] = value
         } else {
             insert(key, value, position)
@@ -47,7 +47,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// Changes the value under `key`, or `initial` where there is none, without a copy.
     mutating func change<Result>(_ key: Key, or initial: Value, _ body: (inout Value) -> Result) -> Result {
         var position = position(notBefore: key)
-        if !holds(key, position) {
+        if !contains(key, position) {
             insert(key, initial, position)
             position = self.position(notBefore: key)
         }
@@ -57,7 +57,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     @discardableResult
     mutating func remove(_ key: Key) -> Value? {
         let position = position(notBefore: key)
-        guard holds(key, position) else { return nil }
+        guard contains(key, position) else { return nil }
         count -= 1
         chunks[position.chunk].keys.remove(at: position.offset)
         let value = chunks[position.chunk].values.remove(at: position.offset)
@@ -168,7 +168,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Searching
 
-    private func holds(_ key: Key, _ position: Position) -> Bool {
+    private func contains(_ key: Key, _ position: Position) -> Bool {
         position.chunk < chunks.count && position.offset < chunks[position.chunk].keys.count
             && chunks[position.chunk].keys[position.offset] == key
     }

@@ -47,22 +47,22 @@ import Testing
     @Test func reports_areCountedByInterval() throws {
         let entry = try entry()
         entry.report(Progress(completed: 1, total: 10), updates: 3, at: 0)
-        #expect(entry.updatesSinceTold(250) == 3)
-        #expect(entry.updatesSinceTold(250) == 0)
+        #expect(entry.updatesSinceReport(250) == 3)
+        #expect(entry.updatesSinceReport(250) == 0)
         entry.report(Progress(completed: 2, total: 10), updates: 5, at: 0)
-        #expect(entry.updatesSinceTold(250) == 2)
-        #expect(entry.updatesSinceTold(1000) == 5)
+        #expect(entry.updatesSinceReport(250) == 2)
+        #expect(entry.updatesSinceReport(1000) == 5)
         entry.resetProgress()
         #expect(entry.progress == nil)
         entry.report(Progress(completed: 1, total: 10), updates: 1, at: 0)
-        #expect(entry.updatesSinceTold(250) == 1 && entry.updatesSinceTold(1000) == 1)
+        #expect(entry.updatesSinceReport(250) == 1 && entry.updatesSinceReport(1000) == 1)
     }
 
     @Test func intervals_areForgotten_whereThereAreMany() throws {
         let entry = try entry()
         entry.report(Progress(completed: 1, total: 10), updates: 2, at: 0)
-        for interval in 1...17 { _ = entry.updatesSinceTold(interval) }
-        #expect(entry.updatesSinceTold(17) == 0)
-        #expect(entry.updatesSinceTold(1) == 2, "a count that is too high")
+        for interval in 1...17 { _ = entry.updatesSinceReport(interval) }
+        #expect(entry.updatesSinceReport(17) == 0)
+        #expect(entry.updatesSinceReport(1) == 2, "a count that is too high")
     }
 }

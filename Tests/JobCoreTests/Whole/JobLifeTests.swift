@@ -22,7 +22,7 @@ func step(_ host: String = "a", _ members: String = "") -> String { url(host, me
         let run = try driver.run(of: id)
         #expect(run.link == 0 && run.attempt == 1 && run.owner == 1 && !run.mayResume && run.timeout == nil)
         #expect(driver.store.marks == [id] && driver.core.inspection.slots == 1)
-        #expect(driver.core.inspectHosts().map(\.host) == ["a"] && driver.core.inspectSlots().map(\.held) == [1])
+        #expect(driver.core.inspectHosts().map(\.host) == ["a"] && driver.core.inspectSlots().map(\.used) == [1])
         driver.advance(2)
         try driver.end(id, .success(["status": 200]))
         let job = try #require(driver.stored(id))

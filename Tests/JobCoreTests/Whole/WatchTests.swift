@@ -134,7 +134,7 @@ import Testing
         #expect(driver.states(of: child, to: 2).allSatisfy { !$0.isTerminal }, "the watch was over with its job")
         #expect(driver.states(of: child, to: 3) == [.running, .cancelled])
         #expect(driver.states(of: child, to: 4).isEmpty)
-        #expect(driver.core.untold.isEmpty)
+        #expect(driver.core.pendingNotifications.isEmpty)
         driver.expectQuiet()
     }
 
@@ -146,10 +146,10 @@ import Testing
         driver.failsRead = { if case .jobs([id]) = $0 { true } else { false } }
         driver.ask(.cancel(id))
         driver.endAll()
-        #expect(driver.stored(id + 1)?.state == .cancelled && driver.core.untold.count == 1)
+        #expect(driver.stored(id + 1)?.state == .cancelled && driver.core.pendingNotifications.count == 1)
         driver.failsRead = { _ in false }
         driver.advance(2)
-        #expect(driver.states(of: id + 1, to: 1).last == .cancelled && driver.core.untold.isEmpty)
+        #expect(driver.states(of: id + 1, to: 1).last == .cancelled && driver.core.pendingNotifications.isEmpty)
         driver.expectQuiet()
     }
 
@@ -163,7 +163,7 @@ import Testing
         driver.holdsReads = true
         driver.ask(.cancel(id))
         let children = driver.store.children(of: id + 1).map(\.id)
-        #expect(driver.atWork == children && driver.core.untold[children[0]]?.changes.count == 2)
+        #expect(driver.atWork == children && driver.core.pendingNotifications[children[0]]?.changes.count == 2)
         // What is above is read for the second child first, and known of both then.
         driver.releaseRead(at: driver.heldReads.count - 1, isLate: false)
         driver.ask(.watch(WatchScope(.tag("t"), interval: 9, includesChildren: true), 2))
@@ -180,7 +180,7 @@ import Testing
             #expect(changes.map(\.change.snapshot.job.link) == links, "to \(subscription)")
             #expect(changes.last?.change.state == .succeeded)
         }
-        #expect(driver.core.untold.isEmpty)
+        #expect(driver.core.pendingNotifications.isEmpty)
         driver.expectQuiet()
     }
 

@@ -21,7 +21,7 @@ struct SimulatedStore {
     var health = Health.well
     /// When the store was last unwell, in elapsed nanoseconds.
     var lastUnwell: Int64 = -1
-    /// Writes that no group holds yet.
+    /// Writes that are in no group yet.
     var waiting: [(WriteID, StoreWrite)] = []
     /// The group that an fsync is under way for.
     var group: [(WriteID, StoreWrite)] = []

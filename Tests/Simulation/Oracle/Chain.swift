@@ -1,6 +1,6 @@
 import JobModel
 
-/// What a chain of links does, worked out anew from what is stored of it: the specification that the core is held to.
+/// What a chain of links does, worked out anew from what is stored of it: the specification that the core must meet.
 struct Chain {
     /// Where a chain stands.
     enum Position: Equatable {

@@ -30,7 +30,7 @@ final class KnownJob: CustomStringConvertible {
     var crashIsDue = false
     var removeAsked = false
     /// Where it counts as work that can start.
-    var ready: Shares.Place?
+    var ready: Shares.Key?
 
     init(_ row: Job, parent: KnownJob?) {
         id = row.id
@@ -76,11 +76,11 @@ final class KnownJob: CustomStringConvertible {
     /// Whether a cancel of it, or of what is above it, was asked for, or the list that it belongs to is over or decided.
     func stopHasCause(at time: Timestamp) -> Bool {
         if cancelAsked { return true }
-        guard let place = row.parent, let parent else { return false }
-        if parent.isPast(place.link) { return true }
-        if parent.isFinally(place.link) { return parent.isDecided(place.link) || parent.removeAsked }
+        guard let parentage = row.parent, let parent else { return false }
+        if parent.isPast(parentage.link) { return true }
+        if parent.isFinally(parentage.link) { return parent.isDecided(parentage.link) || parent.removeAsked }
         if parent.row.stop != nil || parent.row.deadlineAt.map({ $0 <= time }) ?? false { return true }
-        return parent.isDecided(place.link) || parent.stopHasCause(at: time)
+        return parent.isDecided(parentage.link) || parent.stopHasCause(at: time)
     }
 
     /// Whether the list may end before all of its children are over: by what they came to, or as it takes too long.

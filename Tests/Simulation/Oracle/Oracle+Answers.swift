@@ -247,7 +247,7 @@ extension Oracle {
         if zip(ids, ids.dropFirst()).contains(where: { isNewest ? $0 <= $1 : $0 >= $1 }) {
             world.violate(1, "a page is not in order")
         }
-        if ids.count > filter.limit { world.violate(1, "a page holds \(ids.count) jobs of \(filter.limit)") }
+        if ids.count > filter.limit { world.violate(1, "a page has \(ids.count) jobs of \(filter.limit)") }
         for snapshot in snapshots where !filter.states.isEmpty && !filter.states.contains(snapshot.job.state) {
             world.violate(1, "a page shows job \(snapshot.job.id), which is \(snapshot.job.state)")
         }

@@ -2,7 +2,7 @@ import JobCore
 import JobModel
 import JobStore
 
-/// What becomes durable, held against what may (invariants 1, 2, 4 and 9).
+/// What becomes durable, compared with what may (invariants 1, 2, 4 and 9).
 extension Oracle {
     func durable(_ id: WriteID, _ write: StoreWrite, _ written: StoreWritten, _ world: World) {
         switch (write, written) {
@@ -126,7 +126,7 @@ extension Oracle {
             unready(job)
             counts.add(job.row, size: job.size, -1)
             unfinished.remove(gone.id)
-            if let place = job.row.parent { job.parent?.children[place.link] = nil }
+            if let parentage = job.row.parent { job.parent?.children[parentage.link] = nil }
             if let run = job.run { abandonedRuns.insert(run) }
         }
     }

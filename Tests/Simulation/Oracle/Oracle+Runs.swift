@@ -2,7 +2,7 @@ import JobCore
 import JobModel
 import JobStore
 
-/// Sources that begin and end, held against what may (invariants 2, 4, 5, 9 and 10).
+/// Sources that begin and end, compared with what may (invariants 2, 4, 5, 9 and 10).
 extension Oracle {
     func sourceEnded(_ run: RunID, _ outcome: Outcome, _ random: Double, at now: CoreTime, _ world: World) {
         // One that was cancelled is told of all the same, and has no effect.
@@ -11,7 +11,7 @@ extension Oracle {
         known.job.ended = (known.link, known.attempt, outcome, random, now.wall)
         if case .failure(let error) = outcome, let asked = error.retryAfter, asked > 0 {
             let until = now.monotonic + Int64(min(asked, settings.longestBackOff) * 1e9)
-            backedOff[known.place.host] = max(backedOff[known.place.host] ?? 0, until)
+            backedOff[known.key.host] = max(backedOff[known.key.host] ?? 0, until)
         }
     }
 
@@ -24,7 +24,7 @@ extension Oracle {
             // A `finally` link below a job that is over. The core is yet to be told that all of it is gone.
             runs[run.run] = KnownRun(
                 job: gone, link: run.link, attempt: run.attempt,
-                place: Shares.Place(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""))
+                key: Shares.Key(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""))
             return
         }
         let row = job.row
@@ -82,21 +82,21 @@ extension Oracle {
         default: return world.violate(2, "job \(job.id) has a source started which the core runs itself")
         }
         let row = job.row
-        let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
+        let key = Shares.Key(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
         unready(job)
         job.run = run.run
-        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, place: place)
-        batch.starts.append((place, isTurn: row.state == .queued))
+        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, key: key)
+        batch.starts.append((key, isTurn: row.state == .queued))
         if !world.store.tables.isMarked(job.id) {
             world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
         }
         var (inQueue, ofOwner, onHost, siblings) = (0, 0, 0, 0)
         for other in runs.values {
-            if other.place.queue == place.queue {
+            if other.key.queue == key.queue {
                 inQueue += 1
-                if other.place.owner == place.owner { ofOwner += 1 }
+                if other.key.owner == key.owner { ofOwner += 1 }
             }
-            if other.place.host == place.host { onHost += 1 }
+            if other.key.host == key.host { onHost += 1 }
             // What a list gave up it does not count: only `finally` links of that run.
             if let parent = job.parent, other.job.parent === parent, other.job.row.parent?.link == row.parent?.link,
                 other.job.row.stop == nil
@@ -104,22 +104,22 @@ extension Oracle {
                 siblings += 1
             }
         }
-        guard let queue = queues[place.queue] else {
-            return world.violate(4, "a job starts in the queue \(place.queue), which there is not")
+        guard let queue = queues[key.queue] else {
+            return world.violate(4, "a job starts in the queue \(key.queue), which there is not")
         }
-        if changingQueues[place.queue] == nil {
+        if changingQueues[key.queue] == nil {
             if inQueue > queue.concurrency {
-                world.violate(4, "queue \(place.queue) runs \(inQueue) sources with \(queue.concurrency) slots")
+                world.violate(4, "queue \(key.queue) runs \(inQueue) sources with \(queue.concurrency) slots")
             }
             let perUser = perUser(queue)
             if ofOwner > perUser {
-                world.violate(4, "user \(place.owner) runs \(ofOwner) sources in \(place.queue), of \(perUser)")
+                world.violate(4, "user \(key.owner) runs \(ofOwner) sources in \(key.queue), of \(perUser)")
             }
             if queue.isSuspended, run.link == 0, row.attempt == 0 {
-                world.violate(4, "a job starts in the queue \(place.queue), which is suspended")
+                world.violate(4, "a job starts in the queue \(key.queue), which is suspended")
             }
         }
-        if onHost > hostLimit { world.violate(4, "\(onHost) sources ask \(place.host) at once, of \(hostLimit)") }
+        if onHost > hostLimit { world.violate(4, "\(onHost) sources ask \(key.host) at once, of \(hostLimit)") }
         if row.stop == nil { checkConcurrency(job, siblings, world) }
     }
 
@@ -157,22 +157,22 @@ extension Oracle {
             row.spec.source.type?.isOutside == true,
             job.run == nil, queues[row.spec.queue] != nil, row.crashes == 0, !job.crashIsDue
         else { return }
-        let place = Shares.Place(queue: row.spec.queue, owner: row.owner, host: host)
-        job.ready = place
-        shares.add(place)
+        let key = Shares.Key(queue: row.spec.queue, owner: row.owner, host: host)
+        job.ready = key
+        shares.add(key)
     }
 
     func unready(_ job: KnownJob) {
-        guard let place = job.ready else { return }
+        guard let key = job.ready else { return }
         job.ready = nil
-        shares.remove(place)
+        shares.remove(key)
     }
 
     // MARK: - Shares
 
     /// What one input led to, as far as fairness goes.
     struct Batch {
-        var starts: [(place: Shares.Place, isTurn: Bool)] = []
+        var starts: [(key: Shares.Key, isTurn: Bool)] = []
         var saves = 0
         var isEnd = false
         var isRows = false
@@ -196,7 +196,7 @@ extension Oracle {
         let isCertain =
             world.store.reads == 0 && !batch.isRows && batch.saves <= (batch.isEnd ? 1 : 0)
             && world.store.health == .well && world.clock.elapsed - world.store.lastUnwell > 10_000_000_000
-        let names = Set(batch.starts.map(\.place.queue)).sorted()
+        let names = Set(batch.starts.map(\.key.queue)).sorted()
         for name in names { checkShares(in: name, isCertain: isCertain && changingQueues[name] == nil, world) }
     }
 
@@ -204,37 +204,37 @@ extension Oracle {
     private static let surelyInMemory = JobCore.windowSize / 4
 
     private func checkShares(in name: String, isCertain: Bool, _ world: World) {
-        let starts = batch.starts.filter { $0.place.queue == name }
+        let starts = batch.starts.filter { $0.key.queue == name }
         // A job in the middle of its chain may have kept its slot or had a turn; that does not show.
         guard let queue = queues[name], isCertain, starts.allSatisfy(\.isTurn) else {
-            for start in starts { shares.serve(start.place.owner, in: name) }
+            for start in starts { shares.serve(start.key.owner, in: name) }
             return
         }
         // Slots as they were before each of these starts, worked out backwards from how they are now.
-        var held = world.slots(in: name)
-        for start in starts { held[start.place.owner, default: 1] -= 1 }
+        var used = world.slots(in: name)
+        for start in starts { used[start.key.owner, default: 1] -= 1 }
         var onHosts: [String: [UInt32: Int]] = [:]
-        for run in runs.values { onHosts[run.place.host, default: [:]][run.place.owner, default: 0] += 1 }
+        for run in runs.values { onHosts[run.key.host, default: [:]][run.key.owner, default: 0] += 1 }
         let perUser = perUser(queue)
         for start in starts {
-            let server = start.place.owner
-            let own = held[server, default: 0]
+            let server = start.key.owner
+            let own = used[server, default: 0]
             var passedOver: [UInt32] = []
             for (owner, share) in shares.queues[name]?.owners ?? [:] where owner != server {
-                let others = held[owner, default: 0]
+                let others = used[owner, default: 0]
                 guard share.ready > 0, others < perUser, canStart(share, owner, onHosts) else { continue }
                 checked.fairStarts += 1
                 // Of many jobs those that could start may have to be read first; that must not show over 100 starts.
                 if others < own, counts.queued(of: owner, in: name) <= Self.surelyInMemory {
                     return world.violate(
                         5,
-                        "user \(server), who holds \(own) slots of \(name), is served before user \(owner), who holds \(others) and has work: \(share.hosts)"
+                        "user \(server), who has \(own) slots of \(name), is served before user \(owner), who has \(others) and work: \(share.hosts)"
                     )
                 }
                 if others <= own { passedOver.append(owner) }
             }
             shares.serve(server, in: name, passingOver: passedOver)
-            held[server, default: 0] += 1
+            used[server, default: 0] += 1
             for owner in passedOver {
                 guard let (turns, owners) = shares.share(of: owner, in: name) else { continue }
                 checked.fairWindows += 1
@@ -264,8 +264,8 @@ extension JobSpec {
 extension KnownJob {
     /// Whether nothing but itself decides about it: it is below no race, no list that fails at once, and no timeout.
     var isPlain: Bool {
-        guard let place = row.parent, let parent else { return row.parent == nil }
-        guard let step = parent.row.spec.stepOfList(place.link), case .source(let source) = step.action,
+        guard let parentage = row.parent, let parent else { return row.parent == nil }
+        guard let step = parent.row.spec.stepOfList(parentage.link), case .source(let source) = step.action,
             source["mode"].map({ $0.string == "settled" }) ?? true, source["concurrency"] == nil,
             step.timeout == nil, parent.row.spec.timeout == nil, !parent.cancelAsked, parent.row.deadlineAt == nil
         else { return false }

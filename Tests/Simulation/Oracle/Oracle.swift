@@ -62,7 +62,7 @@ final class Oracle {
         let job: KnownJob
         let link: Int
         let attempt: Int
-        let place: Shares.Place
+        let key: Shares.Key
     }
 
     /// Changes with every durable insertion and removal.

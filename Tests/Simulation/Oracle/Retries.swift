@@ -1,8 +1,8 @@
 import JobCore
 import JobModel
 
-/// The requests to retry one job that have no answer yet, and the retries of it that are stored, so that each answer is held
-/// against a retry of its own: one that became durable after it was asked for and that no other request was answered by.
+/// The requests to retry one job that have no answer yet, and the retries of it that are stored, so that each answer is compared
+/// with a retry of its own: one that became durable after it was asked for and that no other request was answered by.
 ///
 /// Several can be open at once. Which of them a stored retry belongs to does not show, so an answer claims the earliest that
 /// may be its own: that leaves the later ones to requests that came later.

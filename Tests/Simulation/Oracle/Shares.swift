@@ -5,16 +5,16 @@ import JobModel
 /// Only work that can start for certain counts as work: a job that is stored as ready, that the core knows of, and that
 /// nothing may be about to stop. So whoever is passed over was passed over wrongly.
 ///
-/// The protocol says two things. A slot goes to the owner who holds the fewest, among equals to the one served longest ago:
+/// The protocol says two things. A slot goes to the owner who has the fewest, among equals to the one served longest ago:
 /// that is checked at each start. And with n owners at work none gets less than 1/(2n) of any 100 starts: that cannot hold
 /// of every 100 starts where jobs differ in length, since whoever's jobs take an hour keeps the slots that others give back
 /// every second, is passed over for holding more, and so gets their share of the slots but few of the starts. So a start
-/// counts for an owner only where it was given to them, or where they had work that could start and held no more slots than
+/// counts for an owner only where it was given to them, or where they had work that could start and had no more slots than
 /// whoever got it. Of any 100 of those the sentence holds, however long the jobs are: between two starts of an owner each
 /// of the n - 1 others gets one at most.
 struct Shares {
     /// Where a job starts: one that is ready is counted there.
-    struct Place: Hashable {
+    struct Key: Hashable {
         let queue: String
         let owner: UInt32
         let host: String
@@ -29,7 +29,7 @@ struct Shares {
         /// Ready jobs by host.
         var hosts: [String: Int] = [:]
         var ready = 0
-        /// The latest turns that count for this owner, in a ring.
+        /// The latest turns that count for this owner, in a circular buffer.
         private var turns: [Turn] = []
         private var next = 0
         /// How many of these they got.
@@ -67,18 +67,18 @@ struct Shares {
     static let window = 100
     private(set) var queues: [String: Queue] = [:]
 
-    mutating func add(_ place: Place) {
-        queues[place.queue, default: Queue()].owners[place.owner, default: Owner()].hosts[place.host, default: 0] += 1
-        queues[place.queue]?.owners[place.owner]?.ready += 1
+    mutating func add(_ key: Key) {
+        queues[key.queue, default: Queue()].owners[key.owner, default: Owner()].hosts[key.host, default: 0] += 1
+        queues[key.queue]?.owners[key.owner]?.ready += 1
     }
 
-    mutating func remove(_ place: Place) {
-        guard let left = queues[place.queue]?.owners[place.owner]?.hosts[place.host] else { return }
-        queues[place.queue]?.owners[place.owner]?.hosts[place.host] = left > 1 ? left - 1 : nil
-        queues[place.queue]?.owners[place.owner]?.ready -= 1
+    mutating func remove(_ key: Key) {
+        guard let left = queues[key.queue]?.owners[key.owner]?.hosts[key.host] else { return }
+        queues[key.queue]?.owners[key.owner]?.hosts[key.host] = left > 1 ? left - 1 : nil
+        queues[key.queue]?.owners[key.owner]?.ready -= 1
     }
 
-    /// An owner was served, while others could have been who held no more.
+    /// An owner was served, while others could have been who had no more.
     mutating func serve(_ owner: UInt32, in name: String, passingOver others: [UInt32] = []) {
         let number = (queues[name]?.turns ?? 0) + 1
         queues[name, default: Queue()].turns = number

@@ -11,16 +11,16 @@ extension World {
             && clock.elapsed - oracle.startedAt > 5_000_000_000
     }
 
-    /// Slots that the core says are held, by owner.
+    /// Slots that the core says are in use, by owner.
     func slots(in name: String) -> [UInt32: Int] {
-        var held: [UInt32: Int] = [:]
-        for slot in core.inspectSlots() where slot.queue == name { held[slot.owner] = slot.held }
-        return held
+        var used: [UInt32: Int] = [:]
+        for slot in core.inspectSlots() where slot.queue == name { used[slot.owner] = slot.used }
+        return used
     }
 
     /// Connections that the core says are used, by host.
     var hostPermits: [String: Int] {
-        core.inspectHosts().reduce(into: [:]) { $0[$1.host] = $1.held }
+        core.inspectHosts().reduce(into: [:]) { $0[$1.host] = $1.used }
     }
 
     func inspect() {
@@ -127,18 +127,18 @@ extension Oracle {
     func checkSlots(_ world: World) {
         var slots: [String: [UInt32: Int]] = [:]
         for run in runs.values {
-            slots[run.place.queue, default: [:]][run.place.owner, default: 0] += 1
+            slots[run.key.queue, default: [:]][run.key.owner, default: 0] += 1
         }
         for name in queues.keys.sorted() {
-            let held = world.slots(in: name)
-            if held != slots[name] ?? [:] {
-                world.violate(4, "slots of \(name) are held \(held) where \(slots[name] ?? [:]) run")
+            let used = world.slots(in: name)
+            if used != slots[name] ?? [:] {
+                world.violate(4, "slots of \(name) in use are \(used) where \(slots[name] ?? [:]) run")
             }
         }
         var hosts: [String: Int] = [:]
-        for run in runs.values { hosts[run.place.host, default: 0] += 1 }
-        let held = world.hostPermits
-        if held != hosts { world.violate(4, "hosts are held \(held) where \(hosts) run") }
+        for run in runs.values { hosts[run.key.host, default: 0] += 1 }
+        let used = world.hostPermits
+        if used != hosts { world.violate(4, "hosts in use are \(used) where \(hosts) run") }
     }
 
     /// No slot is free while work could have it; nothing that is due or overdue is left lying.
@@ -157,13 +157,13 @@ extension Oracle {
             }
         }
         var onHosts: [String: Int] = [:]
-        for run in runs.values { onHosts[run.place.host, default: 0] += 1 }
+        for run in runs.values { onHosts[run.key.host, default: 0] += 1 }
         for (name, known) in shares.queues {
             guard let queue = queues[name], !queue.isSuspended, changingQueues[name] == nil else { continue }
-            let held = world.slots(in: name)
-            guard held.values.reduce(0, +) < queue.concurrency else { continue }
+            let used = world.slots(in: name)
+            guard used.values.reduce(0, +) < queue.concurrency else { continue }
             checked.idleSlots += 1
-            for (owner, share) in known.owners where share.ready > 0 && held[owner, default: 0] < perUser(queue) {
+            for (owner, share) in known.owners where share.ready > 0 && used[owner, default: 0] < perUser(queue) {
                 let free = share.hosts.keys.first { host in
                     onHosts[host, default: 0] < settings.perHost
                         && (backedOff[host] ?? 0) + 10_000_000 < monotonic
@@ -175,7 +175,7 @@ extension Oracle {
         }
     }
 
-    /// When all is over, nothing is held and nothing was forgotten.
+    /// When all is over, nothing is in use and nothing was forgotten.
     func checkEnd(_ world: World) {
         for (id, request) in requests where !request.isAbandoned {
             world.violate(7, "request \(id) never got an answer")

@@ -189,7 +189,7 @@ extension World {
 
     // MARK: - The greedy
 
-    /// Many jobs at once, of the highest priority, that hold every slot they can.
+    /// Many jobs at once, of the highest priority, that fill every slot they can.
     private func flood(_ user: User, _ index: Int, isFair: Bool = false) {
         let isFair = isFair || scenario.hasFairQueue && random.chance(0.5)
         let letter = isFair ? "e" : random.pick(["e", "s", "l", "f"])

@@ -53,7 +53,7 @@ struct SeededGenerator {
     /// The time to the next of events that come `mean` apart, on average.
     mutating func pause(mean: Double) -> Double { -mean * Self.logarithm(1 - unit()) }
 
-    /// The place of a choice among weighted ones.
+    /// The index of a choice among weighted ones.
     mutating func choose(_ weights: [Int]) -> Int {
         var left = below(weights.reduce(0, +))
         for (index, weight) in weights.enumerated() {

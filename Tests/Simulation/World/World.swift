@@ -5,7 +5,7 @@ import JobStore
 /// One daemon's life under one seed: the core, and all that is around it, in one thread on a clock of its own.
 ///
 /// Everything that happens is an event in ``queue``; each is handed to what it concerns, whose inputs to the core end in
-/// ``feed(_:)``, the one place where the core is called. ``Oracle`` sees every input, effect and durable change.
+/// ``feed(_:)``, the only caller of the core. ``Oracle`` sees every input, effect and durable change.
 final class World {
     enum Event {
         /// The group of writes under way becomes durable, or fails.

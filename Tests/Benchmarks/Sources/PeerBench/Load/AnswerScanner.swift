@@ -17,18 +17,18 @@ struct AnswerScanner {
     mutating func lines(in bytes: UnsafeRawBufferPointer) throws -> Int {
         guard let base = bytes.baseAddress, !bytes.isEmpty else { return 0 }
         var lines = 0
-        var place = 0
-        while place < bytes.count {
+        var offset = 0
+        while offset < bytes.count {
             if isLineStart {
-                let head = UnsafeRawBufferPointer(rebasing: bytes[place..<min(place + 48, bytes.count)])
-                guard bytes[place] == first, !head.contains(sequence: refusal) else { throw refused(head) }
+                let head = UnsafeRawBufferPointer(rebasing: bytes[offset..<min(offset + 48, bytes.count)])
+                guard bytes[offset] == first, !head.contains(sequence: refusal) else { throw refused(head) }
             }
-            guard let end = memchr(base + place, 10, bytes.count - place) else {
+            guard let end = memchr(base + offset, 10, bytes.count - offset) else {
                 isLineStart = false
                 return lines
             }
             lines += 1
-            place = base.distance(to: end) + 1
+            offset = base.distance(to: end) + 1
             isLineStart = true
         }
         return lines

@@ -39,13 +39,13 @@ final class JobWatcher {
             }
             let count = try socket.receive(into: buffer)
             bytes += count
-            try take(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { line in
+            try receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { line in
                 if Self.begins(line, Self.answer) {
                     answered += 1
-                    guard !Self.holds(line, #""error":"#) else { throw Self.refused(line) }
-                } else if Self.holds(line, Self.succeeded) {
+                    guard !Self.contains(line, #""error":"#) else { throw Self.refused(line) }
+                } else if Self.contains(line, Self.succeeded) {
                     done += 1
-                } else if Self.holds(line, Self.failed) {
+                } else if Self.contains(line, Self.failed) {
                     throw Self.refused(line)
                 }
             }
@@ -54,7 +54,7 @@ final class JobWatcher {
     }
 
     /// Hands out the whole lines; what is left waits for the next read.
-    private func take(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    private func receive(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         var rest = bytes
         while let base = rest.baseAddress, let end = memchr(base, 10, rest.count) {
             let length = base.distance(to: end)
@@ -76,12 +76,12 @@ final class JobWatcher {
     }
 
     /// Looks at the head of a line only, where the members are that matter.
-    private static func holds(_ line: UnsafeRawBufferPointer, _ needle: [UInt8]) -> Bool {
+    private static func contains(_ line: UnsafeRawBufferPointer, _ needle: [UInt8]) -> Bool {
         UnsafeRawBufferPointer(rebasing: line.prefix(160)).contains(sequence: needle)
     }
 
-    private static func holds(_ line: UnsafeRawBufferPointer, _ needle: String) -> Bool {
-        holds(line, Array(needle.utf8))
+    private static func contains(_ line: UnsafeRawBufferPointer, _ needle: String) -> Bool {
+        contains(line, Array(needle.utf8))
     }
 
     private static func refused(_ line: UnsafeRawBufferPointer) -> BenchError {

@@ -11,21 +11,21 @@ final class PipelinedLoad {
         var rate: Double { Double(answers) / seconds }
     }
 
-    private struct Lane {
+    private struct Client {
         let socket: LocalSocket
         var scanner: AnswerScanner
         var sent = 0
         var answered = 0
     }
 
-    private var lanes: [Lane]
-    private let ring: RequestRing
+    private var clients: [Client]
+    private let requests: RequestBuffer
     private let depth: Int
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 64)
 
-    init(connections: [LocalSocket], depth: Int, ring: RequestRing, scanner: AnswerScanner) {
-        lanes = connections.map { Lane(socket: $0, scanner: scanner) }
-        self.ring = ring
+    init(connections: [LocalSocket], depth: Int, requests: RequestBuffer, scanner: AnswerScanner) {
+        clients = connections.map { Client(socket: $0, scanner: scanner) }
+        self.requests = requests
         self.depth = depth
     }
 
@@ -47,7 +47,7 @@ final class PipelinedLoad {
         let (wall, cpu) = (Stopwatch(), Stopwatch.thread)
         var answers = 0
         var left = count
-        for index in lanes.indices where left > 0 {
+        for index in clients.indices where left > 0 {
             let first = min(depth, left)
             left -= first
             try send(first, on: index)
@@ -61,40 +61,40 @@ final class PipelinedLoad {
     }
 
     private func start() throws {
-        for index in lanes.indices { try send(depth, on: index) }
+        for index in clients.indices { try send(depth, on: index) }
     }
 
     private func drain() throws {
-        while lanes.contains(where: { $0.answered < $0.sent }) { _ = try step(refill: 0) }
+        while clients.contains(where: { $0.answered < $0.sent }) { _ = try step(refill: 0) }
     }
 
     private func send(_ count: Int, on index: Int) throws {
         guard count > 0 else { return }
-        let first = lanes[index].sent
-        lanes[index].sent += count
-        try ring.bytes.withUnsafeBytes { bytes in
-            try lanes[index].socket.send(ring.slice(from: first, count: count, in: bytes))
+        let first = clients[index].sent
+        clients[index].sent += count
+        try requests.bytes.withUnsafeBytes { bytes in
+            try clients[index].socket.send(requests.slice(from: first, count: count, in: bytes))
         }
     }
 
     /// Waits for answers; for each a new request follows, as long as `refill` allows.
     private func step(refill: Int) throws -> Int {
         var answers = 0
-        if lanes.count == 1 { return try take(0, refill: refill) }
-        var polled = lanes.map { pollfd(fd: $0.socket.descriptor, events: Int16(POLLIN), revents: 0) }
+        if clients.count == 1 { return try receive(0, refill: refill) }
+        var polled = clients.map { pollfd(fd: $0.socket.descriptor, events: Int16(POLLIN), revents: 0) }
         guard poll(&polled, nfds_t(polled.count), 10_000) > 0 else {
             throw BenchError("The server has not answered for ten seconds.")
         }
         for index in polled.indices where polled[index].revents != 0 {
-            answers += try take(index, refill: max(refill - answers, 0))
+            answers += try receive(index, refill: max(refill - answers, 0))
         }
         return answers
     }
 
-    private func take(_ index: Int, refill: Int) throws -> Int {
-        let count = try lanes[index].socket.receive(into: buffer)
-        let answers = try lanes[index].scanner.lines(in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        lanes[index].answered += answers
+    private func receive(_ index: Int, refill: Int) throws -> Int {
+        let count = try clients[index].socket.receive(into: buffer)
+        let answers = try clients[index].scanner.lines(in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        clients[index].answered += answers
         try send(min(answers, refill), on: index)
         return answers
     }

@@ -14,9 +14,9 @@ struct Spread {
     /// The value that `part` of the sorted values do not exceed, between two of them where it falls there.
     static func quantile(_ sorted: [Double], _ part: Double) -> Double {
         guard let last = sorted.indices.last else { return .nan }
-        let place = part * Double(last)
-        let below = Int(place)
+        let position = part * Double(last)
+        let below = Int(position)
         guard below < last else { return sorted[last] }
-        return sorted[below] + (sorted[below + 1] - sorted[below]) * (place - Double(below))
+        return sorted[below] + (sorted[below + 1] - sorted[below]) * (position - Double(below))
     }
 }

@@ -45,7 +45,7 @@ final class Beanstalkd {
     func puts(connections: Int, depth: Int) throws -> PipelinedLoad {
         PipelinedLoad(
             connections: try (0..<connections).map { _ in try connect() }, depth: depth,
-            ring: RequestRing(count: depth, Self.put), scanner: Self.answers)
+            requests: RequestBuffer(count: depth, Self.put), scanner: Self.answers)
     }
 
     static var answers: AnswerScanner { AnswerScanner(first: "I", refusal: "INTERNAL_ERROR") }

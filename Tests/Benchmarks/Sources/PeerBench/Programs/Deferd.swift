@@ -90,7 +90,7 @@ final class Deferd {
     func submissions(connections: Int, depth: Int) throws -> PipelinedLoad {
         PipelinedLoad(
             connections: try (0..<connections).map { _ in try connect() }, depth: depth,
-            ring: RequestRing(count: depth, Self.submission), scanner: Self.answers)
+            requests: RequestBuffer(count: depth, Self.submission), scanner: Self.answers)
     }
 
     static var answers: AnswerScanner { AnswerScanner(first: "{", refusal: #""error":"#) }

@@ -39,7 +39,7 @@ final class Redis {
     func pushes(connections: Int, depth: Int) throws -> PipelinedLoad {
         PipelinedLoad(
             connections: try (0..<connections).map { _ in try connect() }, depth: depth,
-            ring: RequestRing(count: depth, Self.push), scanner: Self.answers)
+            requests: RequestBuffer(count: depth, Self.push), scanner: Self.answers)
     }
 
     static var answers: AnswerScanner { AnswerScanner(first: ":", refusal: "ERR") }

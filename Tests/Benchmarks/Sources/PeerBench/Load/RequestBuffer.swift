@@ -1,5 +1,5 @@
 /// Requests of one length, made beforehand, so that sending the next so many is one write.
-struct RequestRing {
+struct RequestBuffer {
     let bytes: [UInt8]
     /// The length of one request.
     let length: Int

@@ -9,8 +9,8 @@ final class Directories {
 
     init(_ settings: BenchSettings) throws {
         let working = FileManager.default.currentDirectoryPath
-        let place = settings.disk.hasPrefix("/") ? settings.disk : "\(working)/\(settings.disk)"
-        disk = "\(place)/\(getpid())"
+        let root = settings.disk.hasPrefix("/") ? settings.disk : "\(working)/\(settings.disk)"
+        disk = "\(root)/\(getpid())"
         memory = "\(settings.memory)/peerbench.\(getpid())"
         for directory in [disk, memory] {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
