@@ -29,13 +29,15 @@ extension JobCore {
         var jobs: [Job] = []
         var indexes: [Int] = []
         var bytes: Int64 = 0
-        for (index, new) in requested.enumerated() {
-            if let refusal = refusal(of: new, caller, jobs: jobs.count, bytes: bytes) {
+        let present = present(of: caller.uid)
+        // By index, as a copy of a spec is counted in all of its parts.
+        for index in requested.indices {
+            if let refusal = refusal(of: requested[index], present, jobs: jobs.count, bytes: bytes) {
                 answers[index] = .failure(refusal)
                 continue
             }
-            var job = Job(submitting: new.spec, owner: caller.uid, at: now.wall)
-            job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? new.host
+            var job = Job(submitting: requested[index].spec, owner: caller.uid, at: now.wall)
+            job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? requested[index].host
             bytes = bytes.saturatingAdding(job.storedSize)
             jobs.append(job)
             indexes.append(index)
@@ -62,24 +64,36 @@ extension JobCore {
         }
     }
 
-    private func refusal(of new: NewJob, _ caller: Caller, jobs: Int, bytes: Int64) -> CoreError? {
+    /// What stands or is being stored when a request comes, which is the same for all of its jobs.
+    private struct Present {
+        let all: Int
+        let own: Int
+        let ownBytes: Int64
+    }
+
+    private func present(of owner: UInt32) -> Present {
+        Present(
+            all: counters.allWaiting + submitting.all, own: counters.waiting(of: owner) + submitting.jobs(of: owner),
+            ownBytes: counters.bytes(of: owner).saturatingAdding(submitting.bytes(of: owner)))
+    }
+
+    /// Why a job is not admitted, with `jobs` of `bytes` before it in the same request.
+    private func refusal(of new: NewJob, _ present: Present, jobs: Int, bytes: Int64) -> CoreError? {
         guard phase == .serving else { return .stopping }
         if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
-        guard scheduler.settings(of: new.spec.queue) != nil else {
+        guard scheduler.has(queue: new.spec.queue) else {
             let names = scheduler.names.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
             return CoreError(
                 .invalid(JSONPointer(["queue"])), "There is no queue \"\(new.spec.queue)\"; there are \(names).")
         }
         let limits = settings.limits
-        if counters.allWaiting + submitting.all + jobs >= limits.queuedJobs
-            || counters.waiting(of: caller.uid) + submitting.jobs(of: caller.uid) + jobs >= limits.queuedJobsPerUser
-        {
+        if present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser {
             return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; submit again when some have run.")
         }
-        let stored = counters.bytes(of: caller.uid).saturatingAdding(submitting.bytes(of: caller.uid))
-            .saturatingAdding(bytes).saturatingAdding(Int64(new.spec.storedSize) + Job.rowSize)
+        let stored = present.ownBytes.saturatingAdding(bytes)
+            .saturatingAdding(Int64(new.spec.storedSize) + Job.rowSize)
         if stored > settings.storedPerUser {
             return CoreError(
                 .busy(retryAfter: 60),

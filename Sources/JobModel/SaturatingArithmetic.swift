@@ -3,27 +3,27 @@
 /// Numbers that come from servers, clients, stored rows and the configuration go through these and never through the
 /// operators, which end the process where a result does not fit.
 extension FixedWidthInteger {
-    package func saturatingAdding(_ other: Self) -> Self {
+    @inlinable package func saturatingAdding(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
         guard overflows else { return sum }
         // Only two numbers of the same sign have a sum that does not fit.
         return other < 0 ? .min : .max
     }
 
-    package func saturatingSubtracting(_ other: Self) -> Self {
+    @inlinable package func saturatingSubtracting(_ other: Self) -> Self {
         let (difference, overflows) = subtractingReportingOverflow(other)
         guard overflows else { return difference }
         return Self.isSigned && other < 0 ? .max : .min
     }
 
-    package func saturatingMultiplied(by other: Self) -> Self {
+    @inlinable package func saturatingMultiplied(by other: Self) -> Self {
         let (product, overflows) = multipliedReportingOverflow(by: other)
         guard overflows else { return product }
         return (self < 0) == (other < 0) ? .max : .min
     }
 
     /// The whole number nearest to zero's side of `value`, or the end of the range beyond which it lies; 0 for NaN.
-    package init(saturating value: Double) {
+    @inlinable package init(saturating value: Double) {
         if let exact = Self(exactly: value.rounded(.towardZero)) {
             self = exact
         } else if value.isNaN {

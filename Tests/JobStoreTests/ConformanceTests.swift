@@ -72,6 +72,24 @@ import Testing
 
     // MARK: Long results
 
+    @Test(arguments: Conformer.allCases, [false, true])
+    func longOutcome_isReplacedByTheNext(_ conformer: Conformer, _ isLargeSpec: Bool) async throws {
+        let store = try StoreUnderTest(conformer)
+        // A long spec alone makes no outcome long.
+        let text = String(repeating: "s", count: isLargeSpec ? 2 << 20 : 1)
+        var job = try await store.create(.example("", source: ##"{"type": "value", "value": "\##(text)"}"##))[0]
+        func stored() async throws -> Outcome? { try await store.jobs(.jobs([1])).first?.carried }
+        let long = JSON.array((0..<400).map { .string("\($0)\"" + String(repeating: "x", count: 5000)) })
+        var failure = JobError(.http, String(repeating: "m", count: 2 << 20))
+        failure.failures = [JobError(.dns, "None.")]
+        for outcome in [.success(long), .success(1), .failure(failure), .success([long]), nil] as [Outcome?] {
+            job.state = .running
+            job.carried = outcome
+            try await store.save(job)
+            #expect(try await stored() == outcome)
+        }
+    }
+
     @Test(arguments: Conformer.allCases)
     func longResult_isLeftInTheStore_andReadInParts(_ conformer: Conformer) async throws {
         let store = try StoreUnderTest(conformer)

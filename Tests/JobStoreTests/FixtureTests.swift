@@ -50,8 +50,8 @@ import Testing
         await store.close()
     }
 
-    @Test func fixture_isReadWhole_whenItIsOfVersion2() async throws {
-        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-2", withExtension: "db"))
+    @Test(arguments: [2, 3]) func fixture_isReadWhole_whenItIsOfVersion(_ version: Int) async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-\(version)", withExtension: "db"))
         try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
         let store = try SQLiteStore(path: directory.path)
         let jobs = try VersionOne.jobs
@@ -71,6 +71,23 @@ import Testing
                 QueueSettings(name: "slow", concurrency: 2, isSuspended: true),
             ])
         #expect(try await store.create(.example()) == [14])
+        await store.close()
+    }
+
+    @Test func longOutcomes_goIntoPartsOfTheirOwn_whenTheDatabaseIsOfVersion2() async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-2", withExtension: "db"))
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let long = JSON.string(String(repeating: "ä", count: 700_000))
+        let text = String(decoding: long.utf8, as: UTF8.self)
+        let file = try DatabaseFile(directory.database)
+        try file.execute("UPDATE jobs SET carried = '{\"ok\":\(text)}', size = 1500000 WHERE id IN (3, 4)")
+        let store = try SQLiteStore(path: directory.path)
+        #expect(try await store.existing(3).carried == .success(long))
+        #expect(try await store.existing(4).storedResult == long.size)
+        guard case .result(let part) = try await store.read(.result(of: 4, offset: 262_140, length: 9)) else {
+            throw WrongAnswer()
+        }
+        #expect(part == ResultPart(of: long.utf8, offset: 262_140, length: 9))
         await store.close()
     }
 

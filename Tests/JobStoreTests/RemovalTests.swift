@@ -27,6 +27,28 @@ import Testing
         return try await [root.id] + store.submit(children: children, of: root)
     }
 
+    @Test(arguments: [true, false])
+    func longOutcome_goesWithItsJob(_ isOpenedAgain: Bool) async throws {
+        var store = store
+        var job = try Job.example()
+        job.id = try await store.create(job)[0]
+        job.state = .succeeded
+        job.finishedAt = .after(1)
+        job.carried = .success(.string(String(repeating: "x", count: 2 << 20)))
+        try await store.save(job)
+        if isOpenedAgain {
+            await store.close()
+            store = try SQLiteStore(path: directory.path)
+        }
+        func parts() async throws -> Int? {
+            try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM long_outcomes") }
+        }
+        #expect(try await parts() == 9)
+        #expect(try await store.remove(job.id) == [job.id])
+        #expect(try await parts() == 0)
+        await store.close()
+    }
+
     @Test func remove_removesAllBelow() async throws {
         let top = try await family(3)
         let child = try await store.existing(top[1])

@@ -101,6 +101,7 @@ final class Scheduler {
         mayNeedJobs = true
     }
 
+    func has(queue name: String) -> Bool { queues[name] != nil }
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
 

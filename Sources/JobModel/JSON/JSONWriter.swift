@@ -78,18 +78,24 @@ package struct JSONWriter {
     package mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
-        text.withUTF8 { utf8 in
-            // Runs that need no escape are appended whole.
-            var start = 0
-            while start < utf8.count {
-                let end = Self.plainEnd(UnsafeRawBufferPointer(utf8), from: start)
-                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<end]))
-                if end < utf8.count { escape(utf8[end]) }
-                start = end + 1
-            }
-        }
+        text.withUTF8 { writeEscaped(UnsafeRawBufferPointer($0)) }
         bytes.append(UInt8(ascii: "\""))
     }
+
+    /// Appends a part of a string, without quotes.
+    mutating func writeEscaped(_ utf8: UnsafeRawBufferPointer) {
+        // Runs that need no escape are appended whole.
+        var start = 0
+        while start < utf8.count {
+            let end = Self.plainEnd(utf8, from: start)
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: utf8[start..<end]))
+            if end < utf8.count { escape(utf8[end]) }
+            start = end + 1
+        }
+    }
+
+    /// Drops the first bytes of what was written.
+    mutating func removeFirst(_ count: Int) { bytes.removeFirst(count) }
 
     /// The offset of the next byte that has to be escaped, or the end. Looks at eight bytes at a time.
     private static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
@@ -167,13 +173,6 @@ extension JSON: CustomStringConvertible {
     /// The value as JSON text in UTF-8, without white space.
     public var utf8: [UInt8] {
         var writer = JSONWriter()
-        writer.write(self)
-        return writer.bytes
-    }
-
-    /// The same where its length is known, so that the buffer never grows and a long text is never in memory twice.
-    package func utf8(size: Int) -> [UInt8] {
-        var writer = JSONWriter(reservingCapacity: size)
         writer.write(self)
         return writer.bytes
     }

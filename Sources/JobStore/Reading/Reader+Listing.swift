@@ -8,13 +8,13 @@ extension Reader {
     func page(_ filter: JobFilter) throws -> StoredJobPage {
         var filter = filter
         var page = StoredJobPage(limit: filter.limit)
-        let select = try statement(JobRow.selectShown)
+        let select = try statement(JobRow.select)
         // More are read in place of unreadable jobs, so that a short page is always the last one.
         while page.mayGrow {
             let wanted = filter.limit - page.jobs.count
             let ids = try numbers(filter, wanted)
             for id in ids where page.mayGrow {
-                if let job = try legibleJob(id, select) { page.append(job) }
+                if let job = try legibleJob(id, select, withLongResult: false) { page.append(job) }
             }
             guard ids.count == wanted, let last = ids.last else { break }
             filter.after = last

@@ -76,33 +76,52 @@ extension Reader {
         }
     }
 
+    /// In starting order, which those for hosts and those without one have each in an index of its own.
     private func positions(_ search: ReadySearch) throws -> [ReadyPosition] {
         var found: [ReadyPosition] = []
         var passedOver = 0
         for part in search.parts {
-            let statement = try statement(
-                """
-                SELECT priority, id, host FROM jobs INDEXED BY jobs_ready \
-                WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?5 AND \(part.condition) ORDER BY priority DESC, id
-                """)
-            defer { statement.reset() }
-            search.bind(part, to: statement)
-            while found.count < search.limit, try statement.step() {
-                let position = ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1))
-                if search.excluded.isEmpty || !(statement.text(2).map(search.excluded.contains) ?? false) {
-                    found.append(position)
+            let forHosts = try PositionCursor(
+                statement(
+                    """
+                    SELECT priority, id, host FROM jobs INDEXED BY jobs_ready \
+                    WHERE state = 1 AND gated = 0 AND host IS NOT NULL AND queue = ?1 AND owner = ?5 \
+                    AND \(part.condition) ORDER BY priority DESC, id
+                    """), search, part)
+            let others = try PositionCursor(statement(Self.positionsOfHost(part)), search, part)
+            while found.count < search.limit {
+                if let other = others.position, forHosts.position.map({ other < $0 }) ?? true {
+                    found.append(other)
+                    try others.advance()
                     continue
                 }
-                passedOver += 1
-                guard passedOver <= Self.mostPassedOver else {
-                    var rest = search
-                    rest.position = position
-                    rest.limit -= found.count
-                    return try found + positionsByHost(rest)
+                guard let position = forHosts.position else { break }
+                if search.excluded.isEmpty || !search.excluded.contains(forHosts.host ?? "") {
+                    found.append(position)
+                } else {
+                    passedOver += 1
+                    guard passedOver <= Self.mostPassedOver else {
+                        var rest = search
+                        rest.position = position
+                        rest.limit -= found.count
+                        // Its statement is needed for the next search.
+                        others.close()
+                        return try found + positionsByHost(rest)
+                    }
                 }
+                try forHosts.advance()
             }
         }
         return found
+    }
+
+    /// The ready jobs for host ?4, or where that is null for none.
+    private static func positionsOfHost(_ part: ReadySearch.Part) -> String {
+        """
+        SELECT priority, id FROM jobs INDEXED BY jobs_ready_by_host \
+        WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?5 AND host IS ?4 AND \(part.condition) \
+        ORDER BY priority DESC, id
+        """
     }
 
     private func positionsByHost(_ search: ReadySearch) throws -> [ReadyPosition] {
@@ -126,11 +145,7 @@ extension Reader {
 
     private func find(_ search: ReadySearch, host: String?, _ first: inout FirstPositions) throws {
         for part in search.parts {
-            let statement = try statement(
-                """
-                SELECT priority, id FROM jobs INDEXED BY jobs_ready_by_host \
-                WHERE state = 1 AND gated = 0 AND queue = ?1 AND owner = ?5 AND host IS ?4 AND \(part.condition) ORDER BY priority DESC, id
-                """)
+            let statement = try statement(Self.positionsOfHost(part))
             defer { statement.reset() }
             search.bind(part, to: statement)
             statement.bind(host, at: 4)
@@ -169,6 +184,30 @@ private struct ReadySearch {
         statement.bind(position.priority, at: 2)
         if part == .samePriority { statement.bind(position.id, at: 3) }
     }
+}
+
+/// Goes through the positions that a statement finds.
+private final class PositionCursor {
+    private let statement: PreparedStatement
+    /// Nil behind the last.
+    private(set) var position: ReadyPosition?
+
+    init(_ statement: PreparedStatement, _ search: ReadySearch, _ part: ReadySearch.Part) throws {
+        self.statement = statement
+        search.bind(part, to: statement)
+        try advance()
+    }
+
+    var host: String? { statement.text(2) }
+
+    func advance() throws {
+        position =
+            try statement.step() ? ReadyPosition(priority: Int(statement.integer(0)), id: statement.integer(1)) : nil
+    }
+
+    func close() { statement.reset() }
+
+    deinit { close() }
 }
 
 /// The first few of many positions, which come in order for each host.

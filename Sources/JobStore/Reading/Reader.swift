@@ -20,16 +20,16 @@ struct Reader {
 
     /// The jobs of these ids, without long results, and without unreadable jobs.
     func jobs(_ ids: [JobID]) throws -> [Job] {
-        let select = try statement(JobRow.selectShown)
-        return try ids.compactMap { try legibleJob($0, select) }
+        let select = try statement(JobRow.select)
+        return try ids.compactMap { try legibleJob($0, select, withLongResult: false) }
     }
 
     /// A page of these jobs, without long results, and without unreadable jobs.
     func page(_ ids: [JobID]) throws -> StoredJobPage {
-        let select = try statement(JobRow.selectShown)
+        let select = try statement(JobRow.select)
         var page = StoredJobPage(limit: ids.count)
         for id in ids where page.mayGrow {
-            if let job = try legibleJob(id, select) { page.append(job) }
+            if let job = try legibleJob(id, select, withLongResult: false) { page.append(job) }
         }
         return page
     }
@@ -40,10 +40,12 @@ struct Reader {
         return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
     }
 
-    func legibleJob(_ id: JobID, _ select: PreparedStatement) throws -> Job? {
+    func legibleJob(_ id: JobID, _ select: PreparedStatement, withLongResult: Bool = true) throws -> Job? {
         select.bind(id, at: 1)
         do {
-            return try select.row { row in try JobRow.job(row, templates, connection) }
+            return try select.row { row in
+                try JobRow.job(row, withLongResult: withLongResult, templates, connection)
+            }
         } catch let error as StoreError {
             unreadable.tell(of: id, error)
             return nil
@@ -52,12 +54,19 @@ struct Reader {
 
     /// A part of the result of a job; nil where it has none.
     func result(of job: JobID, offset: Int, length: Int) throws -> ResultPart? {
-        let state = try statement("SELECT state FROM jobs WHERE id = ?1")
-        state.bind(job, at: 1)
-        guard try state.row({ $0.integer(0) }) == JobState.succeeded.code,
-            let result = try StoredResult(of: job, in: connection)
-        else { return nil }
-        return ResultPart(bytes: try result.bytes(offset: offset, length: length), size: result.size)
+        let select = try statement(
+            "SELECT carried, size FROM jobs WHERE id = ?1 AND state = \(JobState.succeeded.code)")
+        select.bind(job, at: 1)
+        let found = try select.row { row in
+            (text: row.utf8(0) { Array($0) }, mayBeLong: row.integer(1) > LongOutcome.threshold)
+        }
+        guard let found else { return nil }
+        if let text = found.text {
+            let result = text.dropFirst(LongOutcome.resultHead.count).dropLast(LongOutcome.resultTail.count)
+            return ResultPart(of: Array(result), offset: offset, length: length)
+        }
+        return found.mayBeLong
+            ? try LongOutcome(of: job, in: connection)?.result(offset: offset, length: length) : nil
     }
 
     // MARK: Times

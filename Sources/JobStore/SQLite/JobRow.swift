@@ -15,19 +15,15 @@ enum JobRow {
         id, owner, state, link, attempt, children, created_at, not_before, deadline_at, started_at, finished_at, \
         link_started_at, stop, host, parent, parent_link, parent_index, parent_depth, carried, last_failure, \
         checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)), crashes, gated, \
-        queue, priority, item
+        queue, priority, item, size
         """
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
 
-    /// The same without the result of a succeeded job that may be long: SQLite reads a text whole to tell its length.
-    static let selectShown = select.replacing(
-        "carried", with: "iif(state = 3 AND size > \(Job.longestResultRead), NULL, carried)", maxReplacements: 1)
-
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
-        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item
+        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size
     }
 
     /// Stores the columns that change during a job's life.
@@ -38,11 +34,12 @@ enum JobRow {
         """
 
     /// Binds the columns that change during a job's life; gives the size of the texts. `storedSize` is what the job
-    /// counts for.
+    /// counts for; `longOutcome` is what it carries where that stands in a table of its own.
     ///
     /// Texts are kept in `texts` until the statement has run.
     static func bindLife(
-        of job: Job, numbered id: JobID, storedSize: Int64, to statement: PreparedStatement, texts: BoundTexts
+        of job: Job, numbered id: JobID, storedSize: Int64, longOutcome: JSON?, to statement: PreparedStatement,
+        texts: BoundTexts
     ) -> Int {
         statement.bind(id, at: 1)
         statement.bind(job.state.code, at: 2)
@@ -59,11 +56,11 @@ enum JobRow {
         var size = 0
         func bind(_ json: JSON?, at index: Int32) {
             guard let json else { return }
-            let utf8 = storedSize > Job.longestResultRead ? json.utf8(size: json.size) : json.utf8
+            let utf8 = json.utf8
             statement.bind(utf8: utf8, at: index, keptIn: texts)
             size += utf8.count
         }
-        bind(job.carried?.json, at: 13)
+        if longOutcome == nil { bind(job.carried?.json, at: 13) }
         bind(job.lastFailure?.json, at: 14)
         bind(job.failedLink?.json, at: 15)
         if !job.outcomes.isEmpty { bind(.array(job.outcomes.map(\.json)), at: 16) }
@@ -74,7 +71,11 @@ enum JobRow {
     }
 
     /// The job in the present row of a statement that selects ``columns``.
-    static func job(_ row: PreparedStatement, _ templates: TemplateCache, _ connection: Database) throws -> Job {
+    ///
+    /// The long result of a succeeded job is left in the store unless `withLongResult`.
+    static func job(
+        _ row: PreparedStatement, withLongResult: Bool, _ templates: TemplateCache, _ connection: Database
+    ) throws -> Job {
         let id = row.integer(Column.id.rawValue)
         func damaged(_ what: String, _ underlying: (any Error)? = nil) -> StoreError {
             StoreError(
@@ -138,16 +139,17 @@ enum JobRow {
         if let carried = try json(.carried, "result") {
             guard let outcome = Outcome(json: carried) else { throw damaged("result") }
             job.carried = outcome
-        } else if state == .succeeded, let result = try StoredResult(of: id, in: connection) {
-            // A long result was not read with the row.
-            if result.size > Job.longestResultRead {
-                job.storedResult = result.size
+        } else if row.integer(Column.size.rawValue) > LongOutcome.threshold,
+            let long = try LongOutcome(of: id, in: connection)
+        {
+            if state == .succeeded, !withLongResult, long.resultSize > Job.longestResultRead {
+                job.storedResult = long.resultSize
                 job.carried = .success(.null)
             } else {
-                let text = try result.bytes(offset: 0, length: result.size)
-                do { job.carried = .success(try JSON(parsing: text, maximumDepth: maximumDepth)) } catch {
-                    throw damaged("result", error)
-                }
+                let text = try long.bytes(offset: 0, length: long.size)
+                guard let json = try? JSON(parsing: text, maximumDepth: maximumDepth), let outcome = Outcome(json: json)
+                else { throw damaged("result") }
+                job.carried = outcome
             }
         }
         job.lastFailure = try json(.lastFailure, "last failure").map(JobError.init(json:))

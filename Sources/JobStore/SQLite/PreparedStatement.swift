@@ -44,6 +44,12 @@ struct PreparedStatement {
         text?.withUnsafeBytes { bind($0, at: index) }
     }
 
+    func bind(bytes: [UInt8], at index: Int32) {
+        bytes.withUnsafeBytes {
+            _ = sqlite3_bind_blob64(pointer, index, $0.baseAddress, UInt64($0.count), Self.transient)
+        }
+    }
+
     private func bind(_ text: UnsafeRawBufferPointer, at index: Int32) {
         // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
         withUnsafePointer(to: 0 as CChar) { empty in
@@ -131,6 +137,13 @@ struct PreparedStatement {
     /// Reads the text of a column without a copy, unless it is NULL.
     func utf8<Value>(_ column: Int32, _ read: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value? {
         guard let start = sqlite3_column_text(pointer, column) else { return nil }
+        return try read(
+            UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
+    /// Reads bytes; nil where there are none.
+    func bytes<Value>(_ column: Int32, _ read: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value? {
+        guard let start = sqlite3_column_blob(pointer, column) else { return nil }
         return try read(
             UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
     }

@@ -10,7 +10,7 @@ enum Schema {
     static let applicationID = 0x4446_5244
     static var version: Int { steps.count }
 
-    static let steps = [one, two]
+    static let steps = [one, two, three]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -104,6 +104,32 @@ enum Schema {
             parent INTEGER NOT NULL, link INTEGER NOT NULL, size INTEGER NOT NULL, template TEXT NOT NULL,
             PRIMARY KEY (parent, link)
         ) STRICT;
+        """
+
+    /// Long outcomes stand in parts (`LongOutcome`) and not in the row.
+    ///
+    /// A job without a host stands in one index of ready jobs and not in two: `jobs_ready_by_host` has those without a host
+    /// in their starting order as well. That order ends with the id, which each entry has behind its columns.
+    private static let three = """
+        DROP INDEX jobs_ready;
+        DROP INDEX jobs_ready_by_host;
+        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host, state, gated)
+            WHERE state = 1 AND gated = 0 AND host IS NOT NULL;
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, state, gated, priority DESC)
+            WHERE state = 1 AND gated = 0;
+
+        CREATE TABLE long_outcomes (
+            job INTEGER NOT NULL, part INTEGER NOT NULL, text BLOB NOT NULL, PRIMARY KEY (job, part)
+        ) STRICT;
+        INSERT INTO long_outcomes (job, part, text)
+            WITH RECURSIVE parts (job, part, size) AS (
+                SELECT id, 0, length(CAST(carried AS BLOB)) FROM jobs
+                WHERE id IN (SELECT id FROM jobs INDEXED BY jobs_by_kind WHERE size > 1048576)
+                AND length(CAST(carried AS BLOB)) > 1048576
+                UNION ALL SELECT job, part + 1, size FROM parts WHERE (part + 1) * 262144 < size
+            ) SELECT job, part,
+                substr(CAST((SELECT carried FROM jobs WHERE id = job) AS BLOB), part * 262144 + 1, 262144) FROM parts;
+        UPDATE jobs SET carried = NULL WHERE id IN (SELECT job FROM long_outcomes);
         """
 
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.

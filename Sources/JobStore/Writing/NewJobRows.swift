@@ -82,16 +82,18 @@ struct NewJobRows {
 
     /// Inserts rows under the ids from `first` on.
     func insert(_ rows: [NewRow], from first: JobID) throws {
-        var (rows, id) = (rows[...], first)
+        var start = 0
         for (size, statement) in zip(Self.sizes, statements) {
-            while rows.count >= size {
+            while rows.count - start >= size {
                 defer { texts.removeAll() }
-                for (offset, row) in rows.prefix(size).enumerated() {
-                    bind(row, id + JobID(offset), to: statement, from: Int32(offset) * Self.columns)
+                // By index, as a copy of a row is counted in all of its parts.
+                for offset in 0..<size {
+                    bind(
+                        rows[start + offset], first + JobID(start + offset), to: statement,
+                        from: Int32(offset) * Self.columns)
                 }
                 try statement.run()
-                rows = rows.dropFirst(size)
-                id += JobID(size)
+                start += size
             }
         }
     }

@@ -71,6 +71,7 @@ extension Writer {
                 deletion.bind(job, at: 1)
                 try deletion.run()
             }
+            try removeLongOutcome(of: job)
             count()
         }
         mayHaveFreePages = true

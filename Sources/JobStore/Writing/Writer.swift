@@ -31,6 +31,8 @@ final class Writer {
     var hasReleased = false
     /// Where SQLite leaves the length of the log after each commit, in pages.
     private let logLength: UnsafeMutablePointer<Int32>
+    /// The jobs with a long outcome, so that for all others none is looked for; nil where that is not known.
+    private var longOutcomes: Set<JobID>?
     /// Rows changed and bytes of text written since the transaction began.
     private(set) var load = (changes: 0, bytes: 0)
 
@@ -99,6 +101,7 @@ final class Writer {
         } catch {
             // Some failures have undone the transaction already.
             if connection.isInsideTransaction { _ = try? undo.run() }
+            longOutcomes = nil
             lastJob.present = lastJob.committed
             downloadCount.present = downloadCount.committed
             throw error
@@ -195,21 +198,23 @@ final class Writer {
         let first = lastJob.present + 1
         try newJobs.insert(rows, from: first)
         lastJob.present += JobID(rows.count)
-        for (offset, row) in rows.enumerated() {
+        for offset in rows.indices {
             let id = first + JobID(offset)
-            if !NewJobRows.isWhole(row.job) { try update(row.job, numbered: id, storedSize: row.size) }
-            if let large = row.large {
+            if !NewJobRows.isWhole(rows[offset].job) {
+                try update(rows[offset].job, numbered: id, storedSize: rows[offset].size)
+            }
+            if let large = rows[offset].large {
                 let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
                 statement.bind(id, at: 1)
                 statement.bind(utf8: large, at: 2)
                 try statement.run()
             }
-            for tag in row.tags {
+            for tag in rows[offset].tags {
                 insertTag.bind(id, at: 1)
                 insertTag.bind(tag, at: 2)
                 try insertTag.run()
             }
-            count(bytes: row.bytes)
+            count(bytes: rows[offset].bytes)
         }
         return first..<lastJob.present + 1
     }
@@ -232,6 +237,16 @@ final class Writer {
         return Array(try insert(new.children.map { NewRow($0, of: parent) }))
     }
 
+    /// Removes what a job carried where that stands in parts.
+    func removeLongOutcome(of job: JobID) throws {
+        if longOutcomes == nil {
+            longOutcomes = Set(try statement("SELECT DISTINCT job FROM long_outcomes").rows { $0.integer(0) })
+        }
+        guard longOutcomes?.contains(job) == true else { return }
+        try LongOutcome.remove(of: job, in: connection)
+        longOutcomes?.remove(job)
+    }
+
     func save(_ jobs: [Job]) throws {
         for job in jobs { try update(job, numbered: job.id, storedSize: job.storedSize) }
     }
@@ -240,8 +255,16 @@ final class Writer {
     @discardableResult
     private func update(_ job: Job, numbered id: JobID, storedSize: Int64) throws -> Bool {
         defer { texts.removeAll() }
-        let size = JobRow.bindLife(of: job, numbered: id, storedSize: storedSize, to: updateJob, texts: texts)
+        let longOutcome = storedSize > LongOutcome.threshold ? LongOutcome.json(of: job) : nil
+        var size = JobRow.bindLife(
+            of: job, numbered: id, storedSize: storedSize, longOutcome: longOutcome, to: updateJob, texts: texts)
         let isThere = try updateJob.run()
+        try removeLongOutcome(of: id)
+        if let longOutcome, isThere {
+            try LongOutcome.insert(longOutcome, of: id, in: connection)
+            longOutcomes?.insert(id)
+            size = size.saturatingAdding(longOutcome.size)
+        }
         // A failed job can be retried, and then goes on with what it has.
         if job.state == .succeeded || job.state == .cancelled {
             dropCheckpoints.bind(id, at: 1)
