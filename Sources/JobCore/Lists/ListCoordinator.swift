@@ -46,8 +46,8 @@ struct ListCoordinator {
     }
 
     private var lists: [JobID: List] = [:]
-    /// Those that have a gate.
-    private var withGate: Set<JobID> = []
+    /// Those whose gate may let children in: something changed since it was last asked.
+    private var changed: Set<JobID> = []
     private var lastOpening = 0
 
     subscript(id: JobID) -> List? { lists[id] }
@@ -61,12 +61,12 @@ struct ListCoordinator {
         lastOpening += 1
         let gate = concurrency.flatMap { $0 < join.ids.count ? Gate(concurrency: $0, admitted: active) : nil }
         lists[id] = List(link: link, join: join, gate: gate, opening: lastOpening)
-        if gate == nil { withGate.remove(id) } else { withGate.insert(id) }
+        if gate == nil { changed.remove(id) } else { changed.insert(id) }
     }
 
     mutating func close(_ id: JobID) {
         lists[id] = nil
-        withGate.remove(id)
+        changed.remove(id)
     }
 
     /// Whether a child that a window gave may start.
@@ -81,12 +81,14 @@ struct ListCoordinator {
     {
         if let ended = lists[id]?.endedBytes { lists[id]?.endedBytes = ended.saturatingAdding(bytes) }
         lists[id]?.gate?.admitted.remove(child)
+        gateChanged(of: id)
         return lists[id]?.join.childEnded(index, state) ?? .none
     }
 
     /// A child waits for its retry, and lets a sibling run meanwhile.
     mutating func childPaused(_ child: JobID, of id: JobID) {
         lists[id]?.gate?.admitted.remove(child)
+        gateChanged(of: id)
     }
 
     /// A child that was paused, or in memory when the list was opened, is ready again; the gate finds it by its index.
@@ -96,10 +98,16 @@ struct ListCoordinator {
         if lists[id]?.gate?.isReading == true { lists[id]?.gate?.missedOne = true }
         lists[id]?.gate?.isAtEnd = false
         lists[id]?.gate?.cursor = 0
+        gateChanged(of: id)
+    }
+
+    private mutating func gateChanged(of id: JobID) {
+        if lists[id]?.gate != nil { changed.insert(id) }
     }
 
     /// The children to read so that more can start, if any; they are under way from then on.
     mutating func request(of id: JobID) -> Request? {
+        changed.remove(id)
         guard let list = lists[id], let gate = list.gate, list.join.decision == nil, !gate.isReading, !gate.isAtEnd
         else { return nil }
         let room = min(gate.concurrency - gate.admitted.count, Gate.ahead)
@@ -137,14 +145,16 @@ struct ListCoordinator {
             gate.isAtEnd = rows.count < request.limit && next > (rows.last?.parent?.index ?? -1)
         }
         lists[request.list]?.gate = gate
+        gateChanged(of: request.list)
         return admitted
     }
 
     mutating func readFailed(_ request: Request) {
         guard lists[request.list]?.opening == request.opening else { return }
         lists[request.list]?.gate?.isReading = false
+        gateChanged(of: request.list)
     }
 
-    /// Lists with a gate, by id.
-    var gated: [JobID] { withGate.isEmpty ? [] : withGate.sorted() }
+    /// The lists that ``request(of:)`` may give something for, by id.
+    var gated: [JobID] { changed.isEmpty ? [] : changed.sorted() }
 }
