@@ -90,6 +90,7 @@ extension Oracle {
         jobs[row.id] = job
         counts.add(row, size: job.size, 1)
         if row.state.isTerminal { ends[row.state, default: 0] += 1 } else { unfinished.insert(row.id) }
+        noteTimes(of: job)
         newlyStored[write, default: []].append(row.id)
         return job
     }
@@ -126,6 +127,7 @@ extension Oracle {
             unready(job)
             counts.add(job.row, size: job.size, -1)
             unfinished.remove(gone.id)
+            timed.remove(gone.id)
             if let parentage = job.row.parent { job.parent?.children[parentage.link] = nil }
             if let run = job.run { abandonedRuns.insert(run) }
         }
@@ -153,6 +155,7 @@ extension Oracle {
         }
         counts.add(old, size: job.size, -1)
         job.row = new
+        noteTimes(of: job)
         counts.add(new, size: job.size, 1)
         job.dueSeen = false
         if old.state == .queued, !new.state.isTerminal || new.state != old.state, new.state != .scheduled,
@@ -328,6 +331,12 @@ extension Oracle {
             world.violate(
                 2, "job \(job.id) waits until \(new.notBefore?.description ?? "never") instead of \(expected)")
         }
+    }
+
+    private func noteTimes(of job: KnownJob) {
+        let isTimed =
+            !job.isOver && (job.row.state == .scheduled || job.row.deadlineAt != nil && job.row.stop == nil)
+        if isTimed { timed.insert(job.id) } else { timed.remove(job.id) }
     }
 
     /// A job ended, and that is stored.

@@ -10,6 +10,8 @@ final class Oracle {
     var jobs: [JobID: KnownJob] = [:]
     /// Jobs that are not over, by id.
     var unfinished: Set<JobID> = []
+    /// Of these, those that wait for a time or have a deadline.
+    var timed: Set<JobID> = []
     var lastJob: JobID = 0
     var counts = Counts()
     var shares = Shares()

@@ -114,7 +114,7 @@ extension Oracle {
 
     /// The latest time that a job waits for.
     var latestDue: Timestamp? {
-        unfinished.compactMap { jobs[$0].flatMap { $0.row.state == .scheduled ? $0.row.notBefore : nil } }.max()
+        timed.compactMap { jobs[$0].flatMap { $0.row.state == .scheduled ? $0.row.notBefore : nil } }.max()
     }
 
     /// Everything is as it was stored.
@@ -145,7 +145,7 @@ extension Oracle {
     func checkNothingWaits(_ world: World) {
         let wall = world.clock.wall
         let monotonic = world.clock.now.monotonic
-        for id in unfinished {
+        for id in timed {
             guard let job = jobs[id] else { continue }
             if let time = job.row.notBefore, job.row.state == .scheduled, wall.seconds(since: time) > 2 {
                 world.violate(
