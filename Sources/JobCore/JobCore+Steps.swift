@@ -192,10 +192,11 @@ extension JobCore {
                     + "remove some that are over, then retry the job."))
     }
 
-    /// Backs off from a host that asked for it, for all jobs.
+    /// Backs off from a host that asked for it, for all jobs. What another asks for, to which the host redirected, is no
+    /// matter of the host.
     private func backOff(_ entry: ActiveJob, _ error: JobError) {
         guard let pause = error.retryAfter ?? error.postponed, pause > 0, case .host(let host) = entry.permit?.key,
-            scheduler.backOff(host: host)
+            error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host)
         else { return }
         // Of several answers the one with the latest time counts.
         timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))

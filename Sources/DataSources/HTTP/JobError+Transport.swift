@@ -156,6 +156,7 @@ extension IncomingResponse {
             "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
             retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
         error.retryAfter = retryAfter
+        error.retryAfterHost = url.hostAndPort
         return error
     }
 }

@@ -40,7 +40,10 @@ final class ServerConnector: Sendable {
         let channel = try await open(addresses, url, handle, deadline)
         do throws(JobError) {
             // Checked once more, as this is the address really connected to.
-            if proxy == nil, let text = channel.remoteAddress?.ipAddress, let address = IPAddress(text) {
+            if proxy == nil {
+                guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else {
+                    throw JobError(.connect, "The connection to \(url.hostText) ended as it began.", retryable: true)
+                }
                 try policy.check(address)
             }
             return try await setUp(channel, url, key, handle, deadline)

@@ -16,7 +16,7 @@ public struct PolicySettings: Sendable, Equatable {
 
     /// Link-local, and the addresses outside it where clouds keep their machines' credentials.
     public static let alwaysDenied = [
-        "169.254.0.0/16", "fe80::/10", "fd00:ec2::254", "168.63.129.16", "100.100.100.200",
+        "169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "fd20:ce::254", "168.63.129.16", "100.100.100.200",
     ]
 
     /// This machine and private networks, for ``denyAddresses`` where URLs come from strangers.

@@ -74,6 +74,8 @@ package struct JobError: Error, Sendable, Hashable {
         package var index: Int?
         /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
         package var retryAfter: Double?
+        /// Who asked for it, as `host:port`: after a redirect, or of a mirror, not the host that the job is counted under.
+        package var retryAfterHost: String?
         /// The attempt could not begin, for a reason that passes by itself: it is tried again after so many seconds and
         /// does not count as an attempt. Not shown.
         package var postponed: Double?

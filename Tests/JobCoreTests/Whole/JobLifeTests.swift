@@ -157,6 +157,22 @@ func step(_ host: String = "a", _ members: String = "") -> String { url(host, me
         driver.expectQuiet()
     }
 
+    @Test func host_isNotLeftAlone_whereAnotherAskedForThat() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a", Self.retry))
+        var error = JobError(.http, "Busy.", retryable: true)
+        error.retryAfter = 3600
+        error.retryAfterHost = "evil:80"
+        try driver.end(id, .failure(error))
+        let other = try driver.submit(url("a"))
+        #expect(driver.atWork == [other], "a redirect led to the one that asked")
+        #expect(driver.stored(id)?.state == .scheduled)
+        error.retryAfterHost = "a"
+        try driver.end(other, .failure(error))
+        let late = try driver.submit(url("a"))
+        #expect(!driver.atWork.contains(late))
+    }
+
     @Test func host_isLeftAlone_noLongerThanMayBe() throws {
         let driver = CoreDriver { $0.longestBackOff = 60 }
         let id = try driver.submit(url("a", Self.retry))
