@@ -15,6 +15,8 @@ extension JobCore {
         var found: [JobID: JobView] = [:]
         /// Bytes of results that may still be kept.
         var results = JobCore.mostResults
+        /// Bytes of specs that may still be kept: as many as the longest answer shows.
+        var specs: Int
     }
 
     /// Bytes of results that are kept for one answer; no answer shows more.
@@ -31,18 +33,28 @@ extension JobCore {
     /// Jobs that `caller` may see, as they are now and in brief form, in the order asked for; an error names the first
     /// one that there is not.
     func findAll(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void) {
-        var search = Search(ids: ids, wanted: Set(ids), caller: caller, body: body)
-        search.missing = ids.filter { table.known($0) == nil }[...]
+        var search = Search(
+            ids: ids, wanted: Set(ids), caller: caller, body: body, specs: settings.limits.outbound)
+        search.missing = ids.filter { !isKnown($0, to: caller) }[...]
         // The table remembers jobs that left before the first read only for the sake of other reads, and may forget
         // them when those are answered. So they are added now.
         addDeparted(to: &search)
         goOn(search)
     }
 
+    /// Whether a job need not be looked for. One that `caller` may not see is looked for like one that does not exist.
+    private func isKnown(_ id: JobID, to caller: Caller) -> Bool {
+        switch table.known(id) {
+        case .active(let entry): caller.sees(entry.job)
+        case .left(let job): caller.sees(job)
+        case .removed, nil: false
+        }
+    }
+
     private func goOn(_ search: Search) {
         let asked = search.missing.prefix(Self.mostAtOnce)
         guard !asked.isEmpty else { return finish(search) }
-        read(.firstJobs(Array(asked))) { [unowned self] result in
+        read(.firstJobs(Array(asked), owner: search.caller.owner)) { [unowned self] result in
             guard case .success(.jobs(let rows)) = result else {
                 return search.body(.failure(Self.error(of: result)))
             }
@@ -52,7 +64,11 @@ extension JobCore {
             addDeparted(to: &search)
             let isPartial = StoredJobPage.isFull(rows)
             let last = isPartial ? rows.last.flatMap { row in asked.firstIndex(of: row.id) } : nil
-            search.missing = search.missing[((last ?? asked.endIndex - 1) + 1)...]
+            let end = (last ?? asked.endIndex - 1) + 1
+            // One that there is not makes the answer, so that nothing more is read.
+            guard search.missing[..<end].allSatisfy({ search.found[$0] != nil || isKnown($0, to: search.caller) })
+            else { return finish(search) }
+            search.missing = search.missing[end...]
             goOn(search)
         }
     }
@@ -68,7 +84,10 @@ extension JobCore {
     }
 
     private func add(_ job: Job, to search: inout Search) {
-        search.found[job.id] = snapshot(job).brief(results: &search.results)
+        let view = snapshot(job).brief(results: &search.results)
+        let size = view.job.spec.size
+        search.found[job.id] = size <= search.specs ? view : view.withoutSpec
+        if size <= search.specs { search.specs -= size }
     }
 
     private func finish(_ search: Search) {

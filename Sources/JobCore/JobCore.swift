@@ -242,14 +242,14 @@ package final class JobCore {
             body(.success(job))
         }
         switch table.known(id) {
-        case .active(let entry): return give(entry.job)
-        case .left(let job): return give(job)
-        case .removed: return give(nil)
-        case nil: break
+        case .active(let entry) where caller.sees(entry.job): return give(entry.job)
+        case .left(let job) where caller.sees(job): return give(job)
+        // Another's job goes the way of one that does not exist, so that nothing tells them apart.
+        default: break
         }
         guard phase != .stopping else { return body(.failure(.stopping)) }
         guard finds.begin(for: caller.uid, else: { [unowned self] in find(id, for: caller, body) }) else { return }
-        read(.jobs([id])) { [unowned self] result in
+        read(.jobs([id], owner: caller.owner)) { [unowned self] result in
             if case .success(.jobs(let rows)) = result {
                 give(rows.first.flatMap { table.present($0) })
             } else {

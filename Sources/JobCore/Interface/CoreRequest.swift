@@ -70,6 +70,9 @@ package struct Caller: Sendable, Hashable {
         self.isAdmin = isAdmin
     }
 
+    /// Whose jobs it sees; nil for everybody's.
+    var owner: UInt32? { isAdmin ? nil : uid }
+
     func sees(_ job: Job) -> Bool { isAdmin || job.owner == uid }
 }
 

@@ -53,6 +53,11 @@ package struct JobView: Sendable {
         return JobView(job, of: self, droppedResult: dropped)
     }
 
+    /// The same without its spec, for which no answer has room.
+    package var withoutSpec: JobView {
+        JobView(job.reading(job.spec.withoutSteps), of: self, droppedResult: droppedResult)
+    }
+
     /// The job object as JSON text: as much of `detail` as takes at most `room` bytes, and at least the least.
     package func text(_ detail: JobDetail, within room: Int) -> [UInt8] {
         var text = json(detail).utf8

@@ -2,10 +2,11 @@
 package enum StoreRead: Sendable {
     /// What a daemon needs when it starts. Answered with `recovery`.
     case recovery
-    /// The jobs of these ids that there are, in their order, without long results. Answered with `jobs`.
-    case jobs([JobID])
+    /// The jobs of these ids that there are, in their order, without long results; where an `owner` is named, only theirs,
+    /// so that another's takes no longer than one that does not exist. Answered with `jobs`.
+    case jobs([JobID], owner: UInt32? = nil)
     /// The first of these jobs that there are, in their order, without long results. Answered with `jobs`, a page of them.
-    case firstJobs([JobID])
+    case firstJobs([JobID], owner: UInt32? = nil)
     /// The jobs that a filter asks for, at most `filter.limit`, without long results. Answered with `jobs`, a page of them.
     case list(JobFilter)
     /// `length` bytes from `offset` on of the JSON of a succeeded job's result. Answered with `result`.

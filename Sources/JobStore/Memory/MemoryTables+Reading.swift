@@ -1,6 +1,11 @@
 import JobModel
 
 extension MemoryTables {
+    /// Those of the ids that are of jobs of `owner`; all where that is nil.
+    func owned(_ ids: [JobID], by owner: UInt32?) -> [JobID] {
+        owner.map { owner in ids.filter { rows[$0]?.job.owner == owner } } ?? ids
+    }
+
     // MARK: Jobs
 
     func jobs(_ ids: [JobID]) -> [Job] { ids.compactMap(job) }

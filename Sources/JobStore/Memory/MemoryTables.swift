@@ -88,8 +88,9 @@ package struct MemoryTables: Sendable {
     package func read(_ read: StoreRead) -> StoreRows {
         switch read {
         case .recovery: .recovery(recovery)
-        case .jobs(let ids): .jobs(jobs(ids).map(\.withoutLongResult))
-        case .firstJobs(let ids): .jobs(page(ids, limit: ids.count, withResults: false).jobs)
+        case .jobs(let ids, let owner): .jobs(jobs(owned(ids, by: owner)).map(\.withoutLongResult))
+        case .firstJobs(let ids, let owner):
+            .jobs(page(owned(ids, by: owner), limit: ids.count, withResults: false).jobs)
         case .list(let filter): .jobs(list(filter))
         case .result(let job, let offset, let length): .result(result(of: job, offset: offset, length: length))
         case .children(let parent, let link, let start, let limit):

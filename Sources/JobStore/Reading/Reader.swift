@@ -19,17 +19,17 @@ struct Reader {
     // MARK: Single jobs
 
     /// The jobs of these ids, without long results, and without unreadable jobs.
-    func jobs(_ ids: [JobID]) throws -> [Job] {
-        let select = try statement(JobRow.select)
-        return try ids.compactMap { try legibleJob($0, select, withLongResult: false) }
+    func jobs(_ ids: [JobID], owner: UInt32? = nil) throws -> [Job] {
+        let select = try statement(owner == nil ? JobRow.select : JobRow.selectOwned)
+        return try ids.compactMap { try legibleJob($0, select, owner: owner, withLongResult: false) }
     }
 
     /// A page of these jobs, without long results, and without unreadable jobs.
-    func page(_ ids: [JobID]) throws -> StoredJobPage {
-        let select = try statement(JobRow.select)
+    func page(_ ids: [JobID], owner: UInt32? = nil) throws -> StoredJobPage {
+        let select = try statement(owner == nil ? JobRow.select : JobRow.selectOwned)
         var page = StoredJobPage(limit: ids.count)
         for id in ids where page.mayGrow {
-            if let job = try legibleJob(id, select, withLongResult: false) { page.append(job) }
+            if let job = try legibleJob(id, select, owner: owner, withLongResult: false) { page.append(job) }
         }
         return page
     }
@@ -40,8 +40,11 @@ struct Reader {
         return try numbers.rows(atMost: limit) { row in try legibleJob(row.integer(0), select) }
     }
 
-    func legibleJob(_ id: JobID, _ select: PreparedStatement, withLongResult: Bool = true) throws -> Job? {
+    func legibleJob(
+        _ id: JobID, _ select: PreparedStatement, owner: UInt32? = nil, withLongResult: Bool = true
+    ) throws -> Job? {
         select.bind(id, at: 1)
+        if let owner { select.bind(Int64(owner), at: 2) }
         do {
             return try select.row { row in
                 try JobRow.job(row, withLongResult: withLongResult, templates, connection)

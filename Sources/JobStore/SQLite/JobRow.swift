@@ -19,6 +19,8 @@ enum JobRow {
         """
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
+    /// The same of a job of owner ?2. No column of another's row is read.
+    static let selectOwned = select + " AND owner = ?2"
 
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt

@@ -44,8 +44,8 @@ extension Reader {
     fileprivate func rows(_ read: StoreRead, _ marks: CrashMarks) throws -> StoreRows {
         switch read {
         case .recovery: .recovery(try recovery(marks))
-        case .jobs(let ids): .jobs(try jobs(ids))
-        case .firstJobs(let ids): .jobs(try page(ids).jobs)
+        case .jobs(let ids, let owner): .jobs(try jobs(ids, owner: owner))
+        case .firstJobs(let ids, let owner): .jobs(try page(ids, owner: owner).jobs)
         case .list(let filter): .jobs(try page(filter).jobs)
         case .result(let job, let offset, let length):
             .result(try result(of: job, offset: offset, length: length))

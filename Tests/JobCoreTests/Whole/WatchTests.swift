@@ -143,7 +143,7 @@ import Testing
         let id = try driver.submit(
             #"{"source":{"type":"list","jobs":[\#(url("a", #""then":[{"finally":\#(step("f"))}]"#))]},"tags":["t"]}"#)
         driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
-        driver.failsRead = { if case .jobs([id]) = $0 { true } else { false } }
+        driver.failsRead = { if case .jobs([id], _) = $0 { true } else { false } }
         driver.ask(.cancel(id))
         driver.endAll()
         #expect(driver.stored(id + 1)?.state == .cancelled && driver.core.pendingNotifications.count == 1)

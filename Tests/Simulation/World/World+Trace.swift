@@ -155,8 +155,8 @@ extension StoreRead {
     fileprivate var traced: Int64 {
         switch self {
         case .recovery: 1
-        case .jobs(let ids): 2 + (ids.first ?? 0) << 4
-        case .firstJobs(let ids): 11 + (ids.first ?? 0) << 4
+        case .jobs(let ids, _): 2 + (ids.first ?? 0) << 4
+        case .firstJobs(let ids, _): 11 + (ids.first ?? 0) << 4
         case .list: 3
         case .children(let id, _, _, _): 4 + id << 4
         case .childStates(let id, _): 5 + id << 4

@@ -1,0 +1,50 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// A caller cannot tell another's job from one that does not exist, not even by the work that it makes.
+@Suite struct OwnershipTests {
+    private static let stranger = Caller(uid: 4242, isAdmin: false)
+
+    private func requests(_ id: JobID, beside own: JobID) -> [CoreRequest] {
+        var filter = JobFilter()
+        filter.parent = id
+        return [
+            .job(id), .cancel(id), .retry(id, from: .start), .remove(id), .result(id), .list(filter),
+            .wait([id], timeout: nil), .wait([own, id], timeout: nil), .wait([id, own], timeout: nil),
+            .watch(WatchScope(.jobs([id])), 7), .watch(WatchScope(.jobs([own, id]), includesChildren: true), 8),
+        ]
+    }
+
+    /// What a request comes to: how many reads of which jobs, and the error, ids left out.
+    private func outcome(_ driver: CoreDriver, _ request: CoreRequest, of id: JobID) -> String {
+        let (reads, started) = (driver.reads.count, driver.started.count)
+        let error = driver.error(driver.ask(request, as: Self.stranger))
+        let asked = driver.reads[reads...].map { read in
+            "\(read)".replacing("\(id)]", with: "id]").replacing("[\(id),", with: "[id,")
+        }
+        let message = (error?.message ?? "none").replacing("\(id)", with: "id")
+        return "\(asked) \(driver.started.count - started) \(String(describing: error?.code)) \(message)"
+    }
+
+    @Test(arguments: [false, true])
+    func foreignJob_cannotBeToldFromNone(_ isStopping: Bool) throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let running = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}}"#)
+        let queued = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}}"#)
+        let scheduled = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}, "delay": 60}"#)
+        let finished = try driver.submit(#"{"source": {"type": "value", "value": 1}, "delay": 60}"#)
+        driver.ask(.cancel(finished))
+        let own = try driver.submit(#"{"source": {"type": "value", "value": 1}, "delay": 60}"#, as: Self.stranger)
+        #expect(driver.state(running) == .running && driver.state(finished) == .cancelled)
+        if isStopping { driver.feed(.stop) }
+        let missing: JobID = 900_000
+        for (index, request) in requests(missing, beside: own).enumerated() {
+            let expected = outcome(driver, request, of: missing)
+            for id in [running, queued, scheduled, finished] {
+                #expect(outcome(driver, requests(id, beside: own)[index], of: id) == expected, "\(id): \(request)")
+            }
+        }
+    }
+}
