@@ -81,6 +81,8 @@ package enum IncomingCall: Sendable, Equatable {
         }
     }
 
+    /// Bytes of an id, which stays in memory until its call is answered.
+    private static let longestID = 4096
     private static let members = ["jsonrpc", "id", "method", "params"]
 
     init(_ json: JSON) {
@@ -95,6 +97,10 @@ package enum IncomingCall: Sendable, Equatable {
         case nil, .null, .string, .number: break
         default:
             self = .invalid(id: .null, "\"id\" must be a string, a number or null.")
+            return
+        }
+        if let id, id.size > Self.longestID {
+            self = .invalid(id: .null, "\"id\" may take at most \(Self.longestID) bytes.")
             return
         }
         guard object["jsonrpc"] == "2.0" else {

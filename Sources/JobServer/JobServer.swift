@@ -57,8 +57,7 @@ package struct JobServer: Service {
             // The socket is new and its buffer empty, so the line fits.
             _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             close(descriptor)
-            logger.warning(
-                "A connection was refused.", metadata: ["uid": "\(peer.uid)", "reason": "\(refusal.message)"])
+            warn("A connection was refused.", of: peer.uid, ["reason": "\(refusal.message)"])
             return
         }
         defer { state.leave(peer.uid) }
@@ -72,6 +71,14 @@ package struct JobServer: Service {
         } catch {
             logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
         }
+    }
+
+    private func warn(_ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:]) {
+        guard let leftOut = state.warns(of: uid) else { return }
+        var metadata = metadata
+        metadata["uid"] = "\(uid)"
+        if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
+        logger.warning(message, metadata: metadata)
     }
 
     private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
@@ -98,8 +105,7 @@ package struct JobServer: Service {
         let connection = Connection(
             caller: caller, engine: engine, server: state, account: account, logger: logger
         ) {
-            logger.warning(
-                "A client does not read; its connection is closed.", metadata: ["uid": "\(caller.uid)"])
+            warn("A client does not read; its connection is closed.", of: caller.uid)
             raw.close(promise: nil)
         }
         // A client that has closed the connection waits for nothing.

@@ -9,7 +9,17 @@ final class ServerState: Sendable {
         var byUser: [UInt32: Int] = [:]
         /// An account lives as long as anything is counted in it, also when its user has no connection any more.
         var accounts: [UInt32: WeakAccount] = [:]
+        var warnings: [UInt32: Warnings] = [:]
     }
+
+    /// What is written to the log of one user.
+    private struct Warnings {
+        var last: ContinuousClock.Instant
+        var leftOut = 0
+    }
+
+    /// Users of whom it is remembered when there was a warning of them.
+    private static let mostWarned = 1024
 
     private struct WeakAccount {
         weak var account: MemoryAccount?
@@ -55,6 +65,23 @@ final class ServerState: Sendable {
             state.accounts = state.accounts.filter { $0.value.account != nil }
             state.accounts[uid] = WeakAccount(account: account)
             return account
+        }
+    }
+
+    /// Whether a warning of a user may go to the log: one a second does, so that nobody can push others' lines out of it.
+    /// Gives how many were left out since the last one, or nil where this one is to be.
+    func warns(of uid: UInt32, at now: ContinuousClock.Instant = .now) -> Int? {
+        state.withLock { state in
+            if let last = state.warnings[uid]?.last, last.duration(to: now) < .seconds(1) {
+                state.warnings[uid]?.leftOut += 1
+                return nil
+            }
+            let leftOut = state.warnings[uid]?.leftOut ?? 0
+            if state.warnings.count >= Self.mostWarned {
+                state.warnings = state.warnings.filter { $0.value.last.duration(to: now) < .seconds(1) }
+            }
+            state.warnings[uid] = Warnings(last: now)
+            return leftOut
         }
     }
 

@@ -76,6 +76,33 @@ import Testing
         }
     }
 
+    @Test func waitsAndWatches_areRefused_pastTheBound() async throws {
+        try await run { daemon in
+            let wire = try daemon.connect()
+            let id = try await wire.submit(["source": ["type": "timer", "seconds": 3600]])
+            // An id is in memory for as long as its wait.
+            wire.send(
+                raw:
+                    #"{"jsonrpc":"2.0","id":"\#(String(repeating: "i", count: 5000))","method":"job.wait","params":{"job":\#(id)}}"#
+                    + "\n")
+            #expect(try await wire.next()?.json["error"]?["code"] == -32600)
+            let many = JSON.array(Array(repeating: JSON(id), count: 20_000))
+            var refused = 0
+            for _ in 0..<40 {
+                do {
+                    _ = try await wire.call("job.watch", ["jobs": many])
+                } catch let refusal as Wire.Refusal {
+                    #expect(refusal.code == -32003)
+                    refused += 1
+                }
+            }
+            #expect(refused > 0 && refused < 40)
+            // What is given up has room again.
+            _ = try await wire.call("job.unwatch", ["watch": "w1"])
+            _ = try await wire.call("job.watch", ["jobs": many])
+        }
+    }
+
     @Test func manyCallsForALargeJob_areAnsweredWithinTheBound() async throws {
         try await run { daemon in
             let wire = try daemon.connect()

@@ -27,4 +27,15 @@ import Testing
         state.leave(1)
         #expect(state.enter(1) == nil)
     }
+
+    @Test func warnings_areOneASecond_ofEachUser() {
+        let state = state(connections: 1, perUser: 1)
+        let start = ContinuousClock.now
+        #expect(state.warns(of: 1, at: start) == 0 && state.warns(of: 2, at: start) == 0)
+        for _ in 0..<5 { #expect(state.warns(of: 1, at: start + .milliseconds(999)) == nil) }
+        #expect(state.warns(of: 1, at: start + .seconds(1)) == 5)
+        #expect(state.warns(of: 1, at: start + .seconds(1)) == nil)
+        for user in 10..<5000 { _ = state.warns(of: UInt32(user), at: start + .seconds(3)) }
+        #expect(state.warns(of: 1, at: start + .seconds(3)) != nil)
+    }
 }

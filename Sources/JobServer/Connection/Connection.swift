@@ -17,8 +17,13 @@ final class Connection: Sendable {
     private let state = Mutex(State())
     private let limits: JobLimits
 
+    private struct Wait {
+        let call: Call
+        let charge: MemoryCharge
+    }
+
     private struct State {
-        var waits: [RequestID: Call] = [:]
+        var waits: [RequestID: Wait] = [:]
         var watches: [String: ConnectionWatch] = [:]
         var lastWatch = 0
         /// Lines whose answers are not complete.
@@ -79,7 +84,7 @@ final class Connection: Sendable {
         let admitted = refusal == nil ? cost : 0
         switch line {
         case .single(let call):
-            if await !dispatch(call, nil, refusal, cost: admitted, &submits) { account.release(admitted) }
+            await dispatch(call, nil, refusal, cost: admitted, &submits)
         case .batch(let calls):
             let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
             let limit = lineLimit
@@ -91,11 +96,9 @@ final class Connection: Sendable {
                         [JSONObject.Member(name: "retryAfter", value: 0)]), &submits)
             }
             let replies = replies(calls: calls.count, isBatch: true, ids: ids)
-            // Each has its share, which submissions give back by themselves.
             let share = admitted / calls.count
-            var left = admitted
-            for call in calls where await dispatch(call, replies, refusal, cost: share, &submits) { left -= share }
-            account.release(left)
+            account.release(admitted - share * calls.count)
+            for call in calls { await dispatch(call, replies, refusal, cost: share, &submits) }
         }
     }
 
@@ -111,26 +114,26 @@ final class Connection: Sendable {
         }
     }
 
-    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. True where the call has become one of
-    /// `submits`, which gives back its `cost` in the end.
+    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. `cost` is given back once the call
+    /// is not in memory any more.
     private func dispatch(
         _ call: IncomingCall, _ batch: Replies?, _ refusal: ProtocolError?, cost: Int, _ submits: inout [Submit]
-    ) async -> Bool {
+    ) async {
         switch call {
         case .rejected(let id, let error):
             await submit(&submits)
             (batch ?? replies(calls: 1)).fail(id, error)
-            return false
+            account.release(cost)
         case .request(let request):
             let method = MethodName(rawValue: request.method)
             let refusal = batch?.isFull == true ? Replies.full : refusal ?? refusalAboveLimit()
             if method == .jobSubmit, refusal == nil {
-                await gather(Submit(request: request, batch: batch, cost: cost), &submits)
-                return true
+                return await gather(Submit(request: request, batch: batch, cost: cost), &submits)
             }
             await submit(&submits)
-            await carryOut(method, Call(request: request, replies: batch ?? replies(calls: 1)), refusal, batch)
-            return false
+            let call = Call(
+                request: request, replies: batch ?? replies(calls: 1), charge: MemoryCharge(of: cost, in: account))
+            await carryOut(method, call, refusal, batch)
         }
     }
 
@@ -237,12 +240,14 @@ final class Connection: Sendable {
     // MARK: - Waits
 
     /// Registers a wait that begins; gives its request, or the reason why there cannot be one more.
-    func beginWait(_ call: Call) throws(ProtocolError) -> RequestID {
+    /// `jobs` are as many as it waits for.
+    func beginWait(_ call: Call, jobs: Int) throws(ProtocolError) -> RequestID {
         if let refusal = refusalAboveLimit() { throw refusal }
+        let charge = try charge(forIDs: jobs)
         let id = engine.nextID()
         let isOpen = state.withLock { state in
             // A wait that began after the others were ended would never be ended.
-            if !state.isShuttingDown { state.waits[id] = call }
+            if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge) }
             return !state.isShuttingDown
         }
         guard isOpen else { throw Self.shuttingDown }
@@ -259,7 +264,17 @@ final class Connection: Sendable {
 
     /// Removes a wait that gets its answer; nil where it was answered before.
     func endWait(_ id: RequestID) -> Call? {
-        state.withLock { $0.waits.removeValue(forKey: id) }
+        state.withLock { $0.waits.removeValue(forKey: id) }?.call
+    }
+
+    /// About what each job takes that a wait or a watch names: its id stands in the core under the job and in the order asked
+    /// for, and in a watch among those that are unfinished.
+    private static let bytesPerID = 192
+
+    private func charge(forIDs count: Int) throws(ProtocolError) -> MemoryCharge {
+        let bytes = count * Self.bytesPerID
+        guard account.admits(bytes) else { throw account.refusal() }
+        return MemoryCharge(of: bytes, in: account)
     }
 
     /// Asks the core; its refusal becomes the answer's error.
@@ -275,7 +290,10 @@ final class Connection: Sendable {
     // MARK: - Watches
 
     /// A new watch, which buffers its events until it is opened.
-    func makeWatch() throws(ProtocolError) -> ConnectionWatch {
+    ///
+    /// `jobs` are as many as it names.
+    func makeWatch(jobs: Int) throws(ProtocolError) -> ConnectionWatch {
+        let charge = try charge(forIDs: jobs)
         let number = state.withLock { state -> Int? in
             guard state.watches.count < limits.inFlight else { return nil }
             state.lastWatch += 1
@@ -286,9 +304,9 @@ final class Connection: Sendable {
                 .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
                 [JSONObject.Member(name: "retryAfter", value: 1)])
         }
-        let watch = ConnectionWatch(number: number, subscription: engine.nextID(), outbox: outbox) { [weak self] in
-            self?.checkDrained()
-        }
+        let watch = ConnectionWatch(
+            number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
+        ) { [weak self] in self?.checkDrained() }
         engine.register(watch, as: watch.subscription)
         state.withLock { $0.watches[watch.name] = watch }
         return watch
@@ -335,7 +353,7 @@ final class Connection: Sendable {
             defer { state.waits = [:] }
             return Array(state.waits.values)
         }
-        for call in waits { call.fail(Self.shuttingDown) }
+        for wait in waits { wait.call.fail(Self.shuttingDown) }
         checkDrained()
     }
 

@@ -31,6 +31,8 @@ final class ConnectionWatch: JobSubscriber {
     let subscription: SubscriptionID
     var name: String { "w\(number)" }
     private let outbox: Outbox
+    /// What its jobs take in memory.
+    private let charge: MemoryCharge?
     /// The most notifications that are buffered.
     private let bound: Int
     private let state = Mutex(State())
@@ -39,12 +41,13 @@ final class ConnectionWatch: JobSubscriber {
     /// `settled` is called whenever nothing it watches is unfinished any more. A change of state beyond `bound` that comes
     /// before the answer ends the connection, as none may be left out; progress beyond it is left out.
     init(
-        number: Int, subscription: SubscriptionID = 0, outbox: Outbox, bound: Int = 100_000,
-        settled: @escaping @Sendable () -> Void
+        number: Int, subscription: SubscriptionID = 0, outbox: Outbox, charge: MemoryCharge? = nil,
+        bound: Int = 100_000, settled: @escaping @Sendable () -> Void
     ) {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
+        self.charge = charge
         self.bound = bound
         self.settled = settled
     }

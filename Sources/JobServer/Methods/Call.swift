@@ -7,6 +7,8 @@ import JobProtocol
 struct Call: Sendable {
     let request: Request
     let replies: Replies
+    /// What it takes in memory.
+    let charge: MemoryCharge
 
     /// The params, to be read by name.
     var params: MemberReader {

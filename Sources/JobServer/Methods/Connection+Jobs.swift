@@ -14,7 +14,7 @@ extension Connection {
         for submit in submits {
             do {
                 let (admitted, watches) = try readSpec(submit)
-                let watch = watches ? try makeWatch() : nil
+                let watch = watches ? try makeWatch(jobs: 1) : nil
                 requests.append(
                     NewJob(spec: admitted.spec, host: admitted.host, subscription: watch?.subscription))
                 read.append(.success(watch))

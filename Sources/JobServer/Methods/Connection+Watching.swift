@@ -7,7 +7,7 @@ import JobProtocol
 extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
-        let watch = try makeWatch()
+        let watch = try makeWatch(jobs: scope.named)
         let begun: (jobs: [JobView], isTruncated: Bool)
         do throws(ProtocolError) {
             begun = try await ask(.watch(scope, watch.subscription), \.watching)
@@ -51,7 +51,7 @@ extension Connection {
             return (ids, timeout, params.value("jobs") != nil)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
-        let id = try beginWait(call)
+        let id = try beginWait(call, jobs: ids.count)
         engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
             guard let call = self?.endWait(id) else { return }
             switch answer {
@@ -68,6 +68,9 @@ extension Connection {
 }
 
 extension WatchScope {
+    /// How many jobs it names.
+    fileprivate var named: Int { if case .jobs(let ids) = subject { ids.count } else { 0 } }
+
     init(_ params: MemberReader) throws(SpecError) {
         try params.allow(["job", "jobs", "tag", "all", "interval", "children"])
         let given = ["job", "jobs", "tag", "all"].filter { params.value($0) != nil }
