@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import JobModel
 import JobProtocol
 import Logging
 import LoopTasks
@@ -73,10 +74,11 @@ struct Deferd: AsyncParsableCommand {
         LoggingSystem.bootstrap { _ in
             LevelledLogHandler(isJournal ? JournalLogHandler() : StandardErrorLogHandler(), level: level)
         }
+        let logger = Logger(label: "deferd")
+        DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
             let daemon = Daemon(
-                configuration: settings, flags: flags, sockets: try sockets.get(), level: level,
-                logger: Logger(label: "deferd"))
+                configuration: settings, flags: flags, sockets: try sockets.get(), level: level, logger: logger)
             try await daemon.run()
         } catch let error as Daemon.StartError {
             throw Self.ended(error.message, error.code, isJournal)

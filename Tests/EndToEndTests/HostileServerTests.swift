@@ -6,6 +6,30 @@ import Testing
 
 /// Servers that try to end the daemon: it goes on, and so it does when it is started again.
 @Suite struct HostileServerTests {
+    /// What an expression fills in comes from a server, perhaps.
+    @Test(arguments: ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\u{0}b"])
+    func header_isNotSplit_byWhatIsFilledIn(_ value: String) async throws {
+        try await GuidedOrigin.run({ request, _ in .json(#""reached""#) }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let error = try await wire.fail([
+                    "source": ["type": "value", "value": .string(value)],
+                    "then": [
+                        [
+                            "then": [
+                                "source": [
+                                    "type": "json", "url": origin.url("/"), "headers": ["X-Value": "{{input}}"],
+                                ]
+                            ]
+                        ]
+                    ],
+                ])
+                #expect(error["kind"] == "invalid", "\(error)")
+                #expect(origin.requests.isEmpty)
+            }
+        }
+    }
+
     @Test func daemon_goesOn_whenResumeIsAnsweredWithRangeAtTheEndOfNumbers() async throws {
         let script: ScriptedOrigin.Script = { request, _ in
             let fields = [("Content-Length", "6"), ("ETag", "\"a\"")]

@@ -17,6 +17,7 @@ import Testing
         Paper(path: "Sources/README.md", directories: ["Sources", "Tests", ""]),
         Paper(path: "Tests/README.md", directories: ["Tests", "Sources", ""]),
         Paper(path: ".github/CONTRIBUTING.md", directories: ["", "Sources", "Tests"]),
+        Paper(path: ".github/SECURITY.md", directories: ["", "Sources", "Tests"]),
     ]
 
     private static func text(_ path: String) throws -> String {

@@ -20,6 +20,15 @@ import Testing
 
     // MARK: - Rest
 
+    @Test func descriptors_areAsManyAsTheSystemAllows() async throws {
+        try await Daemon.run { daemon in
+            let limits = try String(contentsOfFile: "/proc/\(daemon.pid)/limits", encoding: .utf8)
+            let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+            let numbers = line.split(separator: " ").compactMap { Int($0) }
+            #expect(numbers.count == 2 && numbers[0] == numbers[1])
+        }
+    }
+
     @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
         try await GuidedOrigin.run({ _, _ in .init(body: [1]) }) { origin in
             try await Daemon.run(environment: ["DEFERD_TUNING": "off"]) { daemon in
