@@ -1,3 +1,5 @@
+import Foundation
+import GRDB
 import JobModel
 import TestSupport
 import Testing
@@ -117,5 +119,33 @@ extension NewChild {
             index: index, body: body, queue: queue, priority: priority, source: .value, state: state,
             createdAt: .after(0), notBefore: notBefore, deadlineAt: deadlineAt, host: host, tags: tags,
             isGated: isGated, size: body.storedSize(queue: queue, priority: priority))
+    }
+}
+
+extension TemporaryDirectory {
+    var database: String { path + "/deferd.db" }
+    var log: String { database + "-wal" }
+
+    /// The bytes of every file in it but the lock.
+    func contents() throws -> [String: Data] {
+        var contents: [String: Data] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: path) where name != "deferd.lock" {
+            contents[name] = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
+        }
+        return contents
+    }
+}
+
+/// A database file that a test changes behind the store's back.
+struct DatabaseFile {
+    private let queue: DatabaseQueue
+
+    init(_ path: String) throws {
+        queue = try DatabaseQueue(path: path)
+    }
+
+    func execute(_ sql: String) throws {
+        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
     }
 }

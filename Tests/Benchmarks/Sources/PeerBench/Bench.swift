@@ -43,3 +43,26 @@ final class Bench {
         return samples
     }
 }
+
+/// Why a measurement could not be taken.
+struct BenchError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+
+    /// A system call that failed; to be made right after it.
+    static func system(_ action: String) -> BenchError {
+        BenchError("Cannot \(action): \(String(cString: strerror(errno))).")
+    }
+}
+
+/// A row of the table, which can be measured by itself.
+struct Row {
+    let name: String
+    let title: String
+    let measure: (Bench) throws -> Void
+
+    static var all: [Row] { [.submit, .small, .large, .latency, .start, .idle, .memory, .size, .progress] }
+}

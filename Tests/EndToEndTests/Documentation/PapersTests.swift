@@ -4,7 +4,7 @@ import Testing
 /// The papers for those who work on the code name files, directories, commands and symbols that are there.
 @Suite struct PapersTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
 
     /// A paper, and the directories below which what it names is looked for.
     struct Paper: Sendable, CustomTestStringConvertible {

@@ -5,7 +5,8 @@ import Testing
 @Suite struct DocCoverageTests {
     /// This very file, wherever a package has linked it from.
     private static let here = URL(filePath: #filePath).resolvingSymlinksInPath()
-    private static let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    private static let root = here.deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
 
     /// A module, and where its examples are tested, in files whose names begin with `Doc`.
     struct Module: Sendable, CustomTestStringConvertible {
@@ -50,9 +51,11 @@ import Testing
             .compactMap { $0 as? URL }.filter { ["md", "swift"].contains($0.pathExtension) }
         let tested = try module.tests.flatMap { folder -> [URL] in
             let tests = Self.root.appending(path: "Tests/\(folder)").resolvingSymlinksInPath()
-            return try FileManager.default.contentsOfDirectory(at: tests, includingPropertiesForKeys: nil)
+            return try #require(FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil))
+                .compactMap { $0 as? URL }
         }
-        .filter { $0.lastPathComponent.hasPrefix("Doc") && $0.lastPathComponent != Self.here.lastPathComponent }
+        .filter { $0.pathExtension == "swift" && $0.lastPathComponent.hasPrefix("Doc") }
+        .filter { $0.lastPathComponent != Self.here.lastPathComponent }
         .map { try Self.lines(of: String(contentsOf: $0, encoding: .utf8)).joined(separator: "\n") }
         var count = 0
         for file in files {

@@ -236,8 +236,8 @@ import Testing
 
     @Test func serviceManager_isAskedForPatience_whileAnOlderStateIsBroughtUpToDate() async throws {
         let fixture =
-            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().path
-            + "/JobStoreTests/Fixtures/version-1.db"
+            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().path + "/JobStoreTests/Fixtures/version-1.db"
         try await Household.with { household in
             let state = household.directory.path + "/state"
             try FileManager.default.createDirectory(

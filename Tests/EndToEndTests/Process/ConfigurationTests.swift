@@ -112,7 +112,7 @@ import Testing
 
     @Test func shippedFile_isGood_andHoldsTheDefaults() async throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
         let path = root.appendingPathComponent("config/deferd.yaml").path
         let (end, _, errors) = try await ChildProcess.run([BuiltProgram.deferd, "--config", path, "--check"])
         #expect(end == .code(0), "\(errors)")

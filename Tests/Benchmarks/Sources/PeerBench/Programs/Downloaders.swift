@@ -1,0 +1,46 @@
+import Foundation
+
+/// curl, for many small files or one large one.
+enum Curl {
+    static let options = ["--silent", "--fail", "(many: --config LIST --parallel --parallel-max N, output=/dev/null)"]
+
+    /// Starts it for many files whose bytes nobody keeps.
+    static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
+        let list = urls.map { "url=\($0)\noutput=/dev/null\n" }.joined()
+        try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)
+        return try ChildProcess(
+            [
+                "curl", "-q", "--silent", "--fail", "--config", "\(directory)/list", "--parallel", "--parallel-max",
+                String(parallel),
+            ])
+    }
+
+    static func start(url: String, file: String) throws -> ChildProcess {
+        try ChildProcess(["curl", "-q", "--silent", "--fail", "--output", file, url])
+    }
+}
+
+/// wget, for one large file.
+enum Wget {
+    static let options = ["--no-config", "--quiet", "--no-proxy"]
+
+    static func start(url: String, file: String) throws -> ChildProcess {
+        try ChildProcess(["wget"] + options + ["--output-document", file, url])
+    }
+}
+
+/// aria2c with a list of files to fetch.
+enum Aria {
+    static let options = [
+        "-i LIST", "-j N", "--no-conf", "--split=1", "--file-allocation=none", "--auto-save-interval=0",
+        "--async-dns=false", "--summary-interval=0", "--download-result=hide", "--quiet",
+    ]
+
+    /// Starts it; `directory` takes the files.
+    static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
+        let list = urls.enumerated().map { "\($1)\n  out=\($0)\n" }.joined()
+        try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)
+        return try ChildProcess(
+            ["aria2c", "-i", "\(directory)/list", "-j", String(parallel), "-d", directory] + options.dropFirst(2))
+    }
+}
