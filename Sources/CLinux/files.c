@@ -2,11 +2,16 @@
 #include "files.h"
 
 #include <linux/openat2.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
+_Static_assert(DEFERD_O_PATH == O_PATH, "Swift's O_PATH must be the system's");
 
 int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode) {
     struct open_how how = {
@@ -31,6 +36,7 @@ int deferd_status(int directory, const char *name, struct deferd_status *status)
         return -1;
     }
     *status = (struct deferd_status){
+        .device = makedev(entry.stx_dev_major, entry.stx_dev_minor),
         .inode = entry.stx_ino,
         .created = entry.stx_mask & STATX_BTIME ? nanoseconds(entry.stx_btime) : 0,
         .modified = nanoseconds(entry.stx_mtime),
@@ -38,6 +44,20 @@ int deferd_status(int directory, const char *name, struct deferd_status *status)
         .mode = entry.stx_mode,
         .links = entry.stx_nlink,
         .owner = entry.stx_uid,
+        .group = entry.stx_gid,
     };
     return 0;
+}
+
+ssize_t deferd_access_list(int file, void *entries, size_t room) {
+    ssize_t size = fgetxattr(file, "system.posix_acl_access", entries, room);
+    if (size >= 0 || errno != EBADF) return size;
+    // A descriptor opened with O_PATH; this link leads to just the file that is open.
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return getxattr(path, "system.posix_acl_access", entries, room);
+}
+
+int deferd_set_access_list(int file, int is_default, const void *entries, size_t size) {
+    return fsetxattr(file, is_default ? "system.posix_acl_default" : "system.posix_acl_access", entries, size, 0);
 }

@@ -17,6 +17,13 @@ enum SourceMessage {
 extension JobError {
     /// The kind `storage`: `action` on `path` failed.
     init(storage error: Errno, _ action: String, _ path: String) {
+        if error == .notSupported {
+            self.init(
+                .storage,
+                "\"\(path)\" could not be \(action): the file system keeps no ACLs; ask the administrator for one that does."
+            )
+            return
+        }
         let advice =
             switch error {
             case .noSpace, .diskQuotaExceeded: "make room and try again"

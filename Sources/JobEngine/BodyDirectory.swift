@@ -1,3 +1,4 @@
+import DataSources
 import Dispatch
 import Glibc
 import JobModel
@@ -22,6 +23,14 @@ struct BodyDirectory: Sendable {
             if parts.count == 2, let job = JobID(parts[0]), Int(parts[1]) != nil { jobs.insert(job) }
         }
         return jobs
+    }
+
+    /// Bytes that are free on the disk of a directory; nil where that is not known.
+    static func freeBytes(_ path: String) -> Int64? {
+        let files = FileOperations.real
+        guard let directory = try? files.openDirectory(path) else { return nil }
+        defer { files.close(directory) }
+        return files.freeBytes(directory)
     }
 
     /// Removes the bodies of a job, up to link `last`.

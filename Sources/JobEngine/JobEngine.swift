@@ -73,7 +73,7 @@ package actor JobEngine {
     /// Goes on where the last daemon ended. Requests may come once this returns.
     package func start() async throws(StoreError) {
         room = RoomWatch(
-            path: settings.bodies, minimum: settings.minimumFree, freeBytes: FileOperations.real.freeBytes
+            path: settings.bodies, minimum: settings.minimumFree, freeBytes: BodyDirectory.freeBytes
         ) { [weak self] shortage in
             self?.enter { $0.handle(.room(shortage: shortage)) }
         }

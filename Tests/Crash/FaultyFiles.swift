@@ -43,6 +43,10 @@ final class FaultyFiles: Sendable {
             try self.pass("open")
             return try real.openDirectory(path)
         }
+        files.openFromRoot = { (path, flags) throws(Errno) in
+            try self.pass("open")
+            return try real.openFromRoot(path, flags)
+        }
         files.openBeneath = { (directory, path, flags, mode) throws(Errno) in
             try self.pass("open")
             return try real.openBeneath(directory, path, flags, mode)

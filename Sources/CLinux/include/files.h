@@ -3,6 +3,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/// O_PATH, which names a file without opening it: glibc shows it to GNU sources only, which Swift's importer is not.
+#define DEFERD_O_PATH 010000000
+
 /// Opens `path` below `directory` and nowhere else: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
 /// RESOLVE_NO_MAGICLINKS: a symbolic link anywhere on the way, or at its end, is ELOOP.
 /// Returns a descriptor, or -1 with errno set. glibc has no wrapper for this call.
@@ -14,6 +17,7 @@ int deferd_rename_unless_exists(int directory, const char *name, const char *new
 
 /// What statx(2) tells of a file; times are nanoseconds since 1970.
 struct deferd_status {
+    uint64_t device;
     uint64_t inode;
     /// 0 where the file system does not keep it.
     int64_t created;
@@ -22,10 +26,19 @@ struct deferd_status {
     uint32_t mode;
     uint32_t links;
     uint32_t owner;
+    uint32_t group;
 };
 
 /// Looks at `name` in `directory` without following a link, or at `directory` itself where `name` is empty.
 /// Returns 0, or -1 with errno set. glibc shows this call to GNU sources only, which Swift's importer is not.
 int deferd_status(int directory, const char *name, struct deferd_status *status);
+
+/// Reads the access list of an open file, also of one opened with O_PATH, as the kernel writes it (<linux/posix_acl_xattr.h>).
+/// Returns its size, or -1 with errno set: ENODATA where the file's mode says all. glibc declares these calls in a header
+/// that Swift's Glibc module lacks; libacl knows no default list by descriptor, only by name.
+ssize_t deferd_access_list(int file, void *entries, size_t room);
+
+/// Gives an open file or directory an access list, or the one that new files in it get. Returns 0, or -1 with errno set.
+int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);
 
 #endif

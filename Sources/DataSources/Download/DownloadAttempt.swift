@@ -26,11 +26,7 @@ final class DownloadAttempt: Sendable {
         let path = try services.directories.path(spec.path, owner: context.owner)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await services.queue.run { [services] () throws(JobError) in
-            do throws(Errno) {
-                return try TargetDirectory.existing(path, files: services.files)
-            } catch {
-                throw JobError(path: error, "opened", path.directory)
-            }
+            try TargetDirectory.existing(path, files: services.files)
         }
         if let directory, let result = try await resultOfEarlierRun(path, in: directory) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
@@ -59,7 +55,7 @@ final class DownloadAttempt: Sendable {
         switch try await precedence(over: target) {
         case .result(let result): return result
         case .transfer(unlessUnchanged: let record):
-            try await checkRoom(on: target.path.directory)
+            try await checkRoom(for: target)
             let transfer = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
             switch try await transfer.run(unlessUnchanged: record) {
             case .unchanged(let record, let url): return try unchanged(target, record, url)
@@ -72,14 +68,15 @@ final class DownloadAttempt: Sendable {
     private static let pauseWithoutRoom = 5.0
 
     /// Puts the download off where its disk has little room left.
-    private func checkRoom(on directory: String) async throws(JobError) {
+    private func checkRoom(for target: DownloadTarget) async throws(JobError) {
         let minimum = Int64(services.minimumFree)
         guard minimum > 0 else { return }
-        let free = await services.queue.run { [services] in services.files.freeBytes(directory) }
+        let free = await services.queue.run { target.freeBytes }
         guard let free, free < minimum else { return }
         var error = JobError(
             .storage,
-            "\"\(directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.", retryable: true)
+            "\"\(target.path.directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.",
+            retryable: true)
         error.postponed = Self.pauseWithoutRoom
         throw error
     }
@@ -105,10 +102,17 @@ final class DownloadAttempt: Sendable {
                 .exists,
                 "\"\(target.absolutePath)\" is there already; give another path, or say what to do with \"exists\"."
             )
-        case .skip: return .result(try await skipped(target, existing))
+        case .skip: return .result(try await skipped(target))
         case .validate:
-            return .transfer(unlessUnchanged: await remembered(target.absolutePath, existing))
-        case .replace, .rename: return .transfer(unlessUnchanged: nil)
+            try await services.queue.run { [name = target.name] () throws(JobError) in try target.checkReplacing(name) }
+            // What is no ordinary file is replaced like any other that was not downloaded.
+            guard existing.isRegular else { return .transfer(unlessUnchanged: nil) }
+            let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
+            return .transfer(unlessUnchanged: await remembered(target.path, target.name, file.status))
+        case .replace:
+            try await services.queue.run { [name = target.name] () throws(JobError) in try target.checkReplacing(name) }
+            return .transfer(unlessUnchanged: nil)
+        case .rename: return .transfer(unlessUnchanged: nil)
         }
     }
 
@@ -134,16 +138,24 @@ final class DownloadAttempt: Sendable {
                 try? services.files.status(directory.descriptor, name)
             }
             guard let status else { return nil }
-            let record = await remembered(path.absolute(name), status)
+            let record = await remembered(path, name, status)
             if let record, record.job == context.job, record.link == context.link { return record }
         }
         return nil
     }
 
-    private func remembered(_ path: String, _ existing: FileOperations.Status) async -> DownloadRecord? {
+    /// What this owner's last download to the path was, where it is still the file with this status. In a user's own
+    /// instance there is only one owner.
+    private func remembered(
+        _ path: DownloadPath, _ name: String, _ existing: FileOperations.Status
+    ) async -> DownloadRecord? {
+        let isPrivate = path.isPrivate
+        let path = path.absolute(name)
         do {
-            let record = DownloadRecord(try await context.lastDownload(path).get())
-            return record?.isAbout(existing) == true ? record : nil
+            guard let record = DownloadRecord(try await context.lastDownload(path).get()), record.isAbout(existing),
+                !isPrivate || record.owner == context.owner
+            else { return nil }
+            return record
         } catch {
             services.logger.warning(
                 "The last download could not be looked up.", metadata: ["path": "\(path)", "error": "\(error)"])
@@ -151,17 +163,15 @@ final class DownloadAttempt: Sendable {
         }
     }
 
-    private func skipped(
-        _ target: DownloadTarget, _ existing: FileOperations.Status
-    ) async throws(JobError) -> JSON {
-        let record = await remembered(target.absolutePath, existing)
-        var size = existing.size
+    private func skipped(_ target: DownloadTarget) async throws(JobError) -> JSON {
+        // Whoever may not read it is told nothing of it, also not from what is remembered.
+        let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
+        let record = await remembered(target.path, target.name, file.status)
+        let size = file.status.size
         let digest: String
         if let known = record?.sha256 {
             digest = known
         } else {
-            let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
-            size = file.size
             digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services, handle.control)
                 .finalize().hexadecimal
         }
@@ -208,6 +218,11 @@ final class DownloadAttempt: Sendable {
         for count in 0...(spec.exists == .rename ? DownloadTarget.alternatives : 0) {
             let name = count == 0 ? target.name : target.path.alternative(count)
             let path = target.path.absolute(name)
+            if !replaces {
+                // The record of what is there already must stay.
+                let isTaken = try await services.queue.run { () throws(JobError) in try target.existing(name) != nil }
+                if isTaken { continue }
+            }
             let result = DownloadResult(
                 path: path, size: received.size, status: received.status, etag: received.etag,
                 lastModified: received.lastModified, sha256: received.sha256, resumedFrom: received.resumedFrom,
@@ -217,7 +232,8 @@ final class DownloadAttempt: Sendable {
             // else's.
             await remember(
                 DownloadRecord(
-                    job: context.job, link: context.link, url: Masking.masked(url: received.source), result: result,
+                    job: context.job, link: context.link, owner: context.owner,
+                    url: Masking.masked(url: received.source), result: result,
                     file: status.identity,
                     size: status.size, modifiedAt: status.modifiedAt),
                 path)
@@ -229,7 +245,7 @@ final class DownloadAttempt: Sendable {
         if spec.exists == .skip {
             target.remove()
             let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
-            if let existing { return try await skipped(target, existing) }
+            if existing != nil { return try await skipped(target) }
         }
         throw JobError(
             .exists,

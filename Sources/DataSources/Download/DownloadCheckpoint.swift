@@ -60,13 +60,19 @@ extension DownloadCheckpoint {
 }
 
 extension FileOperations.Status.Identity {
-    /// As checkpoints and records have it: both numbers as text, since they may be larger than what JSON numbers keep.
-    var json: JSON { ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))] }
+    /// As checkpoints and records have it: the numbers as text, since they may be larger than what JSON numbers keep.
+    var json: JSON {
+        [
+            "inode": .string(String(inode)), "createdAt": .string(String(createdAt)),
+            "device": .string(String(device)),
+        ]
+    }
 
     init?(json: JSON) {
         guard let inode = json["inode"]?.string.flatMap(UInt64.init),
             let createdAt = json["createdAt"]?.string.flatMap(Int64.init)
         else { return nil }
-        self.init(inode: inode, createdAt: createdAt)
+        self.init(
+            device: json["device"]?.string.flatMap(UInt64.init) ?? 0, inode: inode, createdAt: createdAt)
     }
 }

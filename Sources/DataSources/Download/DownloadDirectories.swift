@@ -1,16 +1,21 @@
+import Glibc
 import JobModel
 
 /// Decides by its text alone where a download's path leads, and refuses one that leads out of the allowed directories.
 struct DownloadDirectories: Sendable {
     private let directory: [Substring]
     private let roots: [[Substring]]
+    /// Where they are, without symbolic links: who can change the way to one must not be able to lead it elsewhere later.
+    private let locations: [[Substring]: String]
     private let isSystemInstance: Bool
 
+    /// Looks the directories up, which blocks.
     init(_ settings: DownloadSettings) throws(JobError) {
         directory = try Self.directory(settings.directory, key: "downloads.directory")
         var roots: [[Substring]] = []
         for root in settings.roots { roots.append(try Self.directory(root, key: "downloads.roots")) }
         self.roots = roots
+        locations = Self.locations([directory] + roots)
         isSystemInstance = settings.isSystemInstance
     }
 
@@ -18,7 +23,16 @@ struct DownloadDirectories: Sendable {
     init(_ directory: String) throws(JobError) {
         self.directory = try Self.directory(directory, key: "the source's directory")
         roots = []
+        locations = Self.locations([self.directory])
         isSystemInstance = false
+    }
+
+    private static func locations(_ directories: [[Substring]]) -> [[Substring]: String] {
+        var locations: [[Substring]: String] = [:]
+        for directory in directories {
+            locations[directory] = FileOperations.resolved("/" + directory.joined(separator: "/"))
+        }
+        return locations
     }
 
     /// The absolute path of the directory that relative paths lie in.
@@ -72,12 +86,13 @@ struct DownloadDirectories: Sendable {
     }
 
     private func path(below root: [Substring], _ components: [Substring], _ owner: UInt32) -> DownloadPath {
-        DownloadPath(
-            root: root, directories: components.dropLast().map(String.init),
-            name: components.last.map(String.init) ?? "",
-            isOwnDirectory: root.starts(with: directory)
-                && (root.count == directory.count + (isSystemInstance ? 1 : 0)),
-            owner: isSystemInstance ? owner : nil)
+        let isOwn = root.starts(with: directory) && root.count == directory.count + (isSystemInstance ? 1 : 0)
+        let location =
+            isOwn && isSystemInstance ? locations[directory].map { $0 + "/\(owner)" } : locations[root]
+        return DownloadPath(
+            root: root, location: location, directories: components.dropLast().map(String.init),
+            name: components.last.map(String.init) ?? "", isOwnDirectory: isOwn,
+            owner: isSystemInstance && owner != geteuid() ? owner : nil, isPrivate: isSystemInstance)
     }
 }
 
@@ -87,7 +102,8 @@ package struct DownloadSettings: Sendable, Equatable {
     package var directory = "/var/lib/deferd/downloads"
     /// The absolute directories that absolute paths may lie in.
     package var roots: [String] = []
-    /// Whether each caller has a directory of its own, named by the uid, that nobody else can read.
+    /// Whether each caller has a directory of its own, named by the uid, that nobody else can read, and reaches only what
+    /// their own uid and groups may.
     package var isSystemInstance = false
 
     /// Bytes on a disk below which no download begins.

@@ -5,21 +5,25 @@ struct DownloadPath: Sendable {
 
     /// The absolute path of the directory that nothing may lead out of.
     let root: String
-    /// The directory above `root`, for a root that may have to be made.
-    let rootParent: String
-    let rootName: String
+    /// Where `root` is, without symbolic links, as the daemon found it when it started.
+    let location: String
     /// The directories between.
     let directories: [String]
     let name: String
     /// Whether `root` is the caller's own directory, which is made when it is first needed.
     let isOwnDirectory: Bool
-    /// Whose the files shall be; nil for the daemon's own.
+    /// Whose rights count, and who shall be able to read and write the files; nil for the daemon's own user.
     let owner: UInt32?
+    /// Whether nobody else may read what is made, whatever the umask is.
+    let isPrivate: Bool
 
-    init(root: [Substring], directories: [String], name: String, isOwnDirectory: Bool, owner: UInt32?) {
+    init(
+        root: [Substring], location: String? = nil, directories: [String], name: String, isOwnDirectory: Bool,
+        owner: UInt32?, isPrivate: Bool = false
+    ) {
         self.root = "/" + root.joined(separator: "/")
-        rootParent = "/" + root.dropLast().joined(separator: "/")
-        rootName = root.last.map(String.init) ?? ""
+        self.location = location ?? self.root
+        self.isPrivate = isPrivate
         self.directories = directories
         self.name = name
         self.isOwnDirectory = isOwnDirectory

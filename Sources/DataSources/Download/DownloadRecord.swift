@@ -4,6 +4,8 @@ import JobModel
 struct DownloadRecord: Sendable, Hashable {
     var job: JobID
     var link: Int
+    /// Whose job it was: nobody else is told of it. Nil in what a version stored that did not ask.
+    var owner: UInt32?
     /// Where it came from, as the spec wrote it but for credentials.
     var url: String
     var result: JSON
@@ -13,8 +15,9 @@ struct DownloadRecord: Sendable, Hashable {
 
     var json: JSON {
         [
-            "job": JSON(Int(job)), "link": JSON(link), "url": .string(url), "result": result, "file": file.json,
-            "size": JSON(Int(size)), "modifiedAt": .string(String(modifiedAt)),
+            "job": JSON(Int(job)), "link": JSON(link), "owner": owner.map { JSON(Int($0)) } ?? .null,
+            "url": .string(url), "result": result, "file": file.json, "size": JSON(Int(size)),
+            "modifiedAt": .string(String(modifiedAt)),
         ]
     }
 }
@@ -27,13 +30,13 @@ extension DownloadRecord {
             let size = json["size"]?.int, let modifiedAt = json["modifiedAt"]?.string.flatMap(Int64.init)
         else { return nil }
         self.init(
-            job: JobID(job), link: link, url: url, result: result, file: file, size: Int64(size), modifiedAt: modifiedAt
-        )
+            job: JobID(job), link: link, owner: json["owner"]?.int.flatMap(UInt32.init(exactly:)), url: url,
+            result: result, file: file, size: Int64(size), modifiedAt: modifiedAt)
     }
 
     /// Whether the file with this status is the one that was downloaded, unchanged since.
     func isAbout(_ status: FileOperations.Status) -> Bool {
-        status.identity == file && status.size == size && status.modifiedAt == modifiedAt
+        status.identity.isSame(as: file) && status.size == size && status.modifiedAt == modifiedAt
     }
 
     var etag: String? { result["etag"]?.string }

@@ -53,10 +53,9 @@ final class DownloadTarget: Sendable {
             let key = FileReservations.Key(directory: directory.identity, name: path.name)
             if let other = registry.reserve(key, for: writer) {
                 // Nobody is told the id of another user's job.
-                let name = other.owner == writer.owner ? "job \(other.job)" : "another job"
+                let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written already"
                 throw JobError(
-                    .exists, "\"\(path.absolute())\" is being downloaded by \(name); wait for it, or give another path."
-                )
+                    .exists, "\"\(path.absolute())\" is being \(state); wait for that to end, or give another path.")
             }
             return (path.name, key)
         }
@@ -88,49 +87,102 @@ final class DownloadTarget: Sendable {
         }
     }
 
-    /// What is under the name now, or nil. Blocks.
-    func existing() throws(JobError) -> FileOperations.Status? {
-        try Self.status(name, in: directory, path, files)
+    /// What is under the name, or under `other`, now; or nil. Blocks.
+    func existing(_ other: String? = nil) throws(JobError) -> FileOperations.Status? {
+        try Self.status(other ?? name, in: directory, path, files)
     }
 
-    /// Opens what is under the name for reading. Blocks.
+    /// Opens what is under the name for reading, for a caller who may read it. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
         do throws(Errno) {
             // Its type is looked at first, as merely opening a device can have an effect.
-            if try files.status(directory.opened.descriptor, name).isRegular {
+            let status = try files.status(directory.opened.descriptor, name)
+            if status.isRegular {
                 let descriptor = try files.openBeneath(directory.opened.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
                 let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
-                if file.isRegular { return file }
+                if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: file.descriptor) {
+                    throw Errno.permissionDenied
+                }
+                if file.status.isRegular, file.status.identity == status.identity { return file }
             }
         } catch {
+            // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
+            if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: absolutePath) }
             throw JobError(path: error, "read", absolutePath)
         }
         throw JobError(.exists, "\"\(absolutePath)\" is there but no ordinary file; give another path.")
     }
 
+    /// Refuses a caller who may not replace what is under `name`. Blocks.
+    func checkReplacing(_ name: String) throws(JobError) {
+        do throws(Errno) {
+            guard let rights = CallerRights(of: path, files),
+                try !rights.permitReplacing(name, in: directory.opened.descriptor)
+            else { return }
+        } catch  where error == .noSuchFileOrDirectory {
+            return
+        } catch {
+            throw JobError(path: error, "looked at", path.absolute(name))
+        }
+        throw JobError(forbidden: path.absolute(name))
+    }
+
     private var partName: String { name + DownloadPath.partSuffix }
 
-    /// Makes a new, empty `.part`, instead of any other. Blocks.
+    /// Makes a new, empty `.part`, instead of one that an earlier download of the caller left. Blocks.
     ///
     /// It is always a new file, never an old one truncated, so no checkpoint of an earlier version can match it.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
+        let (path, files) = (path, files)
         do throws(Errno) {
-            try part.make(partName, mode: 0o644)
-            if let owner = path.owner { try files.changeOwner(part.descriptor, owner) }
+            try part.make(partName, mode: path.isPrivate ? 0o600 : 0o644) { (directory, name) throws(Errno) in
+                try Self.isAbandoned(name, in: directory, path, files)
+            }
+            if let owner = path.owner {
+                try files.setAccessList(part.descriptor, AccessList([.read, .write], for: [owner]), false)
+            }
             return try files.statusOfOpen(part.descriptor).identity
+        } catch  where error == .fileExists {
+            throw JobError(
+                .exists,
+                "\"\(absolutePath + DownloadPath.partSuffix)\" is there and not of a download of yours; give another path, or move it away."
+            )
         } catch {
             throw JobError(path: error, "written", absolutePath + DownloadPath.partSuffix)
         }
     }
 
+    /// Whether the `.part` of that name is one that the daemon made, for the same caller, and that no download writes now:
+    /// the name is reserved.
+    private static func isAbandoned(
+        _ name: String, in directory: Int32, _ path: DownloadPath, _ files: FileOperations
+    ) throws(Errno) -> Bool {
+        let status = try files.status(directory, name)
+        guard isPart(status) else { return false }
+        guard let owner = path.owner else { return true }
+        let file = OpenDirectory(
+            descriptor: try files.openBeneath(directory, name, FileOperations.pathOnly | O_NOFOLLOW, 0), path: name,
+            files: files)
+        guard try files.statusOfOpen(file.descriptor).identity == status.identity else { return false }
+        return try files.accessList(file.descriptor)?.names(owner, with: [.read, .write]) == true
+    }
+
+    /// Whether a file can be a `.part` of this daemon.
+    private static func isPart(_ status: FileOperations.Status) -> Bool {
+        status.isRegular && status.links == 1 && status.owner == geteuid()
+    }
+
     /// Opens the `.part` that an earlier attempt left, where it is that very file; its size. Blocks.
-    func reopenPart(_ identity: FileOperations.Status.Identity) -> Int64? {
-        guard identity.createdAt != 0, let status = try? files.status(directory.opened.descriptor, partName),
-            status.identity == identity, status.isRegular, status.links == 1,
-            (try? part.open(partName, flags: O_RDWR | O_NOFOLLOW)) != nil,
-            let opened = try? files.statusOfOpen(part.descriptor), opened.identity == identity
-        else { return nil }
-        return opened.size
+    func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
+        guard checkpoint.part.createdAt != 0 else { return nil }
+        let isSameBoot = checkpoint.bootID == files.bootID && checkpoint.part.device != 0
+        var size: Int64?
+        try? part.open(partName, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK) { status in
+            let isSame = isSameBoot ? status.identity == checkpoint.part : status.identity.isSame(as: checkpoint.part)
+            size = status.size
+            return isSame && Self.isPart(status)
+        }
+        return part.descriptor >= 0 ? size : nil
     }
 
     /// Unlinks the `.part` that `checkpoint` is about, where it is still that very file. Blocks.
@@ -139,22 +191,32 @@ final class DownloadTarget: Sendable {
     {
         let name = checkpoint.name + DownloadPath.partSuffix
         do throws(Errno) {
-            guard let directory = try TargetDirectory.existing(path, files: files),
-                try files.status(directory.descriptor, name).identity == checkpoint.part
+            guard let directory = try TargetDirectory.existingForCleanUp(path, files: files),
+                case let status = try files.status(directory.descriptor, name), isPart(status),
+                status.identity.isSame(as: checkpoint.part)
             else { return }
             try files.unlink(directory.descriptor, name)
         } catch  where error == .noSuchFileOrDirectory {}
     }
 
+    /// Bytes that are free on the disk of the directory; nil where that is not known. Blocks.
+    var freeBytes: Int64? { files.freeBytes(directory.opened.descriptor) }
+
     /// Gives the finished `.part` its name, durably; false where there is something and it is not to be replaced.
     /// Blocks.
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
+        if replacing { try checkReplacing(name) }
         do throws(Errno) {
             try part.rename(to: name, replacing: replacing)
             try files.sync(directory.opened.descriptor)
             return true
         } catch  where error == .fileExists && !replacing {
             return false
+        } catch  where error == .staleNFSFileHandle {
+            throw JobError(
+                .storage,
+                "\"\(path.absolute(name))\" is not what was downloaded, as its .part was replaced meanwhile; see who else writes into that folder."
+            )
         } catch {
             throw JobError(path: error, "put in its place", path.absolute(name))
         }

@@ -96,7 +96,7 @@ final class DownloadTransfer {
             sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
         let (target, files) = (target, services.files)
-        let size = await services.queue.run { target.reopenPart(checkpoint.part) }
+        let size = await services.queue.run { target.reopenPart(of: checkpoint) }
         guard let size else { return }
         let usable = checkpoint.usable(ofSize: size, boot: files.bootID)
         guard usable > 0,

@@ -4,10 +4,17 @@ import JobModel
 
 /// The directory that a download goes to, opened without a way out of its root, and what had to be made for it.
 struct TargetDirectory: Sendable {
+    /// A directory that was not there before, by its parent and name.
+    struct Made: Sendable {
+        let parent: OpenDirectory
+        let name: String
+        let identity: FileOperations.Status.Identity
+    }
+
     let opened: OpenDirectory
     let identity: FileOperations.Status.Identity
-    /// The directories that were not there before, outermost first, each by its parent and name.
-    private var made: [(parent: OpenDirectory, name: String)] = []
+    /// Outermost first.
+    private var made: [Made] = []
     private let files: FileOperations
 
     /// Opens the directory of `path`, making what is missing of it. Blocks.
@@ -16,58 +23,187 @@ struct TargetDirectory: Sendable {
     /// lead to another directory the second time.
     init(_ path: DownloadPath, existing: OpenDirectory?, files: FileOperations) throws(JobError) {
         self.files = files
+        var way = DirectoryWay(path, rights: CallerRights(of: path, files), files: files)
         do throws(Errno) {
             if let existing {
                 opened = existing
+            } else if let found = try way.open(makingMissing: true) {
+                opened = found
             } else {
-                opened = try Self.open(path, files, made: &made)
+                throw Errno.noSuchFileOrDirectory
             }
             identity = try files.statusOfOpen(opened.descriptor).identity
+            made = way.made
         } catch {
-            throw JobError(path: error, "opened", path.directory)
+            throw way.error(error)
         }
     }
 
-    private static func root(of path: DownloadPath, _ files: FileOperations) throws(Errno) -> OpenDirectory {
+    /// The directory of `path` where it is there, without making anything; nil where it is not. Blocks.
+    static func existing(_ path: DownloadPath, files: FileOperations) throws(JobError) -> OpenDirectory? {
+        var way = DirectoryWay(path, rights: CallerRights(of: path, files), files: files)
         do throws(Errno) {
-            guard path.isOwnDirectory, path.owner != nil else {
-                return OpenDirectory(descriptor: try files.openDirectory(path.root), path: path.root, files: files)
+            return try way.open(makingMissing: false)
+        } catch {
+            throw way.error(error)
+        }
+    }
+
+    /// The same for the daemon itself, which removes what it left there whatever the caller may do by now.
+    static func existingForCleanUp(_ path: DownloadPath, files: FileOperations) throws(Errno) -> OpenDirectory? {
+        var way = DirectoryWay(path, rights: nil, files: files)
+        return try way.open(makingMissing: false)
+    }
+
+    /// Whether the directory was removed while it was being opened.
+    var isGone: Bool { (try? files.statusOfOpen(opened.descriptor).links == 0) ?? false }
+
+    /// Removes the directories that were made here, as far as they are empty.
+    func removeMadeDirectories() {
+        for directory in made.reversed() {
+            do throws(Errno) {
+                // Whoever may write above it could have put another one in its place.
+                guard try files.status(directory.parent.descriptor, directory.name).identity == directory.identity
+                else { return }
+                try files.removeDirectory(directory.parent.descriptor, directory.name)
+            } catch {
+                // Something else is in it by now, so it stays, and so do those around it.
+                return
             }
-        } catch  where error == .noSuchFileOrDirectory && path.isOwnDirectory {}
-        let parent = OpenDirectory(
-            descriptor: try madeDirectory(path.rootParent, files), path: path.rootParent, files: files)
-        try makeDirectory(path.rootName, in: parent, mode: path.owner == nil ? 0o755 : 0o700, files)
-        let root = try open(path.rootName, in: parent, files)
-        if let owner = path.owner { try settle(root, owner, files) }
-        return root
+        }
+    }
+}
+
+/// The way to a download's directory, walked from one open directory to the next, each looked at before it is passed.
+///
+/// Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
+private struct DirectoryWay {
+    private(set) var made: [TargetDirectory.Made] = []
+    private let path: DownloadPath
+    private let rights: CallerRights?
+    private let files: FileOperations
+    /// Whether it ended where the caller may not go on.
+    private var isForbidden = false
+
+    init(_ path: DownloadPath, rights: CallerRights?, files: FileOperations) {
+        self.path = path
+        self.rights = rights
+        self.files = files
     }
 
-    /// Makes a caller's directory readable by its owner only. Done each time, as the directory may be older than the
-    /// setting, or than this owner of the uid.
-    private static func settle(_ root: OpenDirectory, _ owner: UInt32, _ files: FileOperations) throws(Errno) {
-        let status = try files.statusOfOpen(root.descriptor)
-        if status.mode != 0o700 { try files.changeMode(root.descriptor, 0o700) }
-        if status.owner != owner { try files.changeOwner(root.descriptor, owner) }
+    /// What the failure of ``open(makingMissing:)`` is to the caller.
+    func error(_ error: Errno) -> JobError {
+        isForbidden ? JobError(forbidden: path.absolute()) : JobError(path: error, "opened", path.directory)
     }
 
-    /// Opens the directory at an absolute path of the configuration, making it and those above where they are missing.
-    private static func madeDirectory(_ path: String, _ files: FileOperations) throws(Errno) -> Int32 {
+    /// Nil where it is not there and is not to be made.
+    mutating func open(makingMissing: Bool) throws(Errno) -> OpenDirectory? {
         do throws(Errno) {
-            return try files.openDirectory(path)
+            var directory =
+                path.isOwnDirectory ? try ownDirectory(makingMissing: makingMissing) : try sharedRoot()
+            for name in path.directories {
+                try require(.execute, on: directory)
+                let parent = directory
+                do throws(Errno) {
+                    directory = try open(name, in: parent)
+                } catch  where error == .noSuchFileOrDirectory && makingMissing {
+                    try require([.write, .execute], on: parent)
+                    directory = try make(name, in: parent)
+                }
+            }
+            try require([.write, .execute], on: directory)
+            return directory
+        } catch  where error == .noSuchFileOrDirectory && !makingMissing {
+            return nil
+        }
+    }
+
+    private mutating func require(_ wanted: AccessList.Rights, on directory: OpenDirectory) throws(Errno) {
+        guard let rights, try !rights.permit(wanted, on: directory.descriptor) else { return }
+        isForbidden = true
+        throw Errno.permissionDenied
+    }
+
+    /// Opens a directory below `parent`, through no symbolic link.
+    private func open(
+        _ name: String, in parent: OpenDirectory, flags: Int32 = O_RDONLY
+    ) throws(Errno) -> OpenDirectory {
+        OpenDirectory(
+            descriptor: try files.openBeneath(parent.descriptor, name, flags | O_DIRECTORY, 0),
+            path: parent.path + "/" + name, files: files)
+    }
+
+    /// A root that the administrator named. The caller must be able to reach it by themselves.
+    private mutating func sharedRoot() throws(Errno) -> OpenDirectory {
+        guard rights != nil else { return try open(absolute: path.location) }
+        // Passing a directory takes no right to list it.
+        var directory = OpenDirectory(
+            descriptor: try files.openFromRoot("/", FileOperations.pathOnly), path: "", files: files)
+        for name in path.location.split(separator: "/") {
+            try require(.execute, on: directory)
+            directory = try open(String(name), in: directory, flags: FileOperations.pathOnly)
+        }
+        return OpenDirectory(
+            descriptor: try files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0), path: path.root,
+            files: files)
+    }
+
+    private func open(absolute path: String) throws(Errno) -> OpenDirectory {
+        OpenDirectory(descriptor: try files.openFromRoot(path, O_RDONLY), path: path, files: files)
+    }
+
+    // MARK: The caller's own directory
+
+    private func ownDirectory(makingMissing: Bool) throws(Errno) -> OpenDirectory {
+        let directory: OpenDirectory
+        if makingMissing {
+            directory = try openMaking(path.location, mode: path.isPrivate ? 0o700 : 0o755)
+        } else {
+            directory = try open(absolute: path.location)
+        }
+        if path.isPrivate { try settle(directory) }
+        return directory
+    }
+
+    /// Opens the directory at an absolute path, making it and those above where they are missing.
+    private func openMaking(_ path: String, mode: UInt32) throws(Errno) -> OpenDirectory {
+        do throws(Errno) {
+            return try open(absolute: path)
         } catch  where error == .noSuchFileOrDirectory {
             guard let slash = path.lastIndex(of: "/"), path != "/" else { throw error }
             let above = slash == path.startIndex ? "/" : String(path[..<slash])
-            let parent = OpenDirectory(descriptor: try madeDirectory(above, files), path: above, files: files)
-            try makeDirectory(String(path[path.index(after: slash)...]), in: parent, mode: 0o755, files)
-            return try files.openDirectory(path)
+            let name = String(path[path.index(after: slash)...])
+            let parent = try openMaking(above, mode: 0o755)
+            try makeDirectory(name, in: parent, mode: mode)
+            return try open(name, in: parent)
         }
     }
 
+    /// Makes a caller's directory theirs and nobody else's. Looked at each time, as the directory may be older than the
+    /// setting.
+    private func settle(_ directory: OpenDirectory) throws(Errno) {
+        let status = try files.statusOfOpen(directory.descriptor)
+        if status.owner != geteuid() { try files.changeOwner(directory.descriptor, geteuid()) }
+        guard let owner = path.owner else {
+            if status.mode != 0o700 { try files.changeMode(directory.descriptor, 0o700) }
+            return
+        }
+        if try files.accessList(directory.descriptor) != AccessList(.all, for: [owner]) {
+            try giveAccess(to: directory.descriptor, owner)
+        }
+    }
+
+    /// What the caller makes in it belongs to them, so the default list names the daemon's user too.
+    private func giveAccess(to directory: Int32, _ owner: UInt32) throws(Errno) {
+        try files.setAccessList(directory, AccessList(.all, for: [owner]), false)
+        try files.setAccessList(directory, AccessList(.all, for: [owner, geteuid()]), true)
+    }
+
+    // MARK: What is made
+
     /// Makes a directory durably; true where it was not there.
     @discardableResult
-    private static func makeDirectory(
-        _ name: String, in parent: OpenDirectory, mode: UInt32, _ files: FileOperations
-    ) throws(Errno) -> Bool {
+    private func makeDirectory(_ name: String, in parent: OpenDirectory, mode: UInt32) throws(Errno) -> Bool {
         do throws(Errno) {
             try files.makeDirectory(parent.descriptor, name, mode)
         } catch  where error == .fileExists {
@@ -77,74 +213,23 @@ struct TargetDirectory: Sendable {
         return true
     }
 
-    /// The directory of `path` where it is there, without making anything; nil where it is not. Blocks.
-    static func existing(_ path: DownloadPath, files: FileOperations) throws(Errno) -> OpenDirectory? {
-        do throws(Errno) {
-            let root: OpenDirectory
-            if path.isOwnDirectory, let owner = path.owner {
-                let parent = OpenDirectory(
-                    descriptor: try files.openDirectory(path.rootParent), path: path.rootParent, files: files)
-                root = try open(path.rootName, in: parent, files)
-                try settle(root, owner, files)
-            } else {
-                root = OpenDirectory(descriptor: try files.openDirectory(path.root), path: path.root, files: files)
-            }
-            guard !path.directories.isEmpty else { return root }
-            return try open(path.directories.joined(separator: "/"), in: root, files)
-        } catch  where error == .noSuchFileOrDirectory {
-            return nil
+    private mutating func make(_ name: String, in parent: OpenDirectory) throws(Errno) -> OpenDirectory {
+        let isNew = try makeDirectory(name, in: parent, mode: path.isPrivate ? 0o700 : 0o755)
+        let directory = try open(name, in: parent)
+        guard isNew else { return directory }
+        let status = try files.statusOfOpen(directory.descriptor)
+        if path.isPrivate {
+            // Who may write above it can replace the one just made by another, which then is not the daemon's.
+            guard status.owner == geteuid() else { throw Errno.improperLink }
+            if let owner = path.owner { try giveAccess(to: directory.descriptor, owner) }
         }
-    }
-
-    private static func open(
-        _ path: DownloadPath, _ files: FileOperations, made: inout [(parent: OpenDirectory, name: String)]
-    ) throws(Errno) -> OpenDirectory {
-        var directory = try root(of: path, files)
-        // Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
-        for name in path.directories {
-            let parent = directory
-            do throws(Errno) {
-                directory = try open(name, in: parent, files)
-            } catch  where error == .noSuchFileOrDirectory {
-                let isNew = try makeDirectory(name, in: parent, mode: 0o755, files)
-                directory = try open(name, in: parent, files)
-                guard isNew else { continue }
-                if let owner = path.owner {
-                    // The owner of the directory above can replace the one just made by another; that one then belongs
-                    // to them and not to the daemon.
-                    let status = try files.statusOfOpen(directory.descriptor)
-                    guard status.owner == geteuid() || status.owner == owner else { throw Errno.improperLink }
-                    if status.owner != owner { try files.changeOwner(directory.descriptor, owner) }
-                }
-                made.append((parent, name))
-            }
-        }
+        made.append(TargetDirectory.Made(parent: parent, name: name, identity: status.identity))
         return directory
     }
+}
 
-    /// Opens a directory below `parent`, through no symbolic link.
-    private static func open(
-        _ below: String, in parent: OpenDirectory, _ files: FileOperations
-    ) throws(Errno) -> OpenDirectory {
-        OpenDirectory(
-            descriptor: try files.openBeneath(parent.descriptor, below, O_RDONLY | O_DIRECTORY, 0),
-            path: parent.path + "/" + below, files: files)
-    }
-
-    /// Whether the directory was removed while it was being opened.
-    var isGone: Bool { (try? files.statusOfOpen(opened.descriptor).links == 0) ?? false }
-
-    /// Removes the directories that were made here, as far as they are empty.
-    func removeMadeDirectories() {
-        for (parent, name) in made.reversed() {
-            do throws(Errno) {
-                try files.removeDirectory(parent.descriptor, name)
-            } catch {
-                // Something else is in it by now, so it stays, and so do those around it.
-                return
-            }
-        }
-    }
+extension AccessList.Rights {
+    static let all: AccessList.Rights = [.read, .write, .execute]
 }
 
 extension JobError {

@@ -3,19 +3,20 @@ import CLinux
 import Glibc
 
 extension FileOperations {
+    /// The flag that opens no more than the name of a file: to look at it, or to pass a directory that may not be listed.
+    static let pathOnly: Int32 = DEFERD_O_PATH
+
     /// The system's own calls.
     package static let real = FileOperations(
-        openDirectory: { path throws(Errno) in try call { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
+        openDirectory: { path throws(Errno) in try call { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } },
+        openFromRoot: { path, flags throws(Errno) in
+            let root = try call { Glibc.open("/", pathOnly | O_DIRECTORY | O_CLOEXEC) }
+            defer { _ = Glibc.close(root) }
+            let below = path.drop { $0 == "/" }
+            return try open(below: root, below.isEmpty ? "." : String(below), flags | O_DIRECTORY, 0)
+        },
         openBeneath: { directory, path, flags, mode throws(Errno) in
-            // EAGAIN: something on the way was renamed meanwhile, so the kernel cannot tell whether it stayed below.
-            var attempts = 0
-            while true {
-                do throws(Errno) {
-                    return try call { deferd_open_beneath(directory, path, flags | O_CLOEXEC, mode) }
-                } catch  where error == .resourceTemporarilyUnavailable && attempts < 16 {
-                    attempts += 1
-                }
-            }
+            try open(below: directory, path, flags, mode)
         },
         makeDirectory: { directory, name, mode throws(Errno) in _ = try call { mkdirat(directory, name, mode) } },
         status: { directory, name throws(Errno) in try status(of: name, in: directory) },
@@ -38,6 +39,22 @@ extension FileOperations {
         sync: { file throws(Errno) in _ = try call { fsync(file) } },
         syncData: { file throws(Errno) in _ = try call { fdatasync(file) } },
         changeOwner: { file, owner throws(Errno) in _ = try call { fchown(file, owner, gid_t.max) } },
+        accessList: { file throws(Errno) in
+            // More entries than any list that the daemon makes or understands needs.
+            var bytes = [UInt8](repeating: 0, count: 4 + 8 * 512)
+            do throws(Errno) {
+                let size = try call { deferd_access_list(file, &bytes, bytes.count) }
+                guard let list = AccessList(bytes.prefix(size)) else { throw Errno.badMessage }
+                return list
+            } catch  where [.noData, .notSupported].contains(error) {
+                return nil
+            }
+        },
+        setAccessList: { file, list, asDefault throws(Errno) in
+            let bytes = list.bytes
+            _ = try call { deferd_set_access_list(file, asDefault ? 1 : 0, bytes, bytes.count) }
+        },
+        groups: systemGroups,
         changeMode: { file, mode throws(Errno) in _ = try call { fchmod(file, mode) } },
         rename: { directory, name, newName throws(Errno) in
             _ = try call { renameat(directory, name, directory, newName) }
@@ -56,9 +73,9 @@ extension FileOperations {
             _ = try call { unlinkat(directory, name, AT_REMOVEDIR) }
         },
         close: { file in _ = Glibc.close(file) },
-        freeBytes: { path in
+        freeBytes: { file in
             var status = statvfs()
-            guard statvfs(path, &status) == 0 else { return nil }
+            guard fstatvfs(file, &status) == 0 else { return nil }
             let (bytes, isTooMuch) = Int64(clamping: status.f_bavail)
                 .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
             return isTooMuch ? .max : bytes
@@ -75,8 +92,58 @@ extension FileOperations {
         }
     }
 
+    private static func open(
+        below directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32
+    ) throws(Errno) -> Int32 {
+        // EAGAIN: something on the way was renamed meanwhile, so the kernel cannot tell whether it stayed below.
+        var attempts = 0
+        while true {
+            do throws(Errno) {
+                return try call { deferd_open_beneath(directory, path, flags | O_CLOEXEC, mode) }
+            } catch  where error == .resourceTemporarilyUnavailable && attempts < 16 {
+                attempts += 1
+            }
+        }
+    }
+
+    /// The path without symbolic links, as far as it exists now. Blocks.
+    package static func resolved(_ path: String) -> String {
+        var existing = path[...]
+        while true {
+            if let found = realpath(existing.isEmpty ? "/" : String(existing), nil) {
+                defer { free(found) }
+                let rest = path[existing.endIndex...].drop { $0 == "/" }
+                let above = String(cString: found)
+                return rest.isEmpty ? above : (above == "/" ? "" : above) + "/" + rest
+            }
+            guard let slash = existing.lastIndex(of: "/") else { return path }
+            existing = existing[..<slash]
+        }
+    }
+
+    /// Asked anew each time: what a user was put into or taken out of holds at once, also for jobs that a daemon before
+    /// this one accepted.
+    private static func systemGroups(of user: UInt32) -> Set<UInt32> {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 16)
+        // Somebody without an entry is in no group.
+        guard getpwuid_r(user, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return [] }
+        var groups = [gid_t](repeating: 0, count: 256)
+        while true {
+            var count = Int32(groups.count)
+            if getgrouplist(entry.pw_name, entry.pw_gid, &groups, &count) >= 0 {
+                return Set(groups.prefix(Int(max(0, count))))
+            }
+            guard groups.count < 65_536 else { return [] }
+            groups = [gid_t](repeating: 0, count: groups.count * 4)
+        }
+    }
+
     private static func currentBootID() -> String {
-        guard let file = try? call({ open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC) }) else { return "" }
+        guard let file = try? call({ Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC) }) else {
+            return ""
+        }
         defer { _ = Glibc.close(file) }
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = Glibc.read(file, &bytes, bytes.count)
@@ -87,9 +154,10 @@ extension FileOperations {
         var found = deferd_status()
         _ = try call { deferd_status(directory, name, &found) }
         return Status(
-            identity: Status.Identity(inode: found.inode, createdAt: found.created), size: found.size,
+            identity: Status.Identity(device: found.device, inode: found.inode, createdAt: found.created),
+            size: found.size,
             modifiedAt: found.modified, isDirectory: found.mode & S_IFMT == S_IFDIR,
             isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
-            mode: found.mode & 0o7777)
+            group: found.group, mode: found.mode & 0o7777)
     }
 }

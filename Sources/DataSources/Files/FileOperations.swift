@@ -11,9 +11,15 @@ package struct FileOperations: Sendable {
     package struct Status: Sendable, Hashable {
         /// What tells this file from every other, also from a later one of its name.
         package struct Identity: Sendable, Hashable {
+            /// 0 in what was stored by a version that did not ask for it.
+            package let device: UInt64
             package let inode: UInt64
             /// Nanoseconds since 1970; 0 where the file system does not keep it.
             package let createdAt: Int64
+
+            /// Whether it is the same file, as far as what is kept over a restart of the machine can tell: disks get their
+            /// numbers anew at each.
+            func isSame(as other: Identity) -> Bool { inode == other.inode && createdAt == other.createdAt }
         }
 
         package let identity: Identity
@@ -24,11 +30,14 @@ package struct FileOperations: Sendable {
         package let isRegular: Bool
         package let links: UInt32
         package let owner: UInt32
+        package let group: UInt32
         package let mode: UInt32
     }
 
-    /// Opens a directory by its absolute path, links included: one that the administrator named, never one of a caller.
+    /// Opens a directory by its absolute path, links included: one that nobody but the daemon's user can change the way to.
     package var openDirectory: @Sendable (_ path: String) throws(Failure) -> Int32
+    /// Opens a directory by its absolute path through no symbolic link, as ``openBeneath`` does below `/`.
+    package var openFromRoot: @Sendable (_ path: String, _ flags: Int32) throws(Failure) -> Int32
     /// Opens below `directory` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
     /// and RESOLVE_NO_MAGICLINKS.
     package var openBeneath:
@@ -46,6 +55,12 @@ package struct FileOperations: Sendable {
     package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void
     package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void
     package var changeOwner: @Sendable (_ file: Int32, _ owner: UInt32) throws(Failure) -> Void
+    /// The access list of an open file, or nil where its mode says all.
+    package var accessList: @Sendable (_ file: Int32) throws(Failure) -> AccessList?
+    /// Gives an open file an access list, or a directory (`asDefault`) the one that new files in it get.
+    package var setAccessList: @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Failure) -> Void
+    /// The groups that a user is in, by the system's databases.
+    package var groups: @Sendable (_ user: UInt32) -> Set<UInt32>
     package var changeMode: @Sendable (_ file: Int32, _ mode: UInt32) throws(Failure) -> Void
     /// Renames `name` to `newName`, replacing what is there.
     package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void
@@ -55,8 +70,8 @@ package struct FileOperations: Sendable {
     package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
     package var removeDirectory: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
     package var close: @Sendable (_ file: Int32) -> Void
-    /// Bytes that are free, for those who are not root, on the disk of this path; nil where that is not known.
-    package var freeBytes: @Sendable (_ path: String) -> Int64?
+    /// Bytes that are free, for those who are not root, on the disk of an open file; nil where that is not known.
+    package var freeBytes: @Sendable (_ file: Int32) -> Int64?
     /// What changes when the machine restarts and the pages that were not synced are lost.
     package var bootID: String
 }

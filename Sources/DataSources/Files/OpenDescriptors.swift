@@ -1,21 +1,18 @@
 import SystemPackage
 import JobModel
 
-/// A file that is open for reading, and its size and type when it was opened.
+/// A file that is open for reading, and what it was when it was opened.
 final class OpenFile: Sendable {
     let descriptor: Int32
     /// For messages.
     let path: String
-    let size: Int64
-    let isRegular: Bool
+    let status: FileOperations.Status
     private let files: FileOperations
 
     /// Owns `descriptor` from here on, and closes it where it throws. Blocks.
     init(descriptor: Int32, path: String, files: FileOperations) throws(Errno) {
         do throws(Errno) {
-            let status = try files.statusOfOpen(descriptor)
-            size = status.size
-            isRegular = status.isRegular
+            status = try files.statusOfOpen(descriptor)
         } catch {
             files.close(descriptor)
             throw error

@@ -37,27 +37,51 @@ final class ScratchFile: Sendable {
     /// The open file; only after ``open(_:flags:mode:)``.
     var descriptor: Int32 { state.withLock { $0.descriptor } }
 
-    /// Opens or makes the file `name`; an earlier one of this object is closed.
-    func open(_ name: String, flags: Int32, mode: UInt32 = 0) throws(Errno) {
-        try open(name, flags: flags, mode: mode, replacing: false)
+    /// Opens or makes the file `name`; an earlier one of this object is closed. Throws EEXIST where `accepts` refuses what was
+    /// opened, which then stays as it was.
+    func open(
+        _ name: String, flags: Int32, mode: UInt32 = 0, accepts: (FileOperations.Status) -> Bool = { _ in true }
+    ) throws(Errno) {
+        try become(name) { () throws(Errno) in
+            let opened = try files.openBeneath(directory.descriptor, name, flags, mode)
+            do throws(Errno) {
+                guard try accepts(files.statusOfOpen(opened)) else { throw Errno.fileExists }
+                return opened
+            } catch {
+                files.close(opened)
+                throw error
+            }
+        }
     }
 
-    /// Makes the file `name`, unlinking what is there under that name.
-    func make(_ name: String, mode: UInt32) throws(Errno) {
-        try open(name, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode, replacing: true)
+    /// Makes the file `name`. Where there is one already, it is unlinked if `isAbandoned`, else this throws EEXIST.
+    func make(
+        _ name: String, mode: UInt32,
+        unlessExists isAbandoned: (_ directory: Int32, _ name: String) throws(Errno) -> Bool
+    ) throws(Errno) {
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+        try become(name) { () throws(Errno) in
+            do throws(Errno) {
+                return try files.openBeneath(directory.descriptor, name, flags, mode)
+            } catch  where error == .fileExists {
+                guard try isAbandoned(directory.descriptor, name) else { throw error }
+                do throws(Errno) {
+                    try files.unlink(directory.descriptor, name)
+                } catch  where error == .noSuchFileOrDirectory {}
+                return try files.openBeneath(directory.descriptor, name, flags, mode)
+            }
+        }
     }
 
-    private func open(_ name: String, flags: Int32, mode: UInt32, replacing: Bool) throws(Errno) {
+    /// Makes what `open` opens this file.
+    private func become(_ name: String, _ open: () throws(Errno) -> Int32) throws(Errno) {
         let result: Result<Int32, Errno> = state.withLock { state in
             Result { () throws(Errno) in
                 switch state.phase {
                 case .absent, .present: break
                 case .kept, .removed: throw Errno.canceled
                 }
-                do throws(Errno) {
-                    if replacing { try files.unlink(directory.descriptor, name) }
-                } catch  where error == .noSuchFileOrDirectory {}
-                let opened = try files.openBeneath(directory.descriptor, name, flags, mode)
+                let opened = try open()
                 let earlier = state.descriptor
                 state.descriptor = opened
                 state.phase = .present(name: name)
@@ -68,7 +92,13 @@ final class ScratchFile: Sendable {
         if earlier >= 0 { files.close(earlier) }
     }
 
-    /// Gives the file its final name.
+    /// Whether the file that is open is the one that has the name: who may write to the directory can give the name to
+    /// another at any time.
+    private func isOpen(_ descriptor: Int32, under name: String) throws(Errno) -> Bool {
+        try files.status(directory.descriptor, name).identity == files.statusOfOpen(descriptor).identity
+    }
+
+    /// Gives the file its final name. Throws ESTALE where another file had its name and got the new one.
     func rename(to newName: String, replacing: Bool) throws(Errno) {
         let result: Result<Void, Errno> = state.withLock { state in
             Result { () throws(Errno) in
@@ -79,6 +109,10 @@ final class ScratchFile: Sendable {
                     try files.renameUnlessExists(directory.descriptor, name, newName)
                 }
                 state.phase = .present(name: newName)
+                do throws(Errno) {
+                    if try isOpen(state.descriptor, under: newName) { return }
+                } catch  where error == .noSuchFileOrDirectory {}
+                throw Errno.staleNFSFileHandle
             }
         }
         try result.get()
@@ -104,7 +138,9 @@ final class ScratchFile: Sendable {
             switch state.phase {
             case .present(let name):
                 // Whatever keeps it from being unlinked, nothing more can be done about it here.
-                try? files.unlink(directory.descriptor, name)
+                if (try? isOpen(state.descriptor, under: name)) == true {
+                    try? files.unlink(directory.descriptor, name)
+                }
                 state.phase = .removed
                 return true
             case .absent:

@@ -63,6 +63,8 @@ final class Workbench: Sendable {
             FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
             + "/deferd-sources-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder + "/root", withIntermediateDirectories: true)
+        // Whatever the umask is: where callers' own rights count they have to get here.
+        for folder in [folder, folder + "/root"] { chmod(folder, 0o755) }
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var settings = SourceSettings()
         settings.downloads.directory = folder + "/downloads"
@@ -176,6 +178,14 @@ final class Workbench: Sendable {
     /// The names below `path`, at any depth.
     func names(below path: String) -> [String] {
         (FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? []).sorted()
+    }
+
+    /// The access list of what `path` names; nil where its mode says all.
+    func accessList(of path: String) throws -> AccessList? {
+        let files = FileOperations.real
+        let descriptor = try files.openBeneath(files.openDirectory("/"), String(path.dropFirst()), O_RDONLY, 0)
+        defer { files.close(descriptor) }
+        return try files.accessList(descriptor)
     }
 
     func bytes(of path: String) -> [UInt8]? {

@@ -179,14 +179,26 @@ import Testing
                 #expect(path == Daemon.downloads(in: daemon.directory, of: 64_001) + "/sub/file")
                 #expect(other == Daemon.downloads(in: daemon.directory, of: 64_002) + "/sub/file")
                 let directory = Daemon.downloads(in: daemon.directory, of: 64_001)
-                #expect(try Files.mode(of: directory) & 0o077 == 0)
-                #expect(try Files.owner(of: directory) == 64_001)
-                #expect(try Files.owner(of: path) == 64_001)
+                // The group's digit is the mask of the access list, by which it is Ann's.
+                #expect(try Files.mode(of: directory) & 0o007 == 0)
+                #expect(try Files.mode(of: path) & 0o007 == 0)
+                #expect(try Files.owner(of: directory) == 0)
+                #expect(try Files.owner(of: path) == 0)
                 let (own, text, _) = try await ChildProcess.run(User.ann.command(["/usr/bin/wc", "-c", path]))
                 #expect(own == .code(0))
                 #expect(text.hasPrefix("100000 "))
-                let (foreign, _, _) = try await ChildProcess.run(User.bob.command(["/usr/bin/wc", "-c", path]))
-                #expect(foreign != .code(0))
+                for program in [["/usr/bin/touch", path], ["/bin/mkdir", directory + "/new"]] {
+                    #expect(try await ChildProcess.run(User.ann.command(program)).0 == .code(0))
+                    #expect(try await ChildProcess.run(User.bob.command(program)).0 != .code(0))
+                }
+                // Also by members of the group that owns it.
+                for groups in [[64_002], [0]] as [[gid_t]] {
+                    let (foreign, _, _) = try await ChildProcess.run(
+                        User(uid: 64_002, groups: groups).command(["/usr/bin/wc", "-c", path]))
+                    #expect(foreign != .code(0))
+                }
+                // What Ann has made there the daemon can use.
+                _ = try await ann.succeed(.download(origin.url("/f"), to: "new/file"))
                 // Nor can the path of another's directory be written to.
                 let refusal = try await bob.refusal("job.submit", .download(origin.url("/f"), to: path + "2"))
                 #expect(refusal.code == -32002)

@@ -1,0 +1,53 @@
+import Glibc
+import JobModel
+import SystemPackage
+
+/// What the user who submitted a job may do with a file or directory that is open, by its mode and access list.
+///
+/// The daemon opens files for many users, so the kernel's own check is of the daemon's rights and not of theirs. Root may
+/// do everything here, as everywhere. One thread uses it: it looks the user's groups up once, when they matter.
+struct CallerRights: Sendable {
+    let user: UInt32
+    private let files: FileOperations
+
+    /// Nil where the daemon's own rights are what counts: in a user's own instance, and for the daemon's own user.
+    init?(of path: DownloadPath, _ files: FileOperations) {
+        guard let user = path.owner else { return nil }
+        self.user = user
+        self.files = files
+    }
+
+    /// Whether the user has all of `rights` on what is open.
+    func permit(_ rights: AccessList.Rights, on file: Int32) throws(Errno) -> Bool {
+        guard user != 0 else { return true }
+        let status = try files.statusOfOpen(file)
+        let list = try files.accessList(file) ?? AccessList(mode: status.mode)
+        return list.permits(
+            rights, user: user, groups: { files.groups(user) }, owner: status.owner, group: status.group)
+    }
+
+    /// Whether the user may put another file in the place of `name` in a directory that they may write to.
+    ///
+    /// In one with the sticky bit (as /tmp) that is for the owners of the file and of the directory; a file that the daemon
+    /// made for the user names them in its access list and counts as theirs.
+    func permitReplacing(_ name: String, in directory: Int32) throws(Errno) -> Bool {
+        let above = try files.statusOfOpen(directory)
+        guard user != 0, above.mode & UInt32(S_ISVTX) != 0, above.owner != user else { return true }
+        let file = OpenDirectory(
+            descriptor: try files.openBeneath(directory, name, FileOperations.pathOnly | O_NOFOLLOW, 0), path: name,
+            files: files)
+        let status = try files.statusOfOpen(file.descriptor)
+        if status.owner == user { return true }
+        guard status.owner == geteuid() else { return false }
+        return try files.accessList(file.descriptor)?.names(user, with: [.read, .write]) == true
+    }
+}
+
+extension JobError {
+    /// The user may not do that: the same words whether what the path names exists or not.
+    init(forbidden path: String) {
+        self.init(
+            .policy,
+            "\"\(path)\" is not where you may read and write; give another path, or ask for the right to that folder.")
+    }
+}

@@ -1,0 +1,302 @@
+import DataSources
+import Foundation
+import Glibc
+import JobModel
+import Synchronization
+import SystemPackage
+import Testing
+import TestOrigin
+
+/// What callers of a system instance can make it read and write. The tests give files to other users, so they need root.
+@Suite(.enabled(if: geteuid() == 0, "giving files to other users needs root"))
+struct CallerRightsTests {
+    private static let ann: UInt32 = 61_001
+    private static let bob: UInt32 = 61_002
+    private static let staff: UInt32 = 61_100
+
+    /// A system instance, in which Ann is in the group `staff`.
+    private func run(
+        files: FileOperations = .real, _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
+    ) async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "new", etag: "\"1\"")
+            var files = files
+            files.groups = { user in user == Self.ann ? [Self.staff] : [] }
+            try await Workbench.run(files: files) {
+                $0.downloads.isSystemInstance = true
+            } _: { bench in
+                try await body(origin, bench)
+            }
+        }
+    }
+
+    private func source(_ origin: TestOrigin, _ path: String, _ exists: String = "fail") -> JSON {
+        [
+            "type": "download", "url": .string(origin.url("/x")), "path": .string(path), "exists": .string(exists),
+        ]
+    }
+
+    private func directory(_ path: String, owner: UInt32 = 0, group: UInt32 = 0, mode: UInt32) {
+        mkdir(path, 0o700)
+        chown(path, owner, group)
+        chmod(path, mode)
+    }
+
+    private func file(_ bench: Workbench, _ path: String, owner: UInt32, mode: UInt32, _ text: String) throws {
+        try bench.write(Array(text.utf8), to: path)
+        chown(path, owner, owner)
+        chmod(path, mode)
+    }
+
+    /// Whether a process of `user` may open the file so.
+    private func may(_ user: UInt32, _ flags: String, _ path: String) throws -> Bool {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/setpriv")
+        process.arguments = [
+            "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "/bin/sh", "-c", ": \(flags) \"$1\"", "-",
+            path,
+        ]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+
+    @Test func ownFile_isTheCallersAlone_alsoInAnAbsoluteRoot() async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/open", mode: 0o777)
+            for path in ["deep/x", bench.root + "/open/deep/x"] {
+                let result = try await bench.result(source(origin, path), owner: Self.ann)
+                let made = try #require(result["path"]?.string)
+                for flags in ["<", ">>"] {
+                    #expect(try may(Self.ann, flags, made))
+                    #expect(try !may(Self.bob, flags, made))
+                }
+            }
+        }
+    }
+
+    @Test func rootBelowACallersDirectory_isNotFollowed_whenItBecomesALink() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "new")
+            let home = Mutex("")
+            try await Workbench.run {
+                $0.downloads.isSystemInstance = true
+                let parent = ($0.downloads.directory as NSString).deletingLastPathComponent + "/home"
+                home.withLock { $0 = parent }
+                directory(parent, owner: Self.ann, mode: 0o755)
+                directory(parent + "/files", owner: Self.ann, mode: 0o755)
+                $0.downloads.roots = [parent + "/files"]
+            } _: { bench in
+                let parent = home.withLock { $0 }
+                let outside = bench.folder + "/outside"
+                directory(outside, mode: 0o777)
+                rename(parent + "/files", parent + "/before")
+                symlink(outside, parent + "/files")
+                // The same holds for a link further up.
+                for user in [Self.ann, 0] {
+                    let error = try await bench.failure(source(origin, parent + "/files/x"), owner: user)
+                    #expect(error.kind == .policy)
+                }
+                #expect(bench.names(below: outside) == [])
+                #expect(origin.log.count() == 0)
+            }
+        }
+    }
+
+    @Test func root_isTheDirectoryItsLinkNamed_whenTheDaemonStarted() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "new")
+            let link = Mutex("")
+            try await Workbench.run {
+                let folder = ($0.downloads.directory as NSString).deletingLastPathComponent
+                symlink(folder + "/root", folder + "/link")
+                link.withLock { $0 = folder + "/link" }
+                $0.downloads.roots = [folder + "/link"]
+            } _: { bench in
+                let path = link.withLock { $0 } + "/x"
+                let result = try await bench.result(source(origin, path))
+                #expect(result["path"]?.string == path)
+                #expect(bench.names(below: bench.root) == ["x"])
+            }
+        }
+    }
+
+    @Test func answer_isTheSame_whateverIsBelowADirectoryThatTheCallerMayNotPass() async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/closed", mode: 0o700)
+            directory(bench.root + "/closed/there", mode: 0o777)
+            try file(bench, bench.root + "/closed/there/x", owner: Self.bob, mode: 0o666, "bob's")
+            for exists in ["fail", "replace", "rename", "skip", "validate"] {
+                var messages: Set<String> = []
+                for name in ["there/x", "gone/x", "x", "there"] {
+                    let path = bench.root + "/closed/" + name
+                    let error = try await bench.failure(source(origin, path, exists), owner: Self.ann)
+                    #expect(error.kind == .policy)
+                    messages.insert(error.message.replacing(path, with: ""))
+                }
+                #expect(messages.count == 1)
+            }
+            #expect(origin.log.count() == 0)
+        }
+    }
+
+    @Test(arguments: ["skip", "validate"])
+    func fileOfAnother_isToldNothingOf_whenTheCallerMayNotReadIt(exists: String) async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/shared", mode: 0o777)
+            let path = bench.root + "/shared/x"
+            // Bob's download is remembered with its digest, and Bob may use that.
+            let first = try await bench.result(source(origin, path), owner: Self.bob)
+            let digest = try #require(first["sha256"]?.string)
+            let count = origin.log.count()
+            let error = try await bench.failure(source(origin, path, exists), job: 2, owner: Self.ann)
+            #expect(error.kind == .policy)
+            #expect(!error.message.contains(digest))
+            #expect(origin.log.count() == count)
+            let again = try await bench.result(source(origin, path, exists), job: 3, owner: Self.bob)
+            #expect(again["etag"] == "\"1\"")
+        }
+    }
+
+    @Test func recordOfAnother_isNotUsed_whenTheFileMayBeRead() async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/shared", mode: 0o777)
+            let path = bench.root + "/shared/x"
+            _ = try await bench.result(source(origin, path), owner: Self.bob)
+            let list = try #require(try bench.accessList(of: path))
+            #expect(list == AccessList([.read, .write], for: [Self.bob]))
+            let files = FileOperations.real
+            let descriptor = try files.openFromRoot(bench.root + "/shared", O_RDONLY)
+            let opened = try files.openBeneath(descriptor, "x", O_RDWR, 0)
+            try files.setAccessList(opened, AccessList([.read, .write], for: [Self.ann, Self.bob]), false)
+            files.close(opened)
+            files.close(descriptor)
+            let result = try await bench.result(source(origin, path, "skip"), job: 2, owner: Self.ann)
+            #expect(result["etag"] == nil || result["etag"] == .null)
+            #expect(result["size"] == 3)
+        }
+    }
+
+    @Test func directoryOfAGroup_isWritten_forItsMembersOnly() async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/staff", group: Self.staff, mode: 0o770)
+            let path = bench.root + "/staff/x"
+            let error = try await bench.failure(source(origin, path), owner: Self.bob)
+            #expect(error.kind == .policy)
+            _ = try await bench.result(source(origin, path), owner: Self.ann)
+            #expect(bench.bytes(of: path) == Array("new".utf8))
+            // One of which the group may only read the names.
+            directory(bench.root + "/read", group: Self.staff, mode: 0o750)
+            let refused = try await bench.failure(source(origin, bench.root + "/read/x"), owner: Self.ann)
+            #expect(refused.kind == .policy)
+        }
+    }
+
+    @Test func directoryWithAnAccessList_isWritten_forWhomItNames() async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/listed", mode: 0o700)
+            let files = FileOperations.real
+            let descriptor = try files.openFromRoot(bench.root + "/listed", O_RDONLY)
+            try files.setAccessList(descriptor, AccessList([.read, .write, .execute], for: [Self.ann]), false)
+            files.close(descriptor)
+            let error = try await bench.failure(source(origin, bench.root + "/listed/x"), owner: Self.bob)
+            #expect(error.kind == .policy)
+            _ = try await bench.result(source(origin, bench.root + "/listed/x"), owner: Self.ann)
+        }
+    }
+
+    @Test(arguments: ["replace", "validate"])
+    func stickyDirectory_letsOnlyOwnersReplace(exists: String) async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/sticky", mode: 0o1777)
+            let path = bench.root + "/sticky/x"
+            try file(bench, path, owner: Self.bob, mode: 0o666, "bob's")
+            let error = try await bench.failure(source(origin, path, exists), owner: Self.ann)
+            #expect(error.kind == .policy)
+            #expect(bench.bytes(of: path) == Array("bob's".utf8))
+            #expect(origin.log.count() == 0)
+            _ = try await bench.result(source(origin, path, exists), owner: Self.bob)
+            #expect(bench.bytes(of: path) == Array("new".utf8))
+            // What the daemon made for a caller is theirs to replace.
+            _ = try await bench.result(source(origin, path, "replace"), job: 2, owner: Self.bob)
+            let again = try await bench.failure(source(origin, path, "replace"), job: 3, owner: Self.ann)
+            #expect(again.kind == .policy)
+        }
+    }
+
+    @Test(arguments: ["file", "link", "hard link", "fifo", "other's part"])
+    func part_survives_whenItIsNotOfTheCallersDownload(kind: String) async throws {
+        try await run { origin, bench in
+            directory(bench.root + "/shared", mode: 0o777)
+            let part = bench.root + "/shared/x.part"
+            switch kind {
+            case "file": try file(bench, part, owner: Self.bob, mode: 0o600, "bob's")
+            case "link": symlink(bench.root + "/nowhere", part)
+            case "hard link":
+                try file(bench, bench.root + "/other", owner: 0, mode: 0o600, "other")
+                link(bench.root + "/other", part)
+            case "fifo": mkfifo(part, 0o600)
+            default:
+                _ = try await bench.result(source(origin, bench.root + "/shared/x"), owner: Self.bob)
+                rename(bench.root + "/shared/x", part)
+            }
+            var before = stat()
+            lstat(part, &before)
+            let error = try await bench.failure(source(origin, bench.root + "/shared/x"), job: 2, owner: Self.ann)
+            #expect(error.kind == .exists)
+            var after = stat()
+            #expect(lstat(part, &after) == 0 && after.st_ino == before.st_ino)
+        }
+    }
+
+    @Test func download_failsWithStorage_whenItsPartIsSwapped() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "new")
+            var files = FileOperations.real
+            let root = Mutex("")
+            files.sync = { (file) throws(Errno) in
+                try FileOperations.real.sync(file)
+                // The last thing before the file gets its name.
+                let part = root.withLock { $0 } + "/x.part"
+                guard let status = try? FileOperations.real.statusOfOpen(file), status.isRegular else { return }
+                rename(part, part + ".away")
+                _ = FileManager.default.createFile(atPath: part, contents: Data("evil".utf8))
+            }
+            try await Workbench.run(files: files) { bench in
+                root.withLock { $0 = bench.root }
+                let error = try await bench.failure(source(origin, bench.root + "/x"))
+                #expect(error.kind == .storage)
+                // It is not the daemon's to remove.
+                #expect(bench.bytes(of: bench.root + "/x") == Array("evil".utf8))
+            }
+        }
+    }
+
+    @Test func download_failsWithStorage_whereThereAreNoAccessLists() async throws {
+        var files = FileOperations.real
+        files.setAccessList = { _, _, _ throws(Errno) in throw Errno.notSupported }
+        try await run(files: files) { origin, bench in
+            directory(bench.root + "/open", mode: 0o777)
+            for path in ["x", bench.root + "/open/x"] {
+                let error = try await bench.failure(source(origin, path), owner: Self.ann)
+                #expect(error.kind == .storage)
+                #expect(error.message.contains("ACL"))
+            }
+            #expect(bench.names(below: bench.root + "/open") == [])
+        }
+    }
+
+    @Test func download_needsNoAccessList_whenTheCallerIsTheDaemonsUser() async throws {
+        var files = FileOperations.real
+        files.setAccessList = { _, _, _ throws(Errno) in throw Errno.notSupported }
+        try await run(files: files) { origin, bench in
+            let result = try await bench.result(source(origin, "d/x"), owner: geteuid())
+            let path = try #require(result["path"]?.string)
+            for (path, mode) in [(path, 0o600), (bench.downloads + "/\(geteuid())/d", 0o700)] {
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == mode)
+            }
+        }
+    }
+}
