@@ -6,6 +6,7 @@ extension Configuration {
     /// What the command line says.
     struct Flags {
         var config: String?
+        var instance: Instance.Kind?
         var socket: String?
         var stateDirectory: String?
         var downloadsDirectory: String?
@@ -14,7 +15,7 @@ extension Configuration {
 
     /// Reads defaults, file, variables and flags, the later over the earlier.
     static func load(_ flags: Flags, environment: [String: String]) throws(ConfigurationError) -> Configuration {
-        let instance = Instance(environment: environment)
+        let instance = Instance(flags.instance, environment: environment)
         var configuration = Configuration(of: instance)
         if let path = flags.config ?? instance.configurationFile {
             let file = try ConfigurationFile(path: path)

@@ -34,10 +34,7 @@ struct Daemon {
         let group = MultiThreadedEventLoopGroup.singleton
         let bodies = configuration.stateDirectory + "/bodies"
         try makeDirectory(bodies)
-        if configuration.downloads.isSystemInstance, mkdir(configuration.downloads.directory, 0o711) == 0 {
-            // Whatever the umask is: callers can reach their own directories through it, but not list it.
-            chmod(configuration.downloads.directory, 0o711)
-        }
+        if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
         var settings = EngineSettings(bodies: bodies)
         settings.core = configuration.core
         settings.minimumFree = Int64(configuration.downloads.minimumFree / 2)
@@ -92,6 +89,16 @@ struct Daemon {
         }
         await engine.stop()
         logger.notice("deferd has stopped; every job is stored.")
+    }
+
+    /// Whatever the umask is: callers can reach their own directories through it, but not list it.
+    private func makeDownloads(_ path: String) {
+        // Where it cannot be made, the first download says so.
+        guard mkdir(path, 0o711) == 0 else { return }
+        let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard directory >= 0 else { return }
+        fchmod(directory, 0o711)
+        close(directory)
     }
 
     private func openStore() throws(StartError) -> SQLiteStore {

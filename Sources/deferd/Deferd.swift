@@ -1,4 +1,5 @@
 import ArgumentParser
+import DataSources
 import Foundation
 import JobModel
 import JobProtocol
@@ -14,7 +15,7 @@ struct Deferd: AsyncParsableCommand {
         abstract: "Carries deferred jobs out that clients write down and send over a Unix socket.",
         discussion: """
             Without flags an ordinary user gets an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock), and root
-            the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
+            and the user deferd the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
             DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
 
             Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 75 no room or a failing disk,
@@ -24,6 +25,11 @@ struct Deferd: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Read settings from this YAML file.", valueName: "file"))
     var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Serve every user of the system, or only the one who runs it: system or user.", valueName: "kind"))
+    var instance: Instance.Kind?
 
     @Option(help: ArgumentHelp("Listen on this Unix socket.", valueName: "path"))
     var socket: String?
@@ -38,6 +44,12 @@ struct Deferd: AsyncParsableCommand {
         help: ArgumentHelp(
             "Log from this level on: trace, debug, info, notice, warning, error, critical.", valueName: "level"))
     var logLevel: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Give what a daemon run by root left in the state directory to this user, once, and exit.",
+            valueName: "user"))
+    var upgradeState: String?
 
     @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
     var check = false
@@ -58,7 +70,8 @@ struct Deferd: AsyncParsableCommand {
         signal(SIGXFSZ, SIG_IGN)
         let isJournal = JournalLogHandler.isJournal()
         let flags = Configuration.Flags(
-            config: config, socket: socket, stateDirectory: stateDirectory, downloadsDirectory: downloadsDirectory,
+            config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
+            downloadsDirectory: downloadsDirectory,
             logLevel: logLevel)
         let settings: Configuration
         do {
@@ -77,6 +90,12 @@ struct Deferd: AsyncParsableCommand {
         let logger = Logger(label: "deferd")
         DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
+            if let upgradeState {
+                return try StateUpgrade(
+                    state: settings.stateDirectory, downloads: settings.downloads.directory, user: upgradeState,
+                    logger: Logger(label: "deferd")
+                ).run()
+            }
             let daemon = Daemon(
                 configuration: settings, flags: flags, sockets: try sockets.get(), level: level, logger: logger)
             try await daemon.run()

@@ -81,6 +81,8 @@ enum BootedSystem {
         # output must not be /dev/null: grep would read on to the end then.
         awaiting() { timeout 40 grep -m "${2:-1}" -E -- "$1" < <(journalctl --follow --lines all --output cat); }
         trap '[ $? = 0 ] || journalctl --output short-monotonic --no-hostname | tail -n 40 >&2' EXIT
+        # What an installation has made before the service starts.
+        systemd-sysusers /etc/systemd/system/deferd.sysusers
         # The manager notes each notification it gets.
         systemctl log-level debug
 
