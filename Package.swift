@@ -86,7 +86,7 @@ let package = Package(
         .target(
             name: "JobEngine",
             dependencies: [
-                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", log,
+                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", log, system,
             ],
             swiftSettings: ours
         ),

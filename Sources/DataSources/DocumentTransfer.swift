@@ -23,7 +23,7 @@ struct DocumentTransfer: Sendable {
         task.start { handle async throws(JobError) in
             let (response, isNotModified) = try await open(accepting: "*/*", handle)
             defer { response.close() }
-            let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
+            let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
             let body = try await spill.removingUnlessFinished { () async throws(JobError) in
                 let body = try await receive(response, in: spill, beyond: settings.limits.inlineResult, handle)
                 if case .spilled = body { try await spill.finish() }
@@ -40,7 +40,7 @@ struct DocumentTransfer: Sendable {
             defer { response.close() }
             // A 304 has no document to select from; null says that nothing has changed.
             if isNotModified { return .null }
-            let spill = SpillFile(path: context.bodyPath, files: files, queue: queue)
+            let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
             return try await spill.removingAtEnd { () async throws(JobError) in
                 let body = try await receive(response, in: spill, beyond: Self.largestReceived, handle)
                 return try await value(at: pointer, of: body, in: spill, from: response.url, handle)

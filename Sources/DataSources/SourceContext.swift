@@ -11,6 +11,8 @@ package struct SourceContext: Sendable {
     package let owner: UInt32
     /// Where a body beyond `limits.inlineResult` is put; its directory exists.
     package let bodyPath: String
+    /// That directory, where it is open already.
+    package let bodyDirectory: OpenDirectory?
     /// Seconds that this attempt may take, or nil. Unlike a cancelled download, one that fails by this can be resumed.
     package let timeout: Double?
     /// Keeps room for the result until it is stored.
@@ -27,7 +29,8 @@ package struct SourceContext: Sendable {
     package let recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
 
     package init(
-        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String, timeout: Double? = nil,
+        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
+        bodyDirectory: OpenDirectory? = nil, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true,
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
@@ -38,6 +41,7 @@ package struct SourceContext: Sendable {
         self.attempt = attempt
         self.owner = owner
         self.bodyPath = bodyPath
+        self.bodyDirectory = bodyDirectory
         self.timeout = timeout
         self.memory = memory
         self.checkpoint = checkpoint

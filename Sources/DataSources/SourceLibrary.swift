@@ -135,6 +135,13 @@ package final class SourceLibrary: Sendable {
     /// An event loop of the library's as an executor, for tasks that belong to nothing that runs on one.
     package var executor: any TaskExecutor { executors[0] }
 
+    /// Runs what blocks on the threads for files, among what is done for `owner`.
+    package func blocking<Value: Sendable, Failure: Error>(
+        for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await queue.of(owner).run(body)
+    }
+
     private func task(_ context: SourceContext) -> TransferTask {
         let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
         return TransferTask(

@@ -6,6 +6,7 @@ package import JobModel
 package import JobStore
 package import Logging
 import Synchronization
+package import SystemPackage
 
 /// Drives the core: feeds it what happens, and carries its effects out with the store, the sources, timers and the clock. It
 /// decides nothing.
@@ -73,7 +74,7 @@ package actor JobEngine {
     /// Goes on where the last daemon ended. Requests may come once this returns.
     package func start() async throws(StoreError) {
         room = RoomWatch(
-            path: settings.bodies, minimum: settings.minimumFree, freeBytes: BodyDirectory.freeBytes
+            path: settings.bodies, minimum: settings.minimumFree, freeBytes: { [files] _ in files.bodies.freeBytes }
         ) { [weak self] shortage in
             self?.enter { $0.handle(.room(shortage: shortage)) }
         }
@@ -152,8 +153,15 @@ package actor JobEngine {
         if case .done = await ask(.probe, for: Caller(uid: 0, isAdmin: true)) { true } else { false }
     }
 
-    /// Where the large body of a link's result lies.
-    package nonisolated func bodyPath(of job: JobID, link: Int) -> String { files.bodies.file(of: job, link: link) }
+    /// A part of the large body of a link's result, for `owner`.
+    package nonisolated func readBody(
+        of job: JobID, link: Int, offset: Int, length: Int, for owner: UInt32
+    ) async throws(Errno) -> ResultPart {
+        let bodies = files.bodies
+        return try await library.blocking(for: owner) { () throws(Errno) in
+            try bodies.read(job, link: link, offset: offset, length: length)
+        }
+    }
 
     // MARK: - Inputs
 
@@ -313,7 +321,8 @@ package actor JobEngine {
         let store = store
         return SourceContext(
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
-            bodyPath: files.bodies.file(of: run.job, link: run.link), timeout: run.timeout,
+            bodyPath: files.bodies.file(of: run.job, link: run.link),
+            bodyDirectory: files.bodies.opened, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint,
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()

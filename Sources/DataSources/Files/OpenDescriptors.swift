@@ -28,13 +28,13 @@ final class OpenFile: Sendable {
 }
 
 /// A directory that is open, so that it stays the same one whatever happens to its path.
-final class OpenDirectory: Sendable {
-    let descriptor: Int32
+package final class OpenDirectory: Sendable {
+    package let descriptor: Int32
     /// For messages and results.
     let path: String
     private let files: FileOperations
 
-    init(descriptor: Int32, path: String, files: FileOperations) {
+    package init(descriptor: Int32, path: String, files: FileOperations) {
         self.descriptor = descriptor
         self.path = path
         self.files = files

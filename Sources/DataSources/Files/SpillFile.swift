@@ -6,12 +6,15 @@ import Synchronization
 /// The file of a body that is too large for a result.
 final class SpillFile: Sendable {
     private let path: String
+    private let directory: OpenDirectory?
     private let files: FileOperations
     private let queue: FileQueue
     private let state = Mutex<(file: ScratchFile?, isRemoved: Bool)>((nil, false))
 
-    init(path: String, files: FileOperations, queue: FileQueue) {
+    /// `directory` is the one in `path` where it is open already.
+    init(path: String, in directory: OpenDirectory? = nil, files: FileOperations, queue: FileQueue) {
         self.path = path
+        self.directory = directory
         self.files = files
         self.queue = queue
     }
@@ -103,10 +106,14 @@ final class SpillFile: Sendable {
     private func opened() throws(Errno) -> ScratchFile {
         if let file = state.withLock({ $0.file }) { return file }
         let slash = path.lastIndex(of: "/") ?? path.startIndex
-        let directory = OpenDirectory(
-            descriptor: try files.openDirectory(String(path[..<slash]) + "/"), path: String(path[..<slash]),
-            files: files)
-        let file = ScratchFile(in: directory, files: files)
+        let above: OpenDirectory
+        if let directory {
+            above = directory
+        } else {
+            let path = String(path[..<slash])
+            above = OpenDirectory(descriptor: try files.openDirectory(path + "/"), path: path, files: files)
+        }
+        let file = ScratchFile(in: above, files: files)
         let isRemoved = state.withLock { state in
             state.file = file
             return state.isRemoved

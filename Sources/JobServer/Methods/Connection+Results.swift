@@ -1,10 +1,9 @@
-import Glibc
 import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
 import NIOCore
-import NIOPosix
+import SystemPackage
 
 /// `job.result`.
 extension Connection {
@@ -26,12 +25,11 @@ extension Connection {
         case .body(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
         case .part(let part): answer(call, part, at: offset)
         case .file(let link):
-            let path = engine.bodyPath(of: id, link: link)
-            do {
-                let part = try await NIOThreadPool.singleton.runIfActive {
-                    try Self.read(path, offset: offset, length: wanted)
-                }
-                answer(call, part, at: offset)
+            do throws(Errno) {
+                answer(
+                    call,
+                    try await engine.readBody(
+                        of: id, link: link, offset: offset, length: wanted, for: self.caller.uid), at: offset)
             } catch {
                 throw ProtocolError(.storage, "The body of job \(id) cannot be read: \(error); retry the job.")
             }
@@ -43,25 +41,5 @@ extension Connection {
             "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
             "eof": .bool(offset >= part.size - part.bytes.count),
         ])
-    }
-
-    private static func read(_ path: String, offset: Int, length: Int) throws -> ResultPart {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw IOError(errnoCode: errno, reason: "open") }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0 else { throw IOError(errnoCode: errno, reason: "stat") }
-        let length = offset < status.st_size ? length : 0
-        var failure: IOError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-            while count < length {
-                let read = pread(file, buffer.baseAddress?.advanced(by: count), length - count, off_t(offset + count))
-                if read < 0 { failure = IOError(errnoCode: errno, reason: "read") }
-                if read <= 0 { break }
-                count += read
-            }
-        }
-        if let failure { throw failure }
-        return ResultPart(bytes: bytes, size: Int(status.st_size))
     }
 }

@@ -229,6 +229,15 @@ import Testing
         }
     }
 
+    @Test func instance_isTheUsers_whenAFlagSaysSo() async throws {
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+                let result = try await daemon.connect().succeed(.download(origin.url("/f"), to: "file"))
+                #expect(result["path"]?.string == daemon.directory.path + "/downloads/file")
+            }
+        }
+    }
+
     @Test func ordinaryUser_runsAnInstanceOfTheirOwn() async throws {
         try await Stage.with {
             try await TemporaryDirectory.with { directory in
