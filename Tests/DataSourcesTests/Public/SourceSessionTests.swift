@@ -138,7 +138,11 @@ import TestOrigin
         }
         try await ScriptedOrigin.run(script) { origin in
             try await withDirectory { path in
-                let download = DownloadSource(origin.url("/x"), to: "new/x", in: path).start()
+                // However long this takes on a busy machine, it is not the server's silence that ends the transfer.
+                var options = SourceOptions()
+                options.http.idleTimeout = .seconds(86_400)
+                let session = try SourceSession(options)
+                let download = DownloadSource(origin.url("/x"), to: "new/x", in: path, session: session).start()
                 let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
                 download.onProgress { report.yield($0.completed) }
                 for await size in sizes where size == 5_000_000 { break }
