@@ -16,6 +16,8 @@ else
     ln -s "$root/Sources/JobStore/Memory" "$root/Sources/JobStore/JobState+Code.swift" "$scratch/Sources/JobStore/"
 fi
 ln -s "$root/Tests" "$scratch/Tests"
+allocator=
+[ -e /usr/include/jemalloc/jemalloc.h ] && allocator='.linkedLibrary("jemalloc")'
 cat > "$scratch/Package.swift.new" <<PACKAGE
 // swift-tools-version: 6.2
 import PackageDescription
@@ -23,6 +25,8 @@ import PackageDescription
 let ours: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
+    // 17 simulated hours a second instead of 14, with jemalloc. The tests of the core run with the checks of exclusive access.
+    .unsafeFlags(["-cross-module-optimization", "-enforce-exclusivity=unchecked"]),
 ]
 let package = Package(
     name: "deferd",
@@ -40,7 +44,8 @@ let package = Package(
             name: "JobStore", dependencies: ["JobModel"], exclude: ["Memory/MemoryStore.swift"], swiftSettings: ours),
         .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
-            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
+            linkerSettings: [$allocator]),
     ])
 PACKAGE
 # Only where it changed, or all would be planned anew.
