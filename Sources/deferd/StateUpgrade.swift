@@ -13,7 +13,6 @@ struct StateUpgrade {
     private static let marker = "deferd.upgraded"
     /// Of directories in directories; each costs a descriptor.
     private static let deepest = 128
-    private static let everything: AccessList.Rights = [.read, .write, .execute]
 
     private let state: String
     private let downloads: String
@@ -92,7 +91,7 @@ struct StateUpgrade {
             }
             if let caller {
                 // First, as without it the caller must stay the owner.
-                let rights = status.isDirectory ? Self.everything : [.read, .write]
+                let rights: AccessList.Rights = status.isDirectory ? .all : [.read, .write]
                 try files.setAccessList(file, AccessList(rights, for: [caller]), false)
                 if status.isDirectory { try files.setAccessList(file, AccessList(rights, for: [caller, uid]), true) }
             }

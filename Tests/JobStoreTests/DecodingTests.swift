@@ -32,6 +32,8 @@ import Testing
         "last_failure = '{'", "attempt = 9223372036854775807", "attempt = -1", "children = 9223372036854775807",
         "checkpoint = '{\"link\": -1}'", "checkpoint = '{\"link\": 9223372036854775807}'",
         "parent = 1, parent_link = 0, parent_index = 9223372036854775807, parent_depth = 0",
+        "size = 9000000 WHERE id = 3; INSERT INTO long_outcomes VALUES (3, 9223372036854775807, x'7B'); UPDATE jobs SET key = key",
+        "size = 9000000 WHERE id = 3; INSERT INTO long_outcomes VALUES (3, -5, x'7B'); UPDATE jobs SET key = key",
     ])
     func job_isReported_whenItsRowMakesNoSense(_ change: String) async throws {
         let reports = Mutex<[StoreError]>([])

@@ -1,14 +1,17 @@
 import Glibc
 import JobModel
+import Synchronization
 import SystemPackage
 
 /// What the user who submitted a job may do with a file or directory that is open, by its mode and access list.
 ///
 /// The daemon opens files for many users, so the kernel's own check is of the daemon's rights and not of theirs. Root may
-/// do everything here, as everywhere. One thread uses it: it looks the user's groups up once, when they matter.
-struct CallerRights: Sendable {
+/// do everything here, as everywhere.
+final class CallerRights: Sendable {
     let user: UInt32
     private let files: FileOperations
+    /// Looked up once, and only where they matter, as the system may ask a directory service for them.
+    private let groups = Mutex<Set<UInt32>?>(nil)
 
     /// Nil where the daemon's own rights are what counts: in a user's own instance, and for the daemon's own user.
     init?(of path: DownloadPath, _ files: FileOperations) {
@@ -23,7 +26,15 @@ struct CallerRights: Sendable {
         let status = try files.statusOfOpen(file)
         let list = try files.accessList(file) ?? AccessList(mode: status.mode)
         return list.permits(
-            rights, user: user, groups: { files.groups(user) }, owner: status.owner, group: status.group)
+            rights, user: user, groups: userGroups, owner: status.owner, group: status.group)
+    }
+
+    private func userGroups() -> Set<UInt32> {
+        groups.withLock { known in
+            let groups = known ?? files.groups(user)
+            known = groups
+            return groups
+        }
     }
 
     /// Whether the user may put another file in the place of `name` in a directory that they may write to.

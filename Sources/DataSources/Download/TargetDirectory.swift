@@ -228,10 +228,6 @@ private struct DirectoryWay {
     }
 }
 
-extension AccessList.Rights {
-    static let all: AccessList.Rights = [.read, .write, .execute]
-}
-
 extension JobError {
     /// `action` on `path` failed: kind `policy` where a link led out of the root, else `storage`.
     init(path error: Errno, _ action: String, _ path: String) {

@@ -14,6 +14,7 @@ package struct AccessList: Sendable, Hashable {
         package static let execute = Rights(rawValue: 1)
         package static let write = Rights(rawValue: 2)
         package static let read = Rights(rawValue: 4)
+        package static let all: Rights = [.read, .write, .execute]
     }
 
     package struct Entry: Sendable, Hashable {
@@ -79,7 +80,7 @@ package struct AccessList: Sendable, Hashable {
     func permits(_ wanted: Rights, user: UInt32, groups: () -> Set<UInt32>, owner: UInt32, group: UInt32) -> Bool {
         func first(_ tag: Entry.Tag) -> Rights? { entries.first { $0.tag == tag }?.rights }
         if user == owner { return first(.owner)?.isSuperset(of: wanted) == true }
-        let mask = first(.mask) ?? Rights(rawValue: 7)
+        let mask = first(.mask) ?? .all
         if let named = entries.first(where: { $0.tag == .user && $0.id == user }) {
             return named.rights.intersection(mask).isSuperset(of: wanted)
         }

@@ -61,13 +61,13 @@ struct Reader {
             "SELECT carried, size FROM jobs WHERE id = ?1 AND state = \(JobState.succeeded.code)")
         select.bind(job, at: 1)
         let found = try select.row { row in
-            (text: row.utf8(0) { Array($0) }, mayBeLong: row.integer(1) > LongOutcome.threshold)
+            let result = row.utf8(0) { text in
+                Array(text.dropFirst(LongOutcome.resultHead.count).dropLast(LongOutcome.resultTail.count))
+            }
+            return (result: result, mayBeLong: row.integer(1) > LongOutcome.threshold)
         }
         guard let found else { return nil }
-        if let text = found.text {
-            let result = text.dropFirst(LongOutcome.resultHead.count).dropLast(LongOutcome.resultTail.count)
-            return ResultPart(of: Array(result), offset: offset, length: length)
-        }
+        if let result = found.result { return ResultPart(of: result, offset: offset, length: length) }
         return found.mayBeLong
             ? try LongOutcome(of: job, in: connection)?.result(offset: offset, length: length) : nil
     }

@@ -9,6 +9,9 @@ struct LongOutcome {
     /// Bytes of each part but the last. They are numbered from 0 on.
     static let partSize = 1 << 18
 
+    /// Bytes that room is made for at once.
+    private static let mostReserved = 64 << 20
+
     /// What stands around the result of a job that succeeded.
     static let resultHead = Array(#"{"ok":"#.utf8)
     static let resultTail = Array("}".utf8)
@@ -40,7 +43,8 @@ struct LongOutcome {
         let start = min(max(0, offset), size)
         let end = start + min(max(0, length), size - start)
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(end - start)
+        // A damaged row can claim any size; then the first part that is not there ends this.
+        bytes.reserveCapacity(min(end - start, Self.mostReserved))
         while start + bytes.count < end {
             let position = start + bytes.count
             select.bind(job, at: 1)
