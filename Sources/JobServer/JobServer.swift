@@ -35,11 +35,11 @@ package struct JobServer: Service {
 
     /// Accepts and serves connections; returns when it was shut down and the last connection has been answered.
     package func run() async throws {
-        let (descriptors, stop) = listener.connections()
+        let (clients, stop) = listener.connections(admit)
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { tasks in
-                for await descriptor in descriptors {
-                    tasks.addTask { await serve(descriptor) }
+                for await client in clients {
+                    tasks.addTask { await serve(client) }
                 }
             }
         } onGracefulShutdown: {
@@ -47,10 +47,17 @@ package struct JobServer: Service {
         }
     }
 
-    private func serve(_ descriptor: Int32) async {
+    private struct Client: Sendable {
+        let descriptor: Int32
+        let peer: Peer
+    }
+
+    /// Counts a new connection, or says why there cannot be one more and closes it. This comes before anything waits, so
+    /// that whoever is too many is told, however many come at once.
+    private func admit(_ descriptor: Int32) -> Client? {
         guard let peer = Peer(socket: descriptor) else {
             close(descriptor)
-            return
+            return nil
         }
         if let refusal = state.enter(peer.uid) {
             let line = Answer.failure(id: .null, error: refusal) + [UInt8(ascii: "\n")]
@@ -58,12 +65,17 @@ package struct JobServer: Service {
             _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             close(descriptor)
             warn("A connection was refused.", of: peer.uid, ["reason": "\(refusal.message)"])
-            return
+            return nil
         }
+        return Client(descriptor: descriptor, peer: peer)
+    }
+
+    private func serve(_ client: Client) async {
+        let peer = client.peer
         defer { state.leave(peer.uid) }
         do {
             let account = state.account(of: peer.uid)
-            let channel = try await adopt(descriptor, account)
+            let channel = try await adopt(client.descriptor, account)
             // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
                 try await converse(channel, peer.caller(adminGroup: adminGroup), account)

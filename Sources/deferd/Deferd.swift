@@ -73,7 +73,7 @@ struct Deferd: AsyncParsableCommand {
             config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
             downloadsDirectory: downloadsDirectory,
             logLevel: logLevel)
-        let settings: Configuration
+        var settings: Configuration
         do {
             settings = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
         } catch {
@@ -88,7 +88,7 @@ struct Deferd: AsyncParsableCommand {
             LevelledLogHandler(isJournal ? JournalLogHandler() : StandardErrorLogHandler(), level: level)
         }
         let logger = Logger(label: "deferd")
-        DescriptorLimit.raise(for: settings.limits.connections, logger)
+        settings.limits.connections = DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
             if let upgradeState {
                 return try StateUpgrade(

@@ -147,7 +147,7 @@ import Testing
 
     @Test func connections_come_untilItIsStopped() async throws {
         let listener = try Listener(path: path, mode: 0o600, group: nil)
-        let (stream, stop) = listener.connections()
+        let (stream, stop) = listener.connections { $0 }
         var connections = stream.makeAsyncIterator()
         for _ in 0..<3 {
             let client = try #require(connect(path))
@@ -170,7 +170,7 @@ import Testing
         _ = fcntl(made.descriptor, F_SETFL, 0)
         let listener = Listener(adopting: made.descriptor)
         #expect(listener.path == nil && fcntl(listener.descriptor, F_GETFL) & O_NONBLOCK != 0)
-        let (stream, stop) = listener.connections()
+        let (stream, stop) = listener.connections { $0 }
         let client = try #require(connect(path))
         var connections = stream.makeAsyncIterator()
         let server = try #require(await connections.next())

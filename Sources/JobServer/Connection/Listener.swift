@@ -100,9 +100,12 @@ package struct Listener: Sendable {
             code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }
 
-    /// The connections as they come, until `stop` of the result is called. Descriptors are owned by the receiver.
-    func connections() -> (stream: AsyncStream<Int32>, stop: @Sendable () -> Void) {
-        let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(1024))
+    /// What `admit` makes of the connections as they come, until `stop` of the result is called. It owns the descriptor from
+    /// then on, gives nil where it has closed it, and bounds how many wait here to be served.
+    func connections<Connection: Sendable>(
+        _ admit: @escaping @Sendable (_ descriptor: Int32) -> Connection?
+    ) -> (stream: AsyncStream<Connection>, stop: @Sendable () -> Void) {
+        let (stream, continuation) = AsyncStream.makeStream(of: Connection.self)
         let queue = DispatchQueue(label: "deferd.accept")
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         let (descriptor, path) = (descriptor, path)
@@ -115,7 +118,7 @@ package struct Listener: Sendable {
                     if errno == EMFILE || errno == ENFILE { usleep(50_000) }
                     return
                 }
-                if case .dropped = continuation.yield(connection) { close(connection) }
+                if let admitted = admit(connection) { continuation.yield(admitted) }
             }
         }
         source.setCancelHandler {

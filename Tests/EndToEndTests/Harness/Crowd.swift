@@ -1,0 +1,119 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+/// Many bare connections at once, without a thread for each.
+final class Crowd {
+    private(set) var members: [FileDescriptor] = []
+
+    /// Lets this process open `count` descriptors more than it may need otherwise; gives how many connections that allows.
+    static func room(for count: Int) -> Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return min(count, Int(clamping: limit.rlim_max) - 4096)
+    }
+
+    /// Connects `count` times.
+    func connect(_ count: Int, to daemon: Daemon) throws {
+        for _ in 0..<count { members.append(try Wire.descriptor(daemon.socket)) }
+    }
+
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        for member in members { member.write(bytes) }
+    }
+
+    /// Closes all.
+    func leave() {
+        for member in members { member.close() }
+        members = []
+    }
+
+    deinit { leave() }
+}
+
+extension FileDescriptor {
+    /// What comes up to the first line end and, where the other side closed, up to the end.
+    func line() -> String {
+        var text: [UInt8] = []
+        while text.last != UInt8(ascii: "\n"), let bytes = read() { text += bytes }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// A client that sends lines without end, as fast as it can, and reads what comes, in two threads of its own.
+final class Flood: Sendable {
+    private struct State {
+        var isOver = false
+        var sent = 0
+        var answers: [String: Int] = [:]
+    }
+
+    private let descriptor: FileDescriptor
+    private let state = Mutex(State())
+    private let end = Mailbox<Void>()
+
+    var answered: Int { state.withLock { $0.answers.values.reduce(0, +) } }
+
+    /// Sends `block` over and over; the answers that hold one of `kinds` are counted under that, others under the whole line.
+    init(_ daemon: Daemon, _ block: String, answers kinds: [String]) throws {
+        descriptor = try Wire.descriptor(daemon.socket)
+        let bytes = Array(block.utf8)
+        let lines = bytes.count { $0 == UInt8(ascii: "\n") }
+        Thread.detachNewThread { [self] in
+            while !state.withLock(\.isOver) {
+                descriptor.write(bytes)
+                state.withLock { $0.sent += lines }
+            }
+            descriptor.shutDown(SHUT_WR)
+        }
+        Thread.detachNewThread { [self] in
+            var partial: [UInt8] = []
+            while let bytes = descriptor.read() {
+                partial += bytes
+                let (answers, read) = Self.lines(of: partial, kinds)
+                partial.removeFirst(read)
+                state.withLock { $0.answers.merge(answers, uniquingKeysWith: +) }
+            }
+            descriptor.close()
+            end.put(())
+        }
+    }
+
+    /// The lines of `bytes` by kind, and how long they are. Most are like the one before, which the C library finds faster
+    /// than the daemon answers, as Swift in a debug build does not.
+    private static func lines(of bytes: [UInt8], _ kinds: [String]) -> (answers: [String: Int], read: Int) {
+        var answers: [String: Int] = [:]
+        let read = bytes.withUnsafeBytes { bytes -> Int in
+            guard let start = bytes.baseAddress else { return 0 }
+            var (read, count, last) = (0, 0, 0..<0)
+            func tell() {
+                let text = String(decoding: bytes[last], as: UTF8.self)
+                if count > 0 { answers[kinds.first(where: text.contains) ?? text, default: 0] += count }
+            }
+            while let end = memchr(start + read, 10, bytes.count - read) {
+                let line = read..<(start.distance(to: UnsafeRawPointer(end)))
+                if line.count != last.count || memcmp(start + line.lowerBound, start + last.lowerBound, line.count) != 0
+                {
+                    tell()
+                    (last, count) = (line, 0)
+                }
+                count += 1
+                read = line.upperBound + 1
+            }
+            tell()
+            return read
+        }
+        return (answers, read)
+    }
+
+    /// Ends it, and gives how many lines were sent and how often each kind of answer came.
+    func stop() async throws -> (sent: Int, answers: [String: Int]) {
+        state.withLock { $0.isOver = true }
+        _ = try await end.take("end of the flood")
+        return state.withLock { ($0.sent, $0.answers) }
+    }
+}
