@@ -136,10 +136,13 @@ package actor JobEngine {
     }
 
     package nonisolated func unsubscribe(_ id: SubscriptionID) {
-        enter { engine in
-            guard engine.subscribers.removeValue(forKey: id) != nil else { return }
-            engine.handle(.unsubscribe(id))
-        }
+        enter { $0.endSubscription(id) }
+    }
+
+    /// Ends a subscription; the subscriber is not retained any more when it returns.
+    package func endSubscription(_ id: SubscriptionID) {
+        guard subscribers.removeValue(forKey: id) != nil else { return }
+        handle(.unsubscribe(id))
     }
 
     /// Calls `report` with the statistics now and, at most once a second, when they have changed.

@@ -59,18 +59,31 @@ import Testing
         #expect(account.size == reader.backlog.size)
     }
 
-    @Test func connection_isClosed_thatSendsNothingWhileOthersAreRefused() async {
-        let account = MemoryAccount(limit: 300_000)
+    @Test func connection_isClosed_thatReadsNothing_whileOthersAreRefused() async {
+        let clock = Mutex(ContinuousClock.now)
+        let account = MemoryAccount(limit: 300_000) { clock.withLock { $0 } }
+        func refuse(after seconds: Double) {
+            clock.withLock { $0 += .seconds(seconds) }
+            // However many there are, none of them makes time pass.
+            for _ in 0..<100 { #expect(account.refusal().code == ProtocolError.Code.busy.rawValue) }
+        }
         let (idle, idleClosed) = outbox(account)
         let (slow, slowClosed) = outbox(account)
+        let (late, lateClosed) = outbox(account)
         idle.send(answer: bytes(100_000))
-        slow.send(answer: bytes(100_000))
-        slow.send(answer: bytes(300_000))
-        for _ in 0..<15 { #expect(account.refusal().code == ProtocolError.Code.busy.rawValue) }
-        _ = await slow.next()
+        slow.send(answer: bytes(400_000))
+        refuse(after: 5)
+        refuse(after: 0.9)
         #expect(!idleClosed() && !slowClosed())
-        for _ in 0..<17 { _ = account.refusal() }
-        #expect(idleClosed() && !slowClosed())
+        _ = await slow.next()
+        slow.send(answer: bytes(300_000))
+        late.send(answer: bytes(200_000))
+        refuse(after: 0.2)
+        #expect(idleClosed() && !slowClosed() && !lateClosed())
+        refuse(after: 2)
+        #expect(slowClosed() && !lateClosed(), "one at a time, the largest first")
+        refuse(after: 0.1)
+        #expect(lateClosed())
     }
 
     @Test func call_waitsForItsTurn_whileAllAreTaken() async {

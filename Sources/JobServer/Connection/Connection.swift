@@ -312,11 +312,9 @@ final class Connection: Sendable {
         return watch
     }
 
-    /// Ends a watch; nil where there is none of that name.
+    /// Removes a watch, whose subscription is to be ended then; nil where there is none of that name.
     func removeWatch(_ name: String) -> ConnectionWatch? {
-        guard let watch = state.withLock({ $0.watches.removeValue(forKey: name) }) else { return nil }
-        engine.unsubscribe(watch.subscription)
-        return watch
+        state.withLock { $0.watches.removeValue(forKey: name) }
     }
 
     // MARK: - Ending

@@ -8,18 +8,19 @@ import Synchronization
 ///
 /// Past the bound requests are refused, and so are lines that are not complete. Nothing waits for memory, as clients
 /// that never read might never give it back. Notifications cannot be refused: if one goes past the bound, the
-/// connection with the most unread bytes is closed. A connection is also closed if it reads nothing while many requests
-/// of its user are refused.
+/// connection with the most unread bytes is closed. A connection is also closed if it reads nothing for a while in which
+/// requests of its user are refused.
 final class MemoryAccount: Sendable {
     fileprivate struct Member {
         weak var outbox: Outbox?
-        /// Its `sent` when it was last looked at.
+        /// Its `sent` when it was last looked at, and since when it is the same with much unread.
         var sent = 0
+        var stalledSince: ContinuousClock.Instant?
     }
 
     fileprivate struct State {
         var members: [ObjectIdentifier: Member] = [:]
-        var refusals = 0
+        var lastLook: ContinuousClock.Instant?
         /// Calls that are carried out now, and those that wait for their turn.
         var working = 0
         var waiting: Deque<CheckedContinuation<Void, Never>> = []
@@ -27,19 +28,24 @@ final class MemoryAccount: Sendable {
 
     /// Calls of one user that are carried out at once: what each of them reads is in memory before its answer is counted.
     fileprivate static let mostAtWork = 8
-    /// Refusals after which a connection is closed that has sent nothing meanwhile.
-    private static let patience = 16
+    /// How long a connection may read nothing while others are refused. Refusals themselves do not count: a thousand of
+    /// them may come while a reader is only waiting for its turn on a processor.
+    fileprivate static let patience = Duration.seconds(1)
+    /// How often connections are looked at, however many requests are refused.
+    private static let lookInterval = Duration.milliseconds(100)
     /// With less than this unread on each, all connections of a user are far from the bound.
-    private static let smallBacklog = 64 << 10
+    fileprivate static let smallBacklog = 64 << 10
 
     private let limit: Int
     let used = Atomic<Int>(0)
     /// The part of it that lines take which are not complete: they may wait for ever, so half is left for others.
     private let unfinished = Atomic<Int>(0)
     private let state = Mutex(State())
+    private let now: @Sendable () -> ContinuousClock.Instant
 
-    init(limit: Int) {
+    init(limit: Int, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.limit = limit
+        self.now = now
     }
 
     var isFull: Bool { used.load(ordering: .relaxed) >= limit }
@@ -117,17 +123,11 @@ final class MemoryAccount: Sendable {
 
     /// Why a request is refused.
     func refusal() -> ProtocolError {
+        let now = now()
         let stalled = state.withLock { state -> Outbox? in
-            state.refusals += 1
-            guard state.refusals.isMultiple(of: Self.patience) else { return nil }
-            var largest = (outbox: Outbox?.none, size: Self.smallBacklog)
-            for (key, member) in state.members {
-                guard let outbox = member.outbox else { continue }
-                let (size, sent) = outbox.backlog
-                if size > largest.size, sent == member.sent { largest = (outbox, size) }
-                state.members[key]?.sent = sent
-            }
-            return largest.outbox
+            if let last = state.lastLook, now - last < Self.lookInterval { return nil }
+            state.lastLook = now
+            return state.mostStalled(at: now)
         }
         stalled?.overflow()
         return ProtocolError(
@@ -138,6 +138,20 @@ final class MemoryAccount: Sendable {
 }
 
 extension MemoryAccount.State {
+    /// The connection with the most unread bytes among those that have read nothing for too long.
+    fileprivate mutating func mostStalled(at now: ContinuousClock.Instant) -> Outbox? {
+        var largest = (outbox: Outbox?.none, size: MemoryAccount.smallBacklog)
+        for (key, member) in members {
+            guard let outbox = member.outbox else { continue }
+            let (size, sent) = outbox.backlog
+            let earlier = sent == member.sent ? member.stalledSince : nil
+            let since = size > MemoryAccount.smallBacklog ? earlier ?? now : nil
+            members[key] = MemoryAccount.Member(outbox: outbox, sent: sent, stalledSince: since)
+            if let since, now - since >= MemoryAccount.patience, size > largest.size { largest = (outbox, size) }
+        }
+        return largest.outbox
+    }
+
     fileprivate mutating func begin() -> Bool {
         guard working < MemoryAccount.mostAtWork else { return false }
         working += 1

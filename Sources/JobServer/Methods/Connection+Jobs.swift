@@ -35,7 +35,9 @@ extension Connection {
                     case .success(let answer):
                         replies.succeed(submit, answer, watch)
                     case .failure(let error):
-                        if let watch { _ = self.removeWatch(watch.name) }
+                        if let watch, self.removeWatch(watch.name) != nil {
+                            self.engine.unsubscribe(watch.subscription)
+                        }
                         replies.fail(submit, ProtocolError(error))
                     }
                 }

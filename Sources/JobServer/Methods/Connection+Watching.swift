@@ -12,7 +12,7 @@ extension Connection {
         do throws(ProtocolError) {
             begun = try await ask(.watch(scope, watch.subscription), \.watching)
         } catch {
-            _ = removeWatch(watch.name)
+            if let watch = removeWatch(watch.name) { await engine.endSubscription(watch.subscription) }
             throw error
         }
         var writer = JSONWriter()
@@ -36,6 +36,8 @@ extension Connection {
         guard let watch = removeWatch(name) else {
             throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
+        // What it takes in memory is given back before the answer, so that the next request finds room.
+        await engine.endSubscription(watch.subscription)
         outbox.end(watch: watch.number)
         call.succeed([:])
     }
