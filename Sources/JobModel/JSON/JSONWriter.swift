@@ -98,22 +98,24 @@ package struct JSONWriter {
     mutating func removeFirst(_ count: Int) { bytes.removeFirst(count) }
 
     /// The offset of the next byte that has to be escaped, or the end. Looks at eight bytes at a time.
-    private static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
+    static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index + 8 <= text.count {
-            let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // A byte's highest bit is set in each of these where the byte is less than a space, or one of two others.
+            let word = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            // A byte's highest bit is set in each of these where the byte is less than a space, or one of two others. A
+            // byte behind such a one may have it too, as a difference borrows from there; the first is always right.
             let control = (word &- 0x2020_2020_2020_2020) & ~word
             let quote = zeros(in: word ^ 0x2222_2222_2222_2222)
             let backslash = zeros(in: word ^ 0x5C5C_5C5C_5C5C_5C5C)
-            if (control | quote | backslash) & 0x8080_8080_8080_8080 != 0 { break }
+            let found = (control | quote | backslash) & 0x8080_8080_8080_8080
+            if found != 0 { return index + found.trailingZeroBitCount / 8 }
             index += 8
         }
         while index < text.count, !isEscaped(text[index]) { index += 1 }
         return index
     }
 
-    /// Sets the highest bit of at least each byte that is zero, and none where no byte is.
+    /// Sets the highest bit of each byte that is zero, and none before the first such.
     private static func zeros(in word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
     private static func isEscaped(_ byte: UInt8) -> Bool {

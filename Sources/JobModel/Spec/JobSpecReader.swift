@@ -185,7 +185,7 @@ package struct JobSpecReader {
         default:
             try check(json, at: pointer, context, except: nil)
         }
-        return Step(.source(json))
+        return Step(source: json, type: parameters.type)
     }
 
     private mutating func enter(_ count: Int, at pointer: JSONPointer, _ context: Context) throws(SpecError) {

@@ -25,6 +25,14 @@ package struct Step: Sendable, Hashable {
         self.timeout = timeout
         self.retry = retry
     }
+
+    /// A step that runs a source whose type was read already.
+    init(source: JSON, type: SourceType) {
+        action = .source(source)
+        self.type = type
+        timeout = nil
+        retry = nil
+    }
 }
 
 /// One callback pair of a job's chain.

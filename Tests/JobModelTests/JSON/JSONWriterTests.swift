@@ -53,6 +53,26 @@ import Testing
         #expect(String(decoding: writer.bytes, as: UTF8.self) == #"{"a":-5,"b":"x\"","c":[]}"#)
     }
 
+    @Test func character_isEscapedIfItHasTo_atEveryOffset() throws {
+        let escaped = (0..<0x20).map { UInt32($0) } + [0x22, 0x5C]
+        // With what follows it, as eight bytes are looked at together.
+        for (code, next) in [0, 9, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F, 0x80, 0xFF, 0x20AC].flatMap({
+            code in
+            [0x20, 0x21, 0x23, 0x5D, 0x22, 0xE9].map { (UInt32(code), UInt32($0)) }
+        }) {
+            let middle =
+                String(Character(try #require(Unicode.Scalar(code))))
+                + String(Character(try #require(Unicode.Scalar(next))))
+            for offset in 0..<18 {
+                let text = String(repeating: "x", count: offset) + middle + String(repeating: "y", count: 18 - offset)
+                let written = JSON.string(text).utf8
+                let backslashes = written.count { $0 == UInt8(ascii: "\\") } - (middle.utf8.count { $0 == 0x5C })
+                #expect(backslashes == [code, next].count { escaped.contains($0) }, "\(code) \(next) at \(offset)")
+                #expect(try JSON(parsing: written) == .string(text))
+            }
+        }
+    }
+
     @Test func size_isTheLengthOfTheText() {
         var generator = SeededGenerator(seed: 3)
         for _ in 0..<500 {
