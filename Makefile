@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-races test-yields test-defects test-crash bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
+.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-races test-yields test-defects test-crash fuzz bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -32,6 +32,8 @@ test-defects: # Puts one defect after the other into DeferredKit; the tests have
 	@for defect in $(DEFECTS); do rm -f .build/yields/*.yaml; found=; for seed in 1 2 3 4; do if DEFERRED_DEFECT=$$defect DEFERRED_YIELDS=1 DEFERRED_FEW_ROUNDS=1 DEFERRED_SEED=$$seed timeout 300 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/yields --filter '$(RACES)' >.build/defect.log 2>&1; then continue; elif grep -q 'Test run started' .build/defect.log; then found=$$seed; break; else cat .build/defect.log; exit 1; fi; done; if [ -z "$$found" ]; then echo "$$defect: not found"; exit 1; fi; echo "$$defect: found with seed $$found"; done
 test-crash: prepare # Kills the daemon 200 times while clients submit, then lets file operations fail: lost = 0, problems = 0.
 	@$(SWIFT) build && bin="$$($(SWIFT) build --show-bin-path)" && "$$bin/crash" $(ROUNDS) && "$$bin/crash" faults $(ROUNDS)
+fuzz: prepare # Gives libFuzzer each of the targets in Tests/Fuzz for SECONDS=60, or TARGET=name alone, with what is committed to begin with. What it finds is printed with the command that repeats it.
+	@SWIFT="$(SWIFT)" Tests/Fuzz/run.sh $(or $(SECONDS),60) $(TARGET)
 SIMULATE = SWIFT="$(SWIFT)" Tests/Simulation/package.sh .build/simulate && $(SWIFT) build -c release --package-path .build/simulate --product simulate && .build/simulate/.build/release/simulate
 simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users. JOBS=n ends a seed after so many jobs, TRACE=1 prints every event.
 	@$(SIMULATE) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),$(if $(JOBS),1000000,24)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TRACE),--trace)

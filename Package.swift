@@ -145,11 +145,24 @@ let package = Package(
         .executableTarget(
             name: "outside", dependencies: ["DataSources", "DeferredKit"], path: "Tests/Outside/App",
             packageAccess: false, swiftSettings: ours),
+        // What the fuzzers (`make fuzz`) do with an input; a test runs it on those that are committed.
+        .target(
+            name: "FuzzBodies", dependencies: ["JobModel", "JobProtocol"], path: "Tests/Fuzz/Bodies",
+            swiftSettings: ours),
+        .target(
+            name: "FuzzSourceBodies",
+            dependencies: [
+                "DataSources", "DeferredKit", "FuzzBodies", "JobModel",
+                .product(name: "Crypto", package: "swift-crypto"), log,
+            ] + nio,
+            path: "Tests/Fuzz/SourceBodies", swiftSettings: ours),
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),
         .testTarget(name: "DeferredKitTests", dependencies: ["DeferredKit"], swiftSettings: ours),
         .testTarget(
             name: "JobModelTests", dependencies: ["JobModel", "TestSupport"], resources: [.copy("Fixtures")],
             swiftSettings: ours),
+        .testTarget(
+            name: "FuzzTests", dependencies: ["FuzzBodies", "FuzzSourceBodies", "TestSupport"], swiftSettings: ours),
         .testTarget(
             name: "SimulationTests", dependencies: ["JobCore", "JobModel", "simulate"], swiftSettings: ours),
         .testTarget(

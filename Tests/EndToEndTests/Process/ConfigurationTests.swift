@@ -51,6 +51,20 @@ import Testing
         if let key { #expect(errors.contains(key), "\(errors)") }
     }
 
+    /// What the fuzzer begins with (`make fuzz`).
+    @Test func check_saysWhere_orIsContent_whateverTheFileIs() async throws {
+        let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Fuzz/Corpus/configuration")
+        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
+        #expect(files.count > 20)
+        for file in files {
+            let (end, output, errors) = try await ChildProcess.run(
+                [BuiltProgram.deferd, "--config", file.path, "--check"], environment: ["HOME": "/h"])
+            let isRefused = end == .code(78) && output.isEmpty && errors.contains(file.lastPathComponent)
+            #expect(end == .code(0) || isRefused, "\(file.lastPathComponent): \(end) \(errors)")
+        }
+    }
+
     @Test func check_isContent_whenConfigurationIsGood() async throws {
         for yaml in [
             "", "# nothing\n", "limits:\n",

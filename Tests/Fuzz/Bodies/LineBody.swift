@@ -1,0 +1,72 @@
+import JobModel
+import JobProtocol
+
+/// The line codec: bytes in any splitting.
+///
+/// The first byte of an input says how long a line may be, the next eight how the stream is split; the rest is the stream.
+package enum LineBody {
+    private static let header = 9
+
+    package static func check(_ input: [UInt8]) throws(Finding) {
+        guard input.count > header else { return }
+        let limit = Int(input[0]) * 8
+        let stream = input[header...]
+        let whole = try frames([stream], limit: limit)
+        try Finding.unless(
+            try frames(stream.indices.map { stream[$0...$0] }, limit: limit) == whole,
+            "Byte by byte the stream has other lines than at once.")
+        try Finding.unless(
+            try frames(split(stream, by: input[1..<header]), limit: limit) == whole,
+            "In pieces the stream has other lines than at once.")
+        for case .line(let line) in whole { try check(line: line) }
+    }
+
+    /// The lines of a stream that comes in `pieces`, within the framer's bounds.
+    private static func frames(
+        _ pieces: [ArraySlice<UInt8>], limit: Int
+    ) throws(Finding) -> [LineFramer.Frame] {
+        var framer = LineFramer(limit: limit)
+        var frames: [LineFramer.Frame] = []
+        for piece in pieces {
+            piece.withUnsafeBytes { framer.feed($0, into: &frames) }
+            try Finding.unless(
+                framer.kept <= max(0, limit + 1 - LineFramer.alwaysKept), "\(framer.kept) bytes of a line are kept.")
+        }
+        for case .line(let line) in frames {
+            try Finding.unless(!line.isEmpty && line.count <= limit, "A line has \(line.count) bytes.")
+            try Finding.unless(!line.contains(UInt8(ascii: "\n")), "A line has a line end in it.")
+        }
+        return frames
+    }
+
+    private static func split(_ stream: ArraySlice<UInt8>, by lengths: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        var pieces: [ArraySlice<UInt8>] = []
+        var rest = stream
+        while !rest.isEmpty {
+            for length in lengths where !rest.isEmpty {
+                let piece = rest.prefix(max(1, Int(length)))
+                pieces.append(piece)
+                rest = rest.dropFirst(piece.count)
+            }
+        }
+        return pieces
+    }
+
+    /// What a line says is said again by the line that is written of it, and its values are within their budget.
+    private static func check(line: [UInt8]) throws(Finding) {
+        let budget = 1 << 16
+        let (incoming, cost) = IncomingLine.read(line, budget: budget)
+        try Finding.unless((0...budget).contains(cost), "The values of a line take \(cost) bytes.")
+        let calls: [IncomingCall] =
+            switch incoming {
+            case .single(let call): [call]
+            case .batch(let calls): calls
+            }
+        for case .request(let request) in calls {
+            guard case .single(.request(let again)) = IncomingLine(request.line) else {
+                throw Finding("The request is none once it is written: \(request)")
+            }
+            try Finding.unless(again == request, "The request is another once it is written: \(request), \(again)")
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import JobModel
+
+/// A job spec, and what its expressions come to.
+///
+/// An input is a spec; behind a NUL the value that comes into its links may follow.
+package enum SpecBody {
+    private static let limits: JobLimits = {
+        var limits = JobLimits()
+        limits.children = 50
+        limits.links = 20
+        limits.depth = 4
+        return limits
+    }()
+
+    package static func check(_ input: [UInt8]) throws(Finding) {
+        let parts = input.split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
+        guard let text = parts.first, let json = try? JSON(parsing: Array(text)) else { return }
+        let value = parts.count > 1 ? (try? JSON(parsing: Array(parts[1]))) ?? .null : ["a": ["b", 1, "{{input}}"]]
+        try check(escapingOf: json)
+        let spec: JobSpec
+        do { spec = try JobSpecReader.spec(json, limits: limits) } catch {
+            return try Finding.unless(!error.reason.isEmpty, "A spec is refused without a reason.")
+        }
+        try check(spec, isReadAgain: json)
+        try check(steps(of: spec), value)
+        try check(source: spec.source, literal: true, value)
+    }
+
+    /// What is escaped is filled in as it was.
+    private static func check(escapingOf json: JSON) throws(Finding) {
+        do {
+            let filled = try TemplateExpansion([:]).value(TemplateText.escaped(json))
+            try Finding.unless(filled == json, "Escaped, it becomes \(filled).")
+        } catch let error as JobError {
+            throw Finding("Escaped, it cannot be filled in: \(error.message)")
+        } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
+    }
+
+    /// A spec that was accepted is written as it was, and can be read back whatever the limits are.
+    private static func check(_ spec: JobSpec, isReadAgain json: JSON) throws(Finding) {
+        guard let text = spec.text, let written = try? JSON(parsing: text) else {
+            throw Finding("The spec is no JSON once it is written: \(spec)")
+        }
+        try Finding.unless(written == json, "The spec is another once it is written: \(written)")
+        try Finding.unless(text.count == spec.size && json.size == spec.size, "The spec's size is not \(spec.size).")
+        do {
+            let stored = try JobSpecReader.stored(written)
+            try Finding.unless(
+                stored == spec && stored.links == spec.links && stored.size == spec.size && stored.tags == spec.tags
+                    && stored.retry == spec.retry, "The stored spec is another.")
+        } catch let error as SpecError {
+            throw Finding("The spec that was accepted is refused once it is stored: \(error.reason)")
+        } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
+    }
+
+    private static func steps(of spec: JobSpec) -> [Step] {
+        let failure = Outcome.failure(JobError(.http, "It failed."))
+        return spec.links.indices.flatMap { index in
+            [Outcome.success(.null), failure].compactMap { spec.step(index + 1, for: $0) }
+        }
+    }
+
+    private static func check(_ steps: [Step], _ value: JSON) throws(Finding) {
+        for step in steps {
+            switch step.action {
+            case .source: try check(source: step, literal: false, value)
+            case .return(let json), .throw(let json): _ = try filled(json, value) { try $0.value($1) }
+            }
+        }
+    }
+
+    /// A source with its expressions filled in is one that can run, or says what is wrong with it; and so are its children.
+    private static func check(source step: Step, literal: Bool, _ value: JSON) throws(Finding) {
+        guard case .source(let json) = step.action,
+            let source = literal ? json : try filled(json, value, { try $0.source($1) }),
+            let parameters = try? SourceParameters(source, mode: literal ? .literal : .expanded, limits: limits)
+        else { return }
+        var children: [JSON] = []
+        switch parameters {
+        case .list(let list): children = list.jobs
+        case .each(let each):
+            for (index, item) in (each.items.isEmpty ? [value] : each.items).prefix(3).enumerated() {
+                let child = try filled(each.job, value) { expansion, job in
+                    var expansion = expansion
+                    expansion.values = [.item: item, .index: JSON(index)]
+                    return try expansion.child(job)
+                }
+                if let child { children.append(child) }
+            }
+        default: break
+        }
+        for child in children {
+            guard
+                let spec = try? JobSpecReader.child(child, at: JSONPointer(), depth: 1, limits: limits)
+            else { continue }
+            try check(spec, isReadAgain: child)
+        }
+    }
+
+    /// `json` with its expressions filled in, or nil where that is refused with a reason.
+    private static func filled(
+        _ json: JSON, _ value: JSON, _ fill: (TemplateExpansion, JSON) throws -> JSON
+    ) throws(Finding) -> JSON? {
+        let expansion = TemplateExpansion([
+            .input: value, .error: ["kind": "http", "message": "It failed."], .item: value, .index: 0,
+            .job: ["id": 1, "attempt": 1, "label": "a"],
+        ])
+        do {
+            let filled = try fill(expansion, json)
+            try Finding.unless(
+                filled.nests(atMost: TemplateExpansion.deepest), "What is filled in nests too deep: \(json)")
+            return filled
+        } catch let error as JobError {
+            try Finding.unless(!error.message.isEmpty, "An expression is refused without a reason: \(json)")
+            return nil
+        } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
+    }
+}

@@ -1,0 +1,22 @@
+import CLibFuzzer
+import Glibc
+
+/// What the programs share.
+package enum Fuzzing {
+    /// Runs libFuzzer with this program's command line.
+    package static func run(_ body: @escaping @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) -> Never {
+        var count = CommandLine.argc
+        var arguments = CommandLine.unsafeArgv
+        exit(LLVMFuzzerRunDriver(&count, &arguments, body))
+    }
+
+    /// Gives an input to a body; what that finds ends the program, as libFuzzer wants it.
+    package static func check(
+        _ data: UnsafePointer<UInt8>?, _ size: Int, _ body: ([UInt8]) throws -> Void
+    ) -> CInt {
+        do { try body(Array(UnsafeBufferPointer(start: data, count: size))) } catch {
+            fatalError("Found: \(error)")
+        }
+        return 0
+    }
+}

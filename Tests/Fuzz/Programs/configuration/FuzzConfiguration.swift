@@ -1,0 +1,33 @@
+import Foundation
+import FuzzBodies
+import Fuzzing
+
+/// The configuration: a file's text gives settings, or an error that says where.
+///
+/// It stands among the sources that read it, as these belong to a program and cannot be imported.
+@main struct FuzzConfiguration {
+    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size, check) } }
+
+    private static let path = FileManager.default.temporaryDirectory.path + "/deferd-fuzz-\(getpid()).yaml"
+
+    private static func check(_ input: [UInt8]) throws(Finding) {
+        guard FileManager.default.createFile(atPath: path, contents: Data(input)) else { return }
+        var flags = Configuration.Flags()
+        flags.config = path
+        flags.instance = .user
+        do {
+            let configuration = try Configuration.load(flags, environment: ["HOME": "/h", "XDG_RUNTIME_DIR": "/r"])
+            // Only paths that nothing is relative to, and numbers within their bounds.
+            try Finding.unless(
+                configuration.socketPath.hasPrefix("/") && configuration.stateDirectory.hasPrefix("/"),
+                "A path is relative: \(configuration.socketPath), \(configuration.stateDirectory)")
+            try Finding.unless(configuration.limits.line > 0, "There is no room for a line.")
+            _ = configuration.core
+        } catch let error as ConfigurationError {
+            try Finding.unless(
+                error.location.hasPrefix(path) && !error.reason.isEmpty, "The error does not say where: \(error)")
+            try Finding.unless(
+                error.location != path || error.key == nil, "The error of a key does not say its line: \(error)")
+        } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
+    }
+}

@@ -1,0 +1,133 @@
+import Crypto
+import DataSources
+import DeferredKit
+import Foundation
+package import FuzzBodies
+import JobModel
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// HTTP responses, through the sources that jobs have, over real sockets.
+///
+/// The first byte of an input says which source asks; the rest is what the server answers, parts of it that a line with
+/// only `--next--` divides to one connection after the other.
+package final class ResponseBody: Sendable {
+    /// What a download with a checksum expects.
+    private static let expected = Array("expected".utf8)
+    /// Far longer than what a timeout lets happen.
+    private static let longest = Duration.seconds(15)
+    private static let timeout = 1.0
+
+    private let server: FuzzedServer
+    private let library: SourceLibrary
+    private let directory: String
+    private let downloads: String
+
+    package init(directory: String) throws {
+        self.directory = directory
+        downloads = directory + "/downloads"
+        try FileManager.default.createDirectory(atPath: downloads, withIntermediateDirectories: true)
+        var settings = SourceSettings()
+        settings.downloads.directory = downloads
+        settings.downloads.minimumFree = 0
+        settings.policy.allowHosts = [FuzzedServer.host]
+        settings.http.connectTimeout = Self.timeout
+        settings.http.idleTimeout = Self.timeout
+        settings.http.redirects = 3
+        settings.limits.body = 1 << 20
+        settings.limits.header = 8 << 10
+        var logger = Logger(label: "fuzz")
+        logger.logLevel = .critical
+        server = try FuzzedServer()
+        library = try SourceLibrary(
+            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+    }
+
+    package func check(_ input: [UInt8]) throws(Finding) {
+        guard let kind = input.first else { return }
+        let answers = Self.parts(of: input.dropFirst())
+        server.serve(answers.map(ByteBuffer.init(bytes:)))
+        let url = JSON.string("http://\(FuzzedServer.host):\(server.port)/x")
+        let digest = "sha256:" + SHA256.hash(data: Self.expected).map { String(format: "%02x", $0) }.joined()
+        switch kind % 5 {
+        case 0: _ = try outcome(["type": "url", "url": url])
+        case 1: _ = try outcome(["type": "url", "url": url, "method": "HEAD", "accept": "any"])
+        case 2: _ = try outcome(["type": "json", "url": url, "select": "/0"])
+        case 3: try check(answers, try outcome(["type": "download", "url": url, "path": "file"]), nil)
+        default:
+            let source: JSON = ["type": "download", "url": url, "path": "file", "checksum": .string(digest)]
+            try check(answers, try outcome(source), Self.expected)
+        }
+    }
+
+    private static func parts(of bytes: ArraySlice<UInt8>) -> [[UInt8]] {
+        let mark = Array("\n--next--\n".utf8)
+        var parts: [[UInt8]] = []
+        var rest = bytes
+        while let range = rest.firstRange(of: mark), parts.count < 4 {
+            parts.append(Array(rest[..<range.lowerBound]))
+            rest = rest[range.upperBound...]
+        }
+        return parts + [Array(rest)]
+    }
+
+    /// Runs a source, a broken-off download once more, and gives what it came to.
+    private func outcome(_ source: JSON) throws(Finding) -> JSON? {
+        let checkpoint = Mutex<JSON?>(nil)
+        var last: JSON?
+        for attempt in 1...2 {
+            let context = SourceContext(
+                job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body", timeout: Self.timeout,
+                checkpoint: checkpoint.withLock { $0 },
+                saveCheckpoint: { json in
+                    checkpoint.withLock { $0 = json }
+                    return .succeeded(())
+                },
+                lastDownload: { _ in .succeeded(nil) }, recordDownload: { _, _ in .succeeded(()) })
+            guard let parameters = try? SourceParameters(source, mode: .literal, limits: JobLimits()) else {
+                throw Finding("The source is none: \(source)")
+            }
+            guard let outcome = library.source(parameters, context).start().wait(timeout: Self.longest) else {
+                throw Finding("It did not end.")
+            }
+            switch outcome {
+            case .success(let json): return json
+            case .failure(let error as JobError):
+                try Finding.unless(!error.message.isEmpty && error.kind != .internal, "It failed so: \(error)")
+                last = nil
+            case .failure(let error): throw Finding("It failed with an error of another type: \(error)")
+            }
+        }
+        return last
+    }
+
+    /// A file is there only if the download succeeded, and is what its result says and its checksum asks for.
+    private func check(_ answers: [[UInt8]], _ result: JSON?, _ expected: [UInt8]?) throws(Finding) {
+        let path = downloads + "/file"
+        let file = FileManager.default.contents(atPath: path).map { [UInt8]($0) }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: downloads)) ?? [] {
+            try? FileManager.default.removeItem(atPath: downloads + "/" + name)
+        }
+        guard let result else { return try Finding.unless(file == nil, "The download failed and left a file.") }
+        guard let file else { throw Finding("The download succeeded and there is no file: \(result)") }
+        let digest = SHA256.hash(data: file).map { String(format: "%02x", $0) }.joined()
+        try Finding.unless(
+            result["size"]?.int == file.count && result["sha256"]?.string == digest,
+            "The file has \(file.count) bytes and the digest \(digest): \(result)")
+        if let expected { try Finding.unless(file == expected, "The file is not what its checksum says.") }
+        if answers.count == 1, let length = Self.plainLength(of: answers[0]) {
+            try Finding.unless(file.count == length, "The file has \(file.count) of \(length) bytes: \(result)")
+        }
+    }
+
+    /// The length that a plain answer of status 200 declares.
+    private static func plainLength(of answer: [UInt8]) -> Int? {
+        guard let end = answer.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
+        let head = String(decoding: answer[..<end.lowerBound], as: UTF8.self).lowercased()
+        let lengths = head.split(separator: "\r\n").filter { $0.hasPrefix("content-length:") }
+        guard head.hasPrefix("http/1.1 200 "), !head.contains("encoding"), lengths.count == 1 else { return nil }
+        return Int(lengths[0].dropFirst("content-length:".count).filter { $0 != " " })
+    }
+}
