@@ -34,6 +34,7 @@ extension JobCore {
         for job in state.crashed where job.state == .queued { resumeQueued(job) }
         for job in state.running { resumeRunning(job, isCrashed: crashed.contains(job.id)) }
         setTimes(state.times)
+        retentionClock = RetentionClock(at: now, lastEnd: state.times.lastEnd)
         purge()
         cancelOrphans()
     }

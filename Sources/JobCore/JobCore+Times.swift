@@ -2,8 +2,6 @@ import JobModel
 
 /// What happens when a time has come.
 extension JobCore {
-    /// Seconds from the end of a job, or from a purge that found nothing, to the next purge at the earliest.
-    static let purgeInterval = 60.0
     /// Jobs that are read at once for their time.
     private static let page = 512
 
@@ -84,70 +82,5 @@ extension JobCore {
             }
             setTimes(times, soonest: 0.1)
         }
-    }
-
-    // MARK: - Old jobs
-
-    func purge() {
-        let before = now.wall.adding(seconds: -settings.retentionAge)
-        let mayBeTooLarge = counters.finishedBytes > settings.retentionBytes
-        let write = StoreWrite.purge(finishedBefore: before, keeping: settings.retentionCount, atMost: 500)
-        self.write(write) { [unowned self] result in
-            guard case .success(.removed(let removed)) = result else {
-                return setTimer(.retention, in: Self.purgeInterval)
-            }
-            forget(removed) {}
-            if !removed.isEmpty { return setTimer(.retention, in: 0.05) }
-            if mayBeTooLarge, counters.finishedBytes > settings.retentionBytes { return purgeOldest() }
-            awaitNextExpiry()
-        }
-    }
-
-    private func purgeOldest() {
-        write(.purgeOldest(count: 64)) { [unowned self] result in
-            guard case .success(.removed(let removed)) = result, !removed.isEmpty else {
-                return setTimer(.retention, in: Self.purgeInterval)
-            }
-            forget(removed) {}
-            setTimer(.retention, in: 0.05)
-        }
-    }
-
-    /// Sets the timer for when the next finished job is too old; where there is none, the next one that ends sets it.
-    private func awaitNextExpiry() {
-        read(.times) { [unowned self] result in
-            guard case .success(.times(let times)) = result else {
-                return setTimer(.retention, in: Self.purgeInterval)
-            }
-            guard let first = times.firstEnd else { return }
-            let soonest = now.wall.adding(seconds: Self.purgeInterval)
-            setWallTimer(.retention, at: max(soonest, first.adding(seconds: settings.retentionAge)))
-        }
-    }
-
-    /// Drops all state of jobs that the store removed, and has their files removed; then calls `done`.
-    func forget(_ removed: [RemovedJob], _ done: @escaping () -> Void) {
-        guard !removed.isEmpty else { return done() }
-        for job in removed {
-            let entry = table[job.id]
-            counters.remove(job, countedAs: entry?.job.state ?? job.state, stored: entry?.stored)
-            if let entry {
-                entry.isRemoved = true
-                cancelRun(entry)
-                entry.step += 1
-                closeList(entry)
-                releaseAll(entry)
-                releasePermit(entry)
-                answerAwaiting(entry, .success(()))
-            }
-            table.remove(job.id, isRemoved: true)
-            if let entry { resumePostponed(entry) }
-            suspects[job.id] = nil
-            pendingNotifications[job.id] = nil
-            scheduler.remove(job.id, queue: job.queue, owner: job.owner)
-            for wait in waits.finished(job.id) { answer(wait, having: nil) }
-        }
-        statusVersion += 1
-        emit(.cleanUp(cleanUp(done), removed))
     }
 }

@@ -16,7 +16,7 @@ import JobModel
 /// | ``JobCounters`` | jobs and bytes by owner, queue and state |
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
-/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, subscribers in
+/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in `+Retention`, subscribers in
 /// `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
@@ -50,6 +50,7 @@ package final class JobCore {
     var subscriptions = Subscriptions()
     var waits = Waits()
     var counters = JobCounters()
+    var retentionClock: RetentionClock
     /// By owner; there are as many as users ever submitted since the start.
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
@@ -104,6 +105,7 @@ package final class JobCore {
         self.admission = admission
         now = CoreTime(wall: Timestamp(milliseconds: 0), monotonic: 0)
         startedAt = now
+        retentionClock = RetentionClock(at: now, lastEnd: nil)
         scheduler = Scheduler(perHost: settings.perHost, openLists: settings.openLists)
     }
 

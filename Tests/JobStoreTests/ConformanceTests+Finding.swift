@@ -124,7 +124,8 @@ extension ConformanceTests {
         #expect(try await store.jobs(.overdue(at: .after(50), limit: 9)).map(\.id) == [4, 2])
         try await store.save(jobs[3].finished(at: .after(3)))
         #expect(
-            try await store.times() == StoredTimes(due: .after(10), deadline: .after(50), firstEnd: .after(3)))
+            try await store.times()
+                == StoredTimes(due: .after(10), deadline: .after(50), firstEnd: .after(3), lastEnd: .after(3)))
     }
 
     // MARK: Lists

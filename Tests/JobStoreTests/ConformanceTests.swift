@@ -221,6 +221,25 @@ import Testing
     }
 
     @Test(arguments: Conformer.allCases)
+    func purge_takesFromWhoHasMost(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        let jobs = try await store.create(
+            .example(owner: 3), .example(owner: 1), .example(owner: 1), .example(owner: 2), .example(owner: 1),
+            .example(owner: 1), .example(owner: 2))
+        for (job, time) in zip(jobs, 10...) { try await store.save(job.finished(at: .after(time))) }
+        func purge(keeping count: Int) async throws -> [JobID] {
+            try await store.removing(.purge(finishedBefore: .after(0), keeping: count, atMost: 10)).map(\.id)
+        }
+        #expect(try await purge(keeping: 7).isEmpty)
+        #expect(try await purge(keeping: 6) == [2], "the oldest of the one who has most, not of all")
+        #expect(try await purge(keeping: 5) == [3])
+        #expect(try await purge(keeping: 3) == [5, 4])
+        #expect(try await store.times() == StoredTimes(firstEnd: .after(10), lastEnd: .after(16)))
+        #expect(try await store.removing(.purgeOldest(count: 9, owner: 2)).map(\.id) == [7])
+        #expect(try await purge(keeping: 0) == [6, 1])
+    }
+
+    @Test(arguments: Conformer.allCases)
     func purgeOfTheOldest_takesAsManyAsAsked(_ conformer: Conformer) async throws {
         let store = try StoreUnderTest(conformer)
         let jobs = try await store.create(.example(), .example(), .example(), .example())
@@ -228,9 +247,9 @@ import Testing
         _ = try await store.children(
             NewChildren(
                 parent: jobs[1].finished(at: .after(10)), template: nil, children: [.example(0, .spec(valueSpec))]))
-        #expect(try await store.removing(.purgeOldest(count: 2)).map(\.id).sorted() == [2, 3, 5])
-        #expect(try await store.removing(.purgeOldest(count: 2)).map(\.id) == [1])
-        #expect(try await store.removing(.purgeOldest(count: 2)).isEmpty)
+        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).map(\.id).sorted() == [2, 3, 5])
+        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).map(\.id) == [1])
+        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).isEmpty)
     }
 
     // MARK: Children

@@ -81,6 +81,20 @@ final class DownloadAttempt: Sendable {
         throw error
     }
 
+    /// Bytes that a download may write before it looks again how much room there is.
+    static let roomInterval: Int64 = 1 << 20
+
+    /// Ends a running download where its disk has less than half of that room, so that it does not take the rest from all
+    /// others. What it wrote goes, which makes room again.
+    func checkRoomForMore(of target: DownloadTarget) async throws(JobError) {
+        let minimum = Int64(services.minimumFree / 2)
+        guard minimum > 0, let free = await services.queue.run({ target.freeBytes }), free < minimum else { return }
+        throw JobError(
+            .storage,
+            "\"\(target.path.directory)\" has \(free) bytes free, and downloads end below \(minimum); make room.",
+            retryable: true)
+    }
+
     // MARK: What is there already
 
     /// What to do about a file that is there already. Indirect, as each step that awaits one reserves stack for the

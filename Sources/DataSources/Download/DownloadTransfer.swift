@@ -238,6 +238,7 @@ final class DownloadTransfer {
     ) async throws(JobError) {
         guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
         var limiter = spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.handle) }
+        var nextLook = part.size.saturatingAdding(DownloadAttempt.roomInterval)
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
         while let blocks = try await response.next() {
@@ -245,6 +246,10 @@ final class DownloadTransfer {
                 try await limiter?.wait(for: piece.reduce(0) { $0 + $1.readableBytes })
                 do throws(JobError) {
                     try await part.append(piece)
+                    if part.size >= nextLook {
+                        nextLook = part.size.saturatingAdding(DownloadAttempt.roomInterval)
+                        try await attempt.checkRoomForMore(of: target)
+                    }
                 } catch {
                     // A piece that could not be written whole is of no use, and removing it may make the room that is
                     // missing.

@@ -17,6 +17,7 @@ struct JobCounters {
     private(set) var allWaiting = 0
     private var bytes: [UInt32: Int64] = [:]
     private(set) var finishedBytes: Int64 = 0
+    private var finishedBytesByOwner: [UInt32: Int64] = [:]
 
     /// Begins with what the store counted at the start; jobs that are stored as running count as running.
     mutating func load(_ stored: [JobCount]) {
@@ -59,7 +60,17 @@ struct JobCounters {
         if count == 0 { return }
         let sum = bytes[owner, default: 0].saturatingAdding(count)
         bytes[owner] = sum == 0 ? nil : sum
-        if state.isTerminal { finishedBytes = finishedBytes.saturatingAdding(count) }
+        guard state.isTerminal else { return }
+        finishedBytes = finishedBytes.saturatingAdding(count)
+        let finished = finishedBytesByOwner[owner, default: 0].saturatingAdding(count)
+        finishedBytesByOwner[owner] = finished == 0 ? nil : finished
+    }
+
+    /// The owner whose finished jobs take up most; nil where nobody but `except` has more than an equal part of `total`.
+    func largestFinished(above total: Int64, except passed: Set<UInt32>) -> UInt32? {
+        let part = total / Int64(max(1, finishedBytesByOwner.count))
+        let largest = finishedBytesByOwner.filter { $0.value > part && !passed.contains($0.key) }
+        return largest.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
     }
 
     /// Scheduled and queued jobs of one owner.

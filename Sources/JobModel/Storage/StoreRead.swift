@@ -100,11 +100,15 @@ package struct StoredTimes: Sendable, Hashable {
     package var due: Timestamp?
     package var deadline: Timestamp?
     package var firstEnd: Timestamp?
+    package var lastEnd: Timestamp?
 
-    package init(due: Timestamp? = nil, deadline: Timestamp? = nil, firstEnd: Timestamp? = nil) {
+    package init(
+        due: Timestamp? = nil, deadline: Timestamp? = nil, firstEnd: Timestamp? = nil, lastEnd: Timestamp? = nil
+    ) {
         self.due = due
         self.deadline = deadline
         self.firstEnd = firstEnd
+        self.lastEnd = lastEnd
     }
 }
 

@@ -12,11 +12,12 @@ package enum StoreWrite: Sendable {
     /// The children that link `fromLink` of a job and later ones made, everything below them, and these links' templates.
     /// Answered with `removed`.
     case removeChildren(of: JobID, fromLink: Int)
-    /// Finished root jobs (with all below them) that ended before `finishedBefore` or are not among the latest `keeping`
-    /// finished ones, at most `atMost` roots. Answered with `removed`, empty where nothing is left to do.
+    /// Finished root jobs (with all below them) that ended before `finishedBefore`, and the earliest of those owners who
+    /// have most, so that about `keeping` stay (`RetentionShares`); at most `atMost` roots. Answered with `removed`, empty
+    /// where nothing is left to do.
     case purge(finishedBefore: Timestamp, keeping: Int, atMost: Int)
-    /// The `count` finished root jobs that ended first, with all below them. Answered with `removed`.
-    case purgeOldest(count: Int)
+    /// The `count` finished root jobs of an owner that ended first, with all below them. Answered with `removed`.
+    case purgeOldest(count: Int, owner: UInt32)
     /// The settings of a queue. Answered with `done`.
     case queue(QueueSettings)
     /// Writes and removes a byte, to see whether the storage works. Answered with `done`.

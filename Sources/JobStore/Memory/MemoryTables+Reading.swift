@@ -128,7 +128,10 @@ extension MemoryTables {
     }
 
     var times: StoredTimes {
-        StoredTimes(due: due.first?.time, deadline: deadlines.first?.time, firstEnd: finishedRoots.first?.time)
+        StoredTimes(
+            due: due.first?.time, deadline: deadlines.first?.time,
+            firstEnd: finishedRoots.rows().compactMap(\.value.first?.time).min(),
+            lastEnd: finishedRoots.rows().compactMap { $0.value.key(fromEnd: 0)?.time }.max())
     }
 
     // MARK: All jobs

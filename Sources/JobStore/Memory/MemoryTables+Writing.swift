@@ -101,16 +101,19 @@ extension MemoryTables {
         }
     }
 
-    /// The last finished root job to be removed, or nil where there is none.
-    func lastToPurge(finishedBefore time: Timestamp, keeping count: Int) -> TimedJob {
-        let expired = TimedJob(time: time, id: 0)
-        return max(expired, finishedRoots.key(fromEnd: max(0, count)) ?? expired)
+    mutating func purge(finishedBefore time: Timestamp, keeping total: Int, atMost limit: Int) -> [RemovedJob] {
+        let owners = finishedRoots.rows()
+        let most = RetentionShares.most(of: owners.map(\.value.count), keeping: total)
+        let roots = owners.flatMap { _, jobs in
+            let excess = most.map { jobs.count - $0 } ?? 0
+            return jobs.rows().lazy.map(\.key).enumerated().prefix { $0.offset < excess || $0.element.time < time }
+                .map(\.element)
+        }
+        return purge(roots.prefix(max(0, limit)))
     }
 
-    mutating func purge(upTo last: TimedJob?, atMost limit: Int) -> [RemovedJob] {
-        let ended = finishedRoots.rows().lazy.map(\.key).prefix { key in last.map { key <= $0 } ?? true }
-        let roots = Array(ended.prefix(max(0, limit)).map(\.id))
-        return roots.flatMap { root in remove(tree(of: [root])) }
+    mutating func purge(_ roots: some Sequence<TimedJob>) -> [RemovedJob] {
+        roots.flatMap { root in remove(tree(of: [root.id])) }
     }
 
     @discardableResult
@@ -134,7 +137,7 @@ extension MemoryTables {
         Self.replace(old?.gatedKey, by: new?.gatedKey, in: &gated)
         Self.replace(old?.dueKey, by: new?.dueKey, in: &due)
         Self.replace(old?.deadlineKey, by: new?.deadlineKey, in: &deadlines)
-        Self.replace(old?.finishedKey, by: new?.finishedKey, in: &finishedRoots)
+        updateFinished(from: old, to: new)
     }
 
     private static func replace<Key>(_ old: Key?, by new: Key?, in keys: inout SortedKeys<Key>) {
@@ -159,6 +162,17 @@ extension MemoryTables {
                 if !isSame { members.ids.insert(new.job.id) }
             }
         }
+    }
+
+    private mutating func updateFinished(from old: Row?, to new: Row?) {
+        let (was, becomes) = (old?.finishedKey, new?.finishedKey)
+        guard was != becomes, let owner = (old ?? new)?.job.owner else { return }
+        let isEmpty = finishedRoots.change(owner, or: SortedKeys()) { jobs in
+            if let was { jobs.remove(was) }
+            if let becomes { jobs.insert(becomes) }
+            return jobs.isEmpty
+        }
+        if isEmpty { finishedRoots.remove(owner) }
     }
 
     private mutating func updateReady(from old: Row?, to new: Row?) {

@@ -48,7 +48,8 @@ package struct MemoryTables: Sendable {
     var gated = SortedKeys<ChildKey>()
     var due = SortedKeys<TimedJob>()
     var deadlines = SortedKeys<TimedJob>()
-    var finishedRoots = SortedKeys<TimedJob>()
+    /// By owner.
+    var finishedRoots = SortedRows<UInt32, SortedKeys<TimedJob>>()
     var children = SortedKeys<ChildKey>()
     var keys = SortedRows<NamedID, JobID>()
     var tags = SortedKeys<NamedID>()
@@ -75,8 +76,9 @@ package struct MemoryTables: Sendable {
         case .remove(let job): return .removed(remove(tree(of: [job])))
         case .removeChildren(let parent, let link): return .removed(removeChildren(of: parent, fromLink: link))
         case .purge(let time, let kept, let limit):
-            return .removed(purge(upTo: lastToPurge(finishedBefore: time, keeping: kept), atMost: limit))
-        case .purgeOldest(let count): return .removed(purge(upTo: nil, atMost: count))
+            return .removed(purge(finishedBefore: time, keeping: kept, atMost: limit))
+        case .purgeOldest(let count, let owner):
+            return .removed(purge(finishedRoots[owner]?.rows().map(\.key).prefix(max(0, count)) ?? []))
         case .queue(let queue):
             settings.set(Name(queue.name), queue)
             return .done

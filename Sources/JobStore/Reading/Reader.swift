@@ -98,8 +98,17 @@ struct Reader {
         )
     }
 
-    func firstEnd() throws -> Timestamp? {
-        try statement("SELECT min(finished_at) FROM jobs WHERE state >= 3 AND parent IS NULL").row { $0.time(0) }
+    /// When the first and the last finished root job ended.
+    func ends() throws -> (first: Timestamp?, last: Timestamp?) {
+        let first = try statement("SELECT min(finished_at) FROM jobs WHERE \(Self.finished) AND owner = ?1")
+        let last = try statement("SELECT max(finished_at) FROM jobs WHERE \(Self.finished) AND owner = ?1")
+        var ends: (first: Timestamp?, last: Timestamp?) = (nil, nil)
+        for owner in try finishedOwners() {
+            for statement in [first, last] { statement.bind(owner, at: 1) }
+            if let time = try first.row({ $0.time(0) }) { ends.first = min(time, ends.first ?? time) }
+            if let time = try last.row({ $0.time(0) }) { ends.last = max(time, ends.last ?? time) }
+        }
+        return ends
     }
 
     // MARK: Children
@@ -150,14 +159,46 @@ struct Reader {
         }
     }
 
-    /// The latest finished root job behind the latest `kept`, or nil where there are no more than these.
-    func latestFinished(behind kept: Int) throws -> FinishedPosition? {
+    // MARK: Finished root jobs
+
+    /// What they are, as the index on them says it.
+    static let finished = "state >= 3 AND parent IS NULL"
+
+    /// Their owners, in order, each found by one step in the index.
+    func finishedOwners() throws -> [Int64] {
+        let next = try statement("SELECT min(owner) FROM jobs WHERE \(Self.finished) AND owner > ?1")
+        var owners: [Int64] = []
+        while true {
+            next.bind(owners.last ?? -1, at: 1)
+            guard let owner = try next.row({ $0.optionalInteger(0) }) else { return owners }
+            owners.append(owner)
+        }
+    }
+
+    /// The last one of each owner that may go, where those that ended before `time` may and about `total` of all stay.
+    func purgeable(before time: Timestamp, keeping total: Int) throws -> [FinishedEnd] {
+        let count = try statement("SELECT count(*) FROM jobs WHERE \(Self.finished) AND owner = ?1")
+        let owners = try finishedOwners().map { owner in
+            count.bind(owner, at: 1)
+            return (owner, count: try count.row { Int($0.integer(0)) } ?? 0)
+        }
+        let most = RetentionShares.most(of: owners.map(\.count), keeping: total)
+        let expired = FinishedPosition(finishedAt: time, id: 0)
+        return try owners.map { owner, count in
+            let excess = try most.flatMap { count > $0 ? try latestFinished(of: owner, behind: $0) : nil }
+            return FinishedEnd(owner: owner, last: excess.map { $0.finishedAt >= time ? $0 : expired } ?? expired)
+        }
+    }
+
+    /// The latest one of an owner behind the latest `kept`, or nil where there are no more than these.
+    private func latestFinished(of owner: Int64, behind kept: Int) throws -> FinishedPosition? {
         let statement = try statement(
             """
-            SELECT finished_at, id FROM jobs WHERE state >= 3 AND parent IS NULL \
-            ORDER BY finished_at DESC, id DESC LIMIT 1 OFFSET ?1
+            SELECT finished_at, id FROM jobs WHERE \(Self.finished) AND owner = ?1 \
+            ORDER BY finished_at DESC, id DESC LIMIT 1 OFFSET ?2
             """)
-        statement.bind(kept, at: 1)
+        statement.bind(owner, at: 1)
+        statement.bind(kept, at: 2)
         return try statement.row { row in
             row.time(0).map { FinishedPosition(finishedAt: $0, id: row.integer(1)) }
         }
@@ -202,6 +243,12 @@ struct FinishedPosition: Sendable, Equatable {
     let finishedAt: Timestamp
     /// Orders jobs that ended in the same millisecond; 0 comes before all of them.
     let id: JobID
+}
+
+/// The last finished root job of an owner that may go.
+struct FinishedEnd: Sendable, Equatable {
+    let owner: Int64
+    let last: FinishedPosition
 }
 
 /// The jobs whose rows could not be read, each reported once.

@@ -19,7 +19,8 @@ extension SQLiteStore {
             removeChildren(of: parent, fromLink: link) { done($0.map(StoreWritten.removed)) }
         case .purge(let time, let count, let limit):
             purge(finishedBefore: time, keeping: count, atMost: limit) { done($0.map(StoreWritten.removed)) }
-        case .purgeOldest(let count): purgeOldest(count) { done($0.map(StoreWritten.removed)) }
+        case .purgeOldest(let count, let owner):
+            purgeOldest(count, of: owner) { done($0.map(StoreWritten.removed)) }
         case .queue(let queue):
             enqueue(done) { writer in
                 try writer.save(queue)
@@ -73,6 +74,7 @@ extension Reader {
 
     private func times() throws -> StoredTimes {
         let next = try nextTimes()
-        return StoredTimes(due: next.due, deadline: next.deadline, firstEnd: try firstEnd())
+        let ends = try ends()
+        return StoredTimes(due: next.due, deadline: next.deadline, firstEnd: ends.first, lastEnd: ends.last)
     }
 }

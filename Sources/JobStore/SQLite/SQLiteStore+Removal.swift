@@ -59,27 +59,27 @@ extension SQLiteStore {
         _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) {
         // Counting the jobs to keep takes a while where they are many; nothing has to wait for that but the purge.
-        read({ reader in try reader.latestFinished(behind: count) }) { [queue] found in
+        read({ reader in try reader.purgeable(before: time, keeping: count) }) { [queue] found in
             switch found {
             case .failure(let error): done(.failure(error))
-            case .success(let excess):
-                let expired = FinishedPosition(finishedAt: time, id: 0)
-                let end = excess.map { $0.finishedAt >= time ? $0 : expired } ?? expired
-                queue.enqueue(Purge(end: end, roots: max(0, limit), done: done).change)
+            case .success(let ends): queue.enqueue(Purge(ends: ends[...], roots: max(0, limit), done: done).change)
             }
         }
     }
 
-    /// Removes the `count` finished root jobs that ended first, with all below them.
-    func purgeOldest(_ count: Int, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void) {
-        let end = FinishedPosition(finishedAt: Timestamp(milliseconds: .max), id: .max)
-        queue.enqueue(Purge(end: end, roots: max(0, count), done: done).change)
+    /// Removes the `count` finished root jobs of an owner that ended first, with all below them.
+    func purgeOldest(
+        _ count: Int, of owner: UInt32, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
+    ) {
+        let last = FinishedPosition(finishedAt: Timestamp(milliseconds: .max), id: .max)
+        let end = FinishedEnd(owner: Int64(owner), last: last)
+        queue.enqueue(Purge(ends: [end], roots: max(0, count), done: done).change)
     }
 
     /// The rest of a purge. Each transaction searches for finished jobs again, as one may have been retried since.
     private struct Purge: Sendable {
-        /// The last one that may go.
-        let end: FinishedPosition
+        /// The last ones that may go, of owners who may still have some.
+        var ends: ArraySlice<FinishedEnd>
         /// Roots that may still go.
         var roots: Int
         var removed: [RemovedJob] = []
@@ -95,16 +95,19 @@ extension SQLiteStore {
         private func run(_ writer: Writer) throws -> CommitQueue.Change.Step {
             var rest = self
             var left = writer.largestRemoval
-            for root in try writer.finished(upTo: end, atMost: min(roots, writer.largestRemoval)) {
-                let tree = try writer.tree(of: root)
-                let part = tree.suffix(left).reversed()
-                try writer.remove(part.map(\.id))
-                rest.removed += part
-                left -= part.count
-                if part.count == tree.count { rest.roots -= 1 }
-                if left == 0 { break }
+            while let end = rest.ends.first, rest.roots > 0, left > 0 {
+                let roots = try writer.finished(upTo: end, atMost: min(rest.roots, left))
+                for root in roots where left > 0 {
+                    let tree = try writer.tree(of: root)
+                    let part = tree.suffix(left).reversed()
+                    try writer.remove(part.map(\.id))
+                    rest.removed += part
+                    left -= part.count
+                    if part.count == tree.count { rest.roots -= 1 }
+                }
+                if roots.isEmpty { rest.ends.removeFirst() }
             }
-            guard left == 0, rest.roots > 0 else {
+            guard !rest.ends.isEmpty, rest.roots > 0 else {
                 return .done { [removed = rest.removed] in done(.success(removed)) }
             }
             return .unfinished(rest.change)

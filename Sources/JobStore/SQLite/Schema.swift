@@ -10,7 +10,7 @@ enum Schema {
     static let applicationID = 0x4446_5244
     static var version: Int { steps.count }
 
-    static let steps = [one, two, three]
+    static let steps = [one, two, three, four]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -130,6 +130,13 @@ enum Schema {
             ) SELECT job, part,
                 substr(CAST((SELECT carried FROM jobs WHERE id = job) AS BLOB), part * 262144 + 1, 262144) FROM parts;
         UPDATE jobs SET carried = NULL WHERE id IN (SELECT job FROM long_outcomes);
+        """
+
+    /// Finished jobs are purged by owner, so that nobody's go because of another's.
+    private static let four = """
+        DROP INDEX jobs_finished;
+        CREATE INDEX jobs_finished ON jobs (owner, finished_at, id, state, parent)
+            WHERE state >= 3 AND parent IS NULL;
         """
 
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.

@@ -23,17 +23,18 @@ extension Writer {
             """, parent, Int64(link))
     }
 
-    /// The finished root jobs up to `end` in the order of their ends, at most `limit`, earliest first.
-    func finished(upTo end: FinishedPosition, atMost limit: Int) throws -> [JobID] {
+    /// The finished root jobs of an owner up to `end` in the order of their ends, at most `limit`, earliest first.
+    func finished(upTo end: FinishedEnd, atMost limit: Int) throws -> [JobID] {
         let statement = try statement(
             """
-            SELECT id, finished_at FROM jobs WHERE state >= 3 AND parent IS NULL AND finished_at <= ?1 \
-            ORDER BY finished_at, id LIMIT ?2
+            SELECT id, finished_at FROM jobs WHERE \(Reader.finished) AND owner = ?1 AND finished_at <= ?2 \
+            ORDER BY finished_at, id LIMIT ?3
             """)
-        statement.bind(end.finishedAt, at: 1)
-        statement.bind(limit, at: 2)
+        statement.bind(end.owner, at: 1)
+        statement.bind(end.last.finishedAt, at: 2)
+        statement.bind(limit, at: 3)
         return try statement.rows { row in
-            let isBehind = row.integer(1) == end.finishedAt.milliseconds && row.integer(0) > end.id
+            let isBehind = row.integer(1) == end.last.finishedAt.milliseconds && row.integer(0) > end.last.id
             return isBehind ? nil : row.integer(0)
         }
     }

@@ -301,4 +301,23 @@ import TestOrigin
             }
         }
     }
+
+    @Test func download_endsWithStorage_whenItsDiskRunsFullMeanwhile() async throws {
+        let free = Mutex<[Int64]>([100, 50, 50])
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(Workbench.bytes(8 << 20), etag: "\"a\"")
+            var files = FileOperations.real
+            // Others take what there was when it began.
+            files.freeBytes = { _ in free.withLock { $0.isEmpty ? 49 : $0.removeFirst() } }
+            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
+                let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
+                let error = try await bench.failure(source)
+                #expect(error.kind == .storage && error.postponed == nil && error.isRetryable)
+                #expect(error.message.contains("49 bytes free"))
+                for name in ["x", "x.part"] { #expect(bench.bytes(of: bench.downloads + "/" + name) == nil) }
+                free.withLock { $0 = Array(repeating: 100, count: 20) }
+                #expect(try await bench.result(source)["size"]?.int == 8 << 20)
+            }
+        }
+    }
 }

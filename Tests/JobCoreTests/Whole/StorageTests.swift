@@ -248,6 +248,64 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test(arguments: [true, false]) func jobsOfWhoHasFew_stay_whereAnotherHasTooMany(areTooMany: Bool) throws {
+        let driver = CoreDriver {
+            if areTooMany { $0.retentionCount = 10 } else { $0.retentionBytes = 100_000 }
+        }
+        let few = try driver.submit(url(), as: .one)
+        driver.endAll { _ in .success(.string(String(repeating: "x", count: 1000))) }
+        driver.advance(1)
+        for _ in 0..<200 {
+            try driver.submit(url(), as: .two)
+            driver.endAll { _ in .success(.string(String(repeating: "x", count: 1000))) }
+        }
+        driver.advance(200)
+        #expect(driver.stored(few) != nil, "the oldest of all, and of another than who has too many")
+        #expect(areTooMany ? driver.store.all.count == 10 : driver.core.counters.finishedBytes <= 100_000)
+        #expect(driver.store.all.count > 1)
+        driver.expectQuiet()
+    }
+
+    @Test func finishedJobs_stay_whenTheClockLeapsForwardsAndBack() throws {
+        let driver = CoreDriver { $0.retentionAge = 604_800 }
+        let years = 10 * 31_557_600.0
+        let id = try driver.submit(url())
+        driver.endAll()
+        driver.advance(120)
+        for leap in [years, -years, -years, years] {
+            driver.setWall(by: leap)
+            if leap < 0 { try driver.submit(url("b")) }
+            driver.endAll()
+            driver.advance(3600)
+            #expect(driver.stored(id) != nil)
+        }
+        // A daemon that starts while it is wrong has no better idea of it.
+        driver.setWall(by: years)
+        driver.stopAndWait(60)
+        driver.advance(3600)
+        #expect(driver.stored(id) != nil)
+        driver.setWall(by: -years)
+        driver.advance(580_000)
+        #expect(driver.stored(id) != nil)
+        driver.advance(30_000)
+        #expect(driver.stored(id) == nil, "time passes all the same")
+        driver.expectQuiet()
+    }
+
+    @Test func finishedJobs_areRemoved_whenTheLeapOfTheClockLasts() throws {
+        let driver = CoreDriver { $0.retentionAge = 604_800 }
+        let id = try driver.submit(url())
+        driver.endAll()
+        driver.advance(120)
+        // As when a machine was suspended for a month.
+        driver.setWall(by: 2_592_000)
+        driver.advance(86_000)
+        #expect(driver.stored(id) != nil)
+        driver.advance(700)
+        #expect(driver.stored(id) == nil)
+        driver.expectQuiet()
+    }
+
     @Test func unfinishedJobs_areNeverRemoved() throws {
         let driver = CoreDriver {
             $0.retentionAge = 1

@@ -28,15 +28,47 @@ extension Oracle {
                 world.violate(
                     1, "a purge keeps less than retention says: \(kept), \(time) where \(oldest) is the oldest")
             }
+            checkShares(removed, before: time, world)
             remove(removed, by: id, world)
-        case (.purgeOldest, .removed(let removed)):
+        case (.purgeOldest(_, let owner), .removed(let removed)):
             let finished = finishedBytes
             if !removed.isEmpty, finished + 100_000 < settings.retentionBytes {
                 world.violate(1, "jobs are purged for their bytes, which are \(finished) of \(settings.retentionBytes)")
             }
+            if !removed.isEmpty { checkPart(of: owner, world) }
+            if let other = removed.first(where: { $0.owner != owner }) {
+                world.violate(1, "job \(other.id) of user \(other.owner) is purged with those of user \(owner)")
+            }
             remove(removed, by: id, world)
         case (.queue(let settings), _): queues[settings.name] = settings
         default: break
+        }
+    }
+
+    /// Who is purged for the count of all finished jobs keeps at least an equal part of it.
+    private func checkShares(_ removed: [RemovedJob], before time: Timestamp, _ world: World) {
+        let young = removed.compactMap { jobs[$0.id]?.row }.filter { row in
+            row.parent == nil && row.finishedAt.map { $0 >= time } ?? false
+        }
+        guard !young.isEmpty else { return }
+        let roots = jobs.values.filter { $0.isOver && $0.row.parent == nil }
+        let counts = Dictionary(roots.map { ($0.row.owner, 1) }, uniquingKeysWith: +)
+        for (owner, purged) in Dictionary(young.map { ($0.owner, 1) }, uniquingKeysWith: +) {
+            let left = counts[owner, default: 0] - purged
+            if left < settings.retentionCount / max(1, counts.count) {
+                world.violate(
+                    1, "user \(owner) keeps \(left) finished jobs of \(settings.retentionCount), as others have more")
+            }
+        }
+    }
+
+    /// Who is purged for the bytes of all finished jobs has more than about an equal part of them.
+    private func checkPart(of owner: UInt32, _ world: World) {
+        var bytes: [UInt32: Int64] = [:]
+        for job in jobs.values where job.isOver { bytes[job.row.owner, default: 0] += job.size }
+        let part = settings.retentionBytes / Int64(max(1, bytes.count))
+        if bytes[owner, default: 0] + 100_000 < part {
+            world.violate(1, "user \(owner) is purged for \(bytes[owner, default: 0]) bytes, and \(part) are theirs")
         }
     }
 
