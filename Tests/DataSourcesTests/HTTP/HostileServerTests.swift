@@ -11,6 +11,11 @@ import TestOrigin
 @Suite struct HostileServerTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
 
+    /// `{}`, compressed.
+    private static let gzipOnce = Base64.decode("H4sIAAAAAAACA6uuBQBDv6ajAgAAAA==") ?? []
+    private static let gzipTwice =
+        Base64.decode("H4sIAAAAAAACA5Pv5mAAASbm1etYGZz3L1vMBOQBAGPkxh8WAAAA") ?? []
+
     /// What the server sends before it closes, and the kind of the failure; nil for a success.
     private static let answers: [(String, [OriginStep], JobError.Kind?)] = [
         ("nothing", [.close], .network),
@@ -64,11 +69,48 @@ import TestOrigin
             "a coding nobody knows", [.send(head + "Content-Encoding: x-none\r\nContent-Length: 2\r\n\r\n{}"), .close],
             nil
         ),
+        ("HTTP/0.9", [.send("{}"), .close], .network),
+        ("HTTP/0.9 that looks like a status", [.send("HTTP/\r\n\r\n{}"), .close], .network),
+        (
+            "HTTP/1.0 cut before its length", [.send("HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{}"), .close],
+            .network
+        ),
+        ("HTTP/1.0 without a length, reset", [.send("HTTP/1.0 200 OK\r\n\r\n{}"), .reset], .network),
+        ("HTTP/1.0 without a length, cut early", [.send("HTTP/1.0 200 OK\r\n\r\n{"), .close], .parse),
+        (
+            "trailers without an end",
+            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")]
+                + Array(repeating: .send("X-Fill: \(String(repeating: "x", count: 4000))\r\n"), count: 2000),
+            .tooLarge
+        ),
+        (
+            "a chunk extension without an end",
+            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2;x=")]
+                + Array(repeating: .send(String(repeating: "x", count: 1 << 16)), count: 50) + [.close], .network
+        ),
+        ("an informational answer and no other", [.send("HTTP/1.1 100 Continue\r\n\r\n"), .close], .network),
+        (
+            "gzip twice, said once", coded("gzip", gzipTwice), .parse
+        ),
+        (
+            "gzip once, said twice", coded("gzip, gzip", gzipOnce), nil
+        ),
+        (
+            "gzip twice, said twice", coded("gzip, gzip", gzipTwice),
+            .parse
+        ),
+        ("gzip and what nobody knows", coded("x-none, gzip", gzipOnce), .parse),
+        ("deflate that is gzip", coded("deflate", gzipOnce), nil),
         ("JSON too deep", [.send(head + "\r\n" + String(repeating: "[", count: 1_000_000)), .close], .parse),
         ("JSON that is not UTF-8", [.send(head + "\r\n"), .send([0x22, 0xC3, 0x28, 0x22]), .close], .parse),
         ("JSON cut off", [.send(head + "\r\n{\"a\": "), .close], .parse),
         ("a number without an end", [.send(head + "\r\n" + String(repeating: "9", count: 1_000_000)), .close], nil),
     ]
+
+    /// A body that is said to be in these codings.
+    private static func coded(_ codings: String, _ body: [UInt8]) -> [OriginStep] {
+        [.head("200 OK", [("Content-Encoding", codings), ("Content-Length", "\(body.count)")]), .send(body), .close]
+    }
 
     @Test(arguments: answers.indices) func answer_isOneOfTheKinds(index: Int) async throws {
         let (name, steps, kind) = Self.answers[index]
@@ -96,6 +138,38 @@ import TestOrigin
             try await Workbench.run(timers: clock) { bench in
                 let error = try await bench.failureAsTimePasses(origin, clock)
                 #expect(error.kind == .timeout)
+            }
+        }
+    }
+
+    /// What comes a byte at a time, without an end and without a byte of the body: all of it has to be there in time.
+    @Test(arguments: [
+        "", head, head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
+        head + "Transfer-Encoding: chunked\r\n\r\n2;x=", "HTTP/1.1 103 Hints\r\n",
+    ])
+    func drippedFields_areNoSignOfLife(behind start: String) async throws {
+        let drip =
+            (start.isEmpty ? Self.head : start.hasSuffix("=") ? "" : "X-Drip: ") + String(repeating: "x", count: 60_000)
+        let steps = Array(drip.utf8).flatMap { [.send([$0]), .pause(.milliseconds(2))] as [OriginStep] }
+        try await ScriptedOrigin.run({ _, _ in [.send(start)] + steps + [.hold] }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let error = try await bench.failureAsTimePasses(origin, clock)
+                #expect(error.kind == .timeout && error.isRetryable)
+                await origin.clientLeaves()
+            }
+        }
+    }
+
+    @Test func handshake_isGivenUp_whenTheServerSaysNothing() async throws {
+        try await ScriptedOrigin.run({ _, _ in [] }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let deferred = try bench.start(["type": "url", "url": .string("https://127.0.0.1:\(origin.port)/")])
+                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
+                #expect([.tls, .connect].contains(error.kind))
+                #expect(error.message.contains("127.0.0.1:\(origin.port)"))
             }
         }
     }

@@ -25,6 +25,9 @@ import TestOrigin
                 ]
             case "/chunks":
                 [.send(head + "Transfer-Encoding: chunked\r\n\r\n")] + flood("1\r\n \r\n", blocks: 300) + [.close]
+            case "/trailers":
+                [.send(head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")]
+                    + flood("X-Fill: some text\r\n", blocks: 400) + [.close]
             case "/bomb":
                 [
                     .send(head + "Content-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n"), .send(bomb),
@@ -80,7 +83,7 @@ import TestOrigin
                     let before = SteadyMemoryTests.peak()
                     var growths: [String] = []
                     for type in ["url", "json"] {
-                        for path in ["/body", "/header", "/chunks", "/bomb"] {
+                        for path in ["/body", "/header", "/chunks", "/trailers", "/bomb"] {
                             let error = try await ask(type, path)
                             growths.append("\(type) \(path) \(SteadyMemoryTests.peak() - before)")
                             #expect(error?.kind == .tooLarge, "\(type) \(path): \(error?.message ?? "succeeded")")

@@ -97,7 +97,12 @@ import Testing
                     try #require(change.end == .code(0), "\(change.errors)")
                     let job = try await wire.submit(
                         .fetch(.string(origin.url("/x")), ["timeout": 5, "retry": ["max": 0]]))
-                    #expect(try await wire.wait(job)["state"]?.string == state)
+                    let ended = try await wire.wait(job)
+                    #expect(ended["state"]?.string == state)
+                    if state == "failed" {
+                        #expect(
+                            ended["error"]?["kind"] == "connect" && ended["error"]?["retryable"] == true, "\(ended)")
+                    }
                 }
             }
         }
