@@ -20,14 +20,14 @@ package struct JobServer: Service {
 
     package init(
         engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
-        adminGroup: UInt32?, logger: Logger
+        adminGroup: UInt32?, memory: MemoryTotal, logger: Logger
     ) {
         self.engine = engine
         self.listener = listener
         self.group = group
         self.adminGroup = adminGroup
         self.logger = logger
-        state = ServerState(identity: identity, limits: engine.settings.limits)
+        state = ServerState(identity: identity, limits: engine.settings.limits, memory: memory)
     }
 
     /// Connections that are open now.

@@ -27,11 +27,13 @@ final class ServerState: Sendable {
 
     let identity: ServerIdentity
     private let limits: JobLimits
+    private let memory: MemoryTotal
     private let state = Mutex(State())
 
-    init(identity: ServerIdentity, limits: JobLimits) {
+    init(identity: ServerIdentity, limits: JobLimits, memory: MemoryTotal = MemoryTotal(limit: .max)) {
         self.identity = identity
         self.limits = limits
+        self.memory = memory
     }
 
     var connectionCount: Int { state.withLock(\.connections) }
@@ -61,7 +63,7 @@ final class ServerState: Sendable {
     func account(of uid: UInt32) -> MemoryAccount {
         state.withLock { state in
             if let account = state.accounts[uid]?.account { return account }
-            let account = MemoryAccount(limit: limits.memoryPerUser)
+            let account = MemoryAccount(limit: limits.memoryPerUser, total: memory)
             state.accounts = state.accounts.filter { $0.value.account != nil }
             state.accounts[uid] = WeakAccount(account: account)
             return account

@@ -63,7 +63,7 @@ struct Daemon {
         let server = JobServer(
             engine: engine, listener: listener, group: group,
             identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
-            adminGroup: adminGroup, logger: logger)
+            adminGroup: adminGroup, memory: .quarter(atLeast: configuration.limits.memoryPerUser), logger: logger)
         let supervision = Supervision(
             engine: engine, group: group, flags: flags, configuration: configuration, level: level, logger: logger)
         logger.notice(

@@ -58,6 +58,9 @@ struct Deferd: AsyncParsableCommand {
     /// up every second from its first task on.
     @MainActor static func main() async {
         Tuning.begin()
+        do { try ThreadLimit.check() } catch {
+            exit(withError: ended(error.message, error.code, JournalLogHandler.isJournal()))
+        }
         await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) { await main(nil) }
     }
 

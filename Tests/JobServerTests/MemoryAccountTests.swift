@@ -1,7 +1,9 @@
+import Glibc
 import JobModel
 import JobProtocol
 import NIOCore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import JobServer
@@ -20,6 +22,38 @@ import Testing
         #expect(account.admits(60) && !account.admits(41) && account.admits(40) && account.isFull)
         account.release(100)
         #expect(account.size == 0 && account.admits(1000), "what is alone has its turn, however much it is")
+    }
+
+    @Test func accounts_haveEqualParts_whereAllTogetherHaveTooMuch() {
+        let total = MemoryTotal(limit: 100)
+        let first = MemoryAccount(limit: 80, total: total)
+        var second: MemoryAccount? = MemoryAccount(limit: 80, total: total)
+        #expect(first.admits(80) && !first.admits(1), "its own bound")
+        #expect(second?.admits(20) == true)
+        #expect(first.isFull && second?.isFull == false)
+        #expect(second?.admits(30) == true && second?.admits(1) == false, "up to half, although the other has more")
+        first.release(50)
+        #expect(first.admits(30) && second?.admits(1) == false && !first.admits(1))
+        // Who is gone needs no part.
+        second?.release(50)
+        second = nil
+        #expect(first.admits(20) && !first.admits(1))
+    }
+
+    @Test func memory_isTheLeastOfTheMachinesAndItsGroups() throws {
+        let directory = try TemporaryDirectory()
+        let own = try directory.write("1:memory:/x\n0::/system.slice/deferd.service\n", to: "own")
+        func available() -> Int { MemoryTotal.available(groups: directory.path, own: own) }
+        let machine = available()
+        #expect(machine > 1 << 24)
+        let slice = directory.path + "/system.slice"
+        #expect(mkdir(slice, 0o700) == 0 && mkdir(slice + "/deferd.service", 0o700) == 0)
+        _ = try directory.write("max\n", to: "system.slice/deferd.service/memory.max")
+        #expect(available() == machine)
+        _ = try directory.write("8000000\n", to: "system.slice/memory.high")
+        #expect(available() == 8_000_000)
+        _ = try directory.write("4096000\n", to: "system.slice/deferd.service/memory.max")
+        #expect(available() == 4_096_000)
     }
 
     @Test func unfinishedLines_leaveHalf_forOthers() {

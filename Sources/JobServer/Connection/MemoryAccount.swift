@@ -4,7 +4,8 @@ import JobProtocol
 import Synchronization
 
 /// Counts what the daemon has in memory for one user, over all connections: lines that are being read, requests that
-/// are worked on, and answers and notifications that were not sent yet. Its bound is `limits.memoryPerUser`.
+/// are worked on, and answers and notifications that were not sent yet. Its bound is `limits.memoryPerUser`, or less where all
+/// users together have much (``MemoryTotal``).
 ///
 /// Past the bound requests are refused, and so are lines that are not complete. Nothing waits for memory, as clients
 /// that never read might never give it back. Notifications cannot be refused: if one goes past the bound, the
@@ -36,35 +37,57 @@ final class MemoryAccount: Sendable {
     /// With less than this unread on each, all connections of a user are far from the bound.
     fileprivate static let smallBacklog = 64 << 10
 
-    private let limit: Int
+    private let most: Int
+    private let total: MemoryTotal
     let used = Atomic<Int>(0)
     /// The part of it that lines take which are not complete: they may wait for ever, so half is left for others.
     private let unfinished = Atomic<Int>(0)
     private let state = Mutex(State())
     private let now: @Sendable () -> ContinuousClock.Instant
 
-    init(limit: Int, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
-        self.limit = limit
+    init(
+        limit: Int, total: MemoryTotal = MemoryTotal(limit: .max),
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
+        most = limit
+        self.total = total
         self.now = now
+        total.enter()
     }
+
+    deinit {
+        // What was charged is released before; this is so that a mistake there is one user's only.
+        total.add(-used.load(ordering: .relaxed))
+        total.leave()
+    }
+
+    /// The bound as it is now.
+    private var limit: Int { total.share(of: most) }
 
     var isFull: Bool { used.load(ordering: .relaxed) >= limit }
 
     /// Counts bytes, whatever the bound is.
     func charge(_ bytes: Int) {
-        if bytes > 0 { used.add(bytes, ordering: .relaxed) }
+        guard bytes > 0 else { return }
+        used.add(bytes, ordering: .relaxed)
+        total.add(bytes)
     }
 
     func release(_ bytes: Int) {
-        if bytes > 0 { used.subtract(bytes, ordering: .relaxed) }
+        guard bytes > 0 else { return }
+        used.subtract(bytes, ordering: .relaxed)
+        total.add(-bytes)
     }
 
     /// Counts bytes if they are within the bound.
     func admits(_ bytes: Int) -> Bool {
         let (old, new) = used.add(bytes, ordering: .relaxed)
-        if new <= limit || old <= 0 { return true }
-        used.subtract(bytes, ordering: .relaxed)
-        return false
+        guard new <= limit || old <= 0 else {
+            used.subtract(bytes, ordering: .relaxed)
+            return false
+        }
+        total.add(bytes)
+        return true
     }
 
     /// The same for bytes of a line whose end has not come.

@@ -1,0 +1,59 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// What all users' accounts may have together, so that the daemon refuses before the kernel kills it.
+///
+/// While there is less, each user has a bound of their own. From then on each has an equal part: who has more is refused,
+/// and who has little goes on undisturbed.
+package final class MemoryTotal: Sendable {
+    private let limit: Int
+    private let used = Atomic<Int>(0)
+    private let accounts = Atomic<Int>(0)
+
+    package init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// What an account may have now that never has more than `most`.
+    func share(of most: Int) -> Int {
+        if used.load(ordering: .relaxed) < limit { return most }
+        return min(most, limit / max(1, accounts.load(ordering: .relaxed)))
+    }
+
+    func enter() { accounts.add(1, ordering: .relaxed) }
+    func leave() { accounts.subtract(1, ordering: .relaxed) }
+
+    /// Counts bytes, or no longer where negative.
+    func add(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }
+
+    // MARK: - How much there is
+
+    /// A quarter of what the process may use, and at least `least`: what is counted takes about twice its bytes in buffers and
+    /// in the allocator, and the rest is for documents, transfers, the store and the program itself.
+    package static func quarter(atLeast least: Int) -> MemoryTotal {
+        MemoryTotal(limit: max(least, available() / 4))
+    }
+
+    /// What the process may use: the least of the machine's memory and the bounds of its control groups, as `MemoryMax=` sets
+    /// them. `groups` is where cgroup v2 is mounted, and `own` what the kernel says which group this is.
+    static func available(groups: String = "/sys/fs/cgroup", own: String = "/proc/self/cgroup") -> Int {
+        let pages = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
+        var least = pages.0 > 0 && pages.1 > 0 ? pages.0.multipliedReportingOverflow(by: pages.1).partialValue : .max
+        let lines = ((try? String(contentsOfFile: own, encoding: .utf8)) ?? "").split(separator: "\n")
+        guard let path = lines.first(where: { $0.hasPrefix("0::/") })?.dropFirst("0::".count) else { return least }
+        var group = path.split(separator: "/")
+        while true {
+            for file in ["memory.max", "memory.high"] {
+                let name = ([Substring(groups)] + group + [Substring(file)]).joined(separator: "/")
+                let text = (try? String(contentsOfFile: name, encoding: .utf8)) ?? ""
+                // Another word than a number is "max".
+                if let bound = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)), bound > 0 {
+                    least = min(least, bound)
+                }
+            }
+            if group.isEmpty { return least }
+            group.removeLast()
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// What the machine has too little of: calls are refused as documented, nothing is lost, and once there is enough again all
+/// goes on by itself.
+@Suite struct ExhaustionTests {
+    private static let canMount = geteuid() == 0 && Files.exists("/usr/bin/unshare")
+
+    /// The command that runs what follows with `script` done first in a mount namespace of its own, with `directory` as `$0`.
+    private func wrapper(_ directory: String, _ script: String) throws -> [String] {
+        try #require(mkdir(directory, 0o700) == 0 || errno == EEXIST)
+        return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "{ \(script); } && exec \"$@\"", directory]
+    }
+
+    @Test(.enabled(if: canMount)) func start_saysSo_whenTheStateIsReadOnly() async throws {
+        try await TemporaryDirectory.with { directory in
+            let state = directory.path + "/state"
+            let script = "mount -t tmpfs tmpfs \"$0\" && mount -o remount,ro \"$0\""
+            let command = try wrapper(state, script) + Daemon.command(in: directory)
+            let (end, _, errors) = try await ChildProcess.run(command)
+            #expect(end == .code(78) || end == .code(75), "\(end) \(errors)")
+            #expect(errors.contains(state) && errors.contains("ead-only"), "\(errors)")
+        }
+    }
+
+    /// A file system that becomes read-only refuses every write from then on, as this limit does; it cannot be made so by
+    /// mount(8) while files are open for writing.
+    @Test(.enabled(if: Files.exists("/usr/bin/prlimit")))
+    func jobs_areRefused_andRead_whileNothingCanBeWritten() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.value("kept"))
+            _ = try await wire.wait(job)
+            let running = try await wire.submit(["source": ["type": "timer", "seconds": 3600]])
+            try await wire.eventually { $0["jobs"]?["running"] == 1 }
+            for _ in 1...2 {
+                for (limit, isRefused) in [("0", true), ("unlimited", false)] {
+                    let change = ["/usr/bin/prlimit", "--pid", "\(daemon.pid)", "--fsize=\(limit):unlimited"]
+                    try #require(try await ChildProcess.run(change).end == .code(0))
+                    if isRefused {
+                        #expect(try await wire.refusal("job.submit", .value(1)).code == -32008)
+                        #expect(try await wire.call("job.get", .job(job))["result"] == "kept")
+                        #expect(try await wire.call("job.list")["jobs"]?.array?.count == 2)
+                        continue
+                    }
+                    var stored: JSON?
+                    while stored == nil {
+                        do { stored = try await wire.run(.value(1)) } catch let refusal as Wire.Refusal {
+                            #expect(refusal.code == -32008)
+                        }
+                    }
+                    _ = try await wire.call("job.remove", .job(try #require(stored?["job"]?.int)))
+                }
+            }
+            #expect(try await wire.call("job.get", .job(running))["state"] == "running")
+        }
+    }
+
+    @Test(.enabled(if: canMount)) func download_failsWithStorage_whileThereAreNoInodes() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("body") }) { origin in
+            try await Household.with { household in
+                let downloads = household.directory.path + "/downloads"
+                let mount = "mount -t tmpfs -o size=256m,nr_inodes=8 tmpfs \"$0\" && chmod 755 \"$0\""
+                let daemon = try await household.start(wrapper: try wrapper(downloads, mount))
+                let wire = try daemon.connect()
+                let own = "/proc/\(daemon.pid)/root" + daemon.downloads
+                func download(_ path: String) async throws -> JSON {
+                    try await wire.run(.download(origin.url("/x"), to: path, retry: ["max": 0]))
+                }
+                #expect(try await download("first")["state"] == "succeeded")
+                var failed: JSON?
+                for number in 0..<8 where failed == nil {
+                    let job = try await download("\(number)")
+                    if job["state"] == "failed" { failed = job }
+                }
+                #expect(failed?["error"]?["kind"] == "storage", "\(failed ?? .null)")
+                #expect(failed?["error"]?["message"]?.string?.contains(daemon.downloads) == true)
+                #expect(!Files.names(in: own).contains { $0.hasSuffix(".part") })
+                // The jobs themselves are stored elsewhere.
+                #expect(try await wire.run(.value(1))["state"] == "succeeded")
+                for name in ["0", "1"] { #expect(unlink(own + "/" + name) == 0) }
+                #expect(try await download("later")["state"] == "succeeded")
+                try await daemon.stop()
+            }
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/setpriv")), arguments: [4, 8, 16, 24, 48, 200])
+    func daemon_servesOrSaysWhyNot_whenThreadsAreFew(threads: Int) async throws {
+        try await TemporaryDirectory.with { directory in
+            // Root has no such limit.
+            try #require(chown(directory.path, User.ann.uid, User.ann.groups[0]) == 0)
+            let readiness = try Readiness(in: directory)
+            try #require(chown(readiness.path, User.ann.uid, User.ann.groups[0]) == 0)
+            let command = User.ann.command(
+                ["/usr/bin/prlimit", "--nproc=\(threads):\(threads)"] + (try Daemon.command(in: directory)))
+            let process = try ChildProcess(
+                command, environment: ["NOTIFY_SOCKET": readiness.path, "HOME": directory.path])
+            let watcher = Task {
+                _ = try? await process.end()
+                readiness.close()
+            }
+            defer { watcher.cancel() }
+            if try await readiness.isReached() {
+                let wire = try Wire(Daemon.socket(in: directory))
+                #expect(try await wire.run(.value(1))["state"] == "succeeded")
+                process.send(signal: SIGTERM)
+                #expect(try await process.end() == .code(0))
+            } else {
+                let end = try await process.end()
+                #expect(end == .code(75) && threads < 200, "\(process.errorText)")
+                #expect(process.errorText.contains("threads"), "\(process.errorText)")
+            }
+        }
+    }
+
+    /// As `MemoryMax=` of the unit says it.
+    @Test(.enabled(if: canMount && User.canBeOthers && Files.exists("/sys/fs/cgroup")))
+    func usersTogether_areRefused_beforeTheKernelKills() async throws {
+        let most = 512 << 20
+        try await Household.with { household in
+            try #require(chmod(household.directory.path, 0o755) == 0)
+            let script = "mount -t tmpfs tmpfs /sys/fs/cgroup && echo \(most) > /sys/fs/cgroup/memory.max"
+            let limits = "  line: 16777216\n  memoryPerUser: 67108864\n  documents: 8388608\n"
+            let daemon = try await household.start(
+                configuration: "socket:\n  mode: \"0666\"\nlimits:\n" + limits, flags: ["--instance", "system"],
+                wrapper: try wrapper(household.directory.path + "/state", script))
+            let own = try daemon.connect()
+            var open: [Wire] = []
+            let line = #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"label":""#
+            let part = Array((line + String(repeating: "x", count: 15_000_000)).utf8)
+            // Each of them stays within a bound of their own, 32 MiB for lines without an end, but a quarter of it is for all.
+            for uid in 64_001...64_006 as ClosedRange<uid_t> {
+                for _ in 0..<2 {
+                    let wire = try User(uid: uid, groups: [uid]).connect(to: daemon)
+                    wire.send(raw: part)
+                    open.append(wire)
+                }
+            }
+            while open.allSatisfy(\.waiting.isEmpty) {
+                // Somebody who has little is served whatever others have.
+                #expect(try await own.run(.value(1))["state"] == "succeeded")
+            }
+            for wire in open where !wire.waiting.isEmpty {
+                let refusal = try #require(try await wire.next()).json
+                #expect(refusal["error"]?["code"] == -32003 && refusal["id"] == .null)
+                #expect(refusal["error"]?["data"]?["retryAfter"] == 1)
+            }
+            #expect(try Memory.peak(of: daemon.pid) < most)
+            try await daemon.stop()
+        }
+    }
+}
