@@ -18,7 +18,7 @@ struct Deferd: AsyncParsableCommand {
             and the user deferd the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
             DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 75 no room or a failing disk,
+            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 75 no room, a failing disk or too few threads,
             78 configuration.
             """,
         version: ProductVersion.current)
