@@ -139,6 +139,9 @@ let package = Package(
             ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
+            name: "soak", dependencies: ["JobClient", "JobModel", "TestSupport"] + nio, path: "Tests/Soak",
+            swiftSettings: ours),
+        .executableTarget(
             name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.

@@ -1,0 +1,99 @@
+import NIOCore
+
+/// The ways in which the servers of a soak answer.
+enum Behaviour: String, CaseIterable {
+    case document, file, cutFile, moved
+    case endlessHeaders, endlessBody, drip, tooShort, tooLong, earlyClose, garbageChunks, hugeJSON, deepJSON, redirects
+    case bomb, informational, century, silent
+
+    /// Those that answer well, if not always at once.
+    static let good: [Behaviour] = [.document, .file, .cutFile, .moved]
+    static let hostile = allCases.filter { !good.contains($0) }
+
+    enum Answer {
+        case silence
+        case whole(String)
+        case bytes(ByteBuffer)
+        /// The same piece for ever, with a pause in between.
+        case endless(head: String, piece: String, pause: TimeAmount)
+    }
+
+    /// The answer to a request; `start` is the beginning of the range that it asks for.
+    func answer(from start: Int) -> Answer {
+        switch self {
+        case .document: return Self.json(#"{"items":[1,2,{"name":"a"}],"next":null}"#)
+        case .file: return .bytes(Self.file(from: start, cut: false))
+        case .cutFile: return .bytes(Self.file(from: start, cut: start == 0))
+        case .moved: return .whole("HTTP/1.1 302 Found\r\nLocation: /document\r\nContent-Length: 0\r\n\r\n")
+        case .endlessHeaders:
+            return .endless(
+                head: "HTTP/1.1 200 OK\r\n", piece: String(repeating: "X-Header: aaaaaaaaaaaaaaaa\r\n", count: 200),
+                pause: .milliseconds(20))
+        case .endlessBody:
+            let piece = "8000\r\n" + String(repeating: "b", count: 0x8000) + "\r\n"
+            return .endless(
+                head: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", piece: piece, pause: .milliseconds(20))
+        case .drip:
+            return .endless(
+                head: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", piece: "x", pause: .milliseconds(50))
+        case .tooShort: return .whole("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nshort")
+        case .tooLong:
+            return .whole("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + String(repeating: "l", count: 9999))
+        case .earlyClose: return .whole("HTTP/1.1 200 OK\r\nContent-Le")
+        case .garbageChunks: return .whole("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n-1\r\n\u{0}\r\n")
+        case .hugeJSON: return Self.json("[" + String(repeating: "0,", count: 600_000) + "0]")
+        case .deepJSON: return Self.json(String(repeating: "[", count: 200_000))
+        case .redirects: return .whole("HTTP/1.1 302 Found\r\nLocation: /redirects\r\nContent-Length: 0\r\n\r\n")
+        case .bomb: return .bytes(Self.inflatingBytes)
+        case .informational:
+            return .endless(head: "", piece: "HTTP/1.1 100 Continue\r\n\r\n", pause: .milliseconds(10))
+        case .century:
+            return .whole("HTTP/1.1 503 Busy\r\nRetry-After: 3153600000\r\nContent-Length: 0\r\n\r\n")
+        case .silent: return .silence
+        }
+    }
+
+    private static func json(_ text: String) -> Answer {
+        .whole("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
+    }
+
+    static let content = ByteBuffer(bytes: (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) })
+
+    /// The file from `start`; where it is `cut`, the connection ends in its middle.
+    private static func file(from start: Int, cut: Bool) -> ByteBuffer {
+        let size = content.readableBytes
+        let start = (0..<size).contains(start) ? start : 0
+        let range = start > 0 ? "Content-Range: bytes \(start)-\(size - 1)/\(size)\r\n" : ""
+        var answer = ByteBuffer(
+            string:
+                "HTTP/1.1 \(start > 0 ? "206 Partial Content" : "200 OK")\r\nETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
+                + "\(range)Content-Length: \(size - start)\r\n\r\n")
+        answer.writeImmutableBuffer(content.getSlice(at: start, length: cut ? size / 2 : size - start) ?? ByteBuffer())
+        return answer
+    }
+
+    /// 16 MiB of zeros in 100 KB of deflate: a zero, then over and over the 258 bytes before, with the fixed codes.
+    private static let inflatingBytes: ByteBuffer = {
+        var bytes: [UInt8] = []
+        var (bits, count) = (UInt32(0), UInt32(0))
+        func write(_ value: UInt32, _ length: UInt32) {
+            bits |= value << count
+            count += length
+            while count >= 8 {
+                bytes.append(UInt8(truncatingIfNeeded: bits))
+                bits >>= 8
+                count -= 8
+            }
+        }
+        write(0b011, 3)
+        // Codes stand with their highest bit first: 00110000 is a zero, 11000101 00000 is 258 bytes from one byte before.
+        write(0b0000_1100, 8)
+        for _ in 0..<65_000 { write(0b0_0000_1010_0011, 13) }
+        write(0, 7 + 7)
+        var answer = ByteBuffer(
+            string: "HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Type: application/json\r\n"
+                + "Content-Length: \(bytes.count + 2)\r\n\r\n")
+        answer.writeBytes([0x78, 0x9C] + bytes)
+        return answer
+    }()
+}

@@ -1,0 +1,102 @@
+import Foundation
+import JobClient
+import JobModel
+
+/// Lets three users and hostile servers at the daemon for a while, and looks whether it is at the end as at the beginning.
+///
+/// `soak [MINUTES]`: 10 minutes unless said otherwise. It warms up for a tenth of that, so that what is made once is there,
+/// and comes to rest before and after. Prints a table and exits with 1 where something grew.
+@main
+struct Soak {
+    static func main() async throws {
+        signal(SIGPIPE, SIG_IGN)
+        let minutes = CommandLine.arguments.dropFirst().first.flatMap(Double.init) ?? 10
+        let directory = FileManager.default.temporaryDirectory.path + "/deferd-soak-\(getpid())"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        chmod(directory, 0o755)
+        let seed = UInt64.random(in: 1 ... .max)
+        say("soak: \(minutes) minutes, seed \(seed)")
+        if !UserSockets.canBeOthers { say("soak: not root, so that the three users are one user's connections") }
+        let daemon = try SoakDaemon(directory: directory)
+        let isClean = try await run(daemon, seconds: minutes * 60, seed: seed)
+        if isClean {
+            try? FileManager.default.removeItem(atPath: directory)
+        } else {
+            say("soak: what the daemon said and stored is in \(directory)")
+        }
+        exit(isClean ? 0 : 1)
+    }
+
+    /// Prints a line at once, wherever it goes.
+    private static func say(_ line: String) {
+        print(line)
+        fflush(nil)
+    }
+
+    private static func run(_ daemon: SoakDaemon, seconds: Double, seed: UInt64) async throws -> Bool {
+        let (good, hostile) = (try await SoakServer(), try await SoakServer())
+        let sockets = UserSockets(path: daemon.socket)
+        let load = Load(sockets: sockets, good: good, hostile: hostile, seed: seed)
+        let start = ContinuousClock.now
+
+        let warmUp = Task { await load.run() }
+        try await Task.sleep(for: .seconds(max(20, seconds / 10)))
+        warmUp.cancel()
+        await warmUp.value
+        let before = try await rest(daemon, sockets)
+        _ = load.collect()
+
+        say(Sample.heading)
+        var samples: [Sample] = []
+        let work = Task { await load.run() }
+        let interval = max(3, seconds / 40)
+        for _ in 0..<Int(seconds / interval) {
+            try await Task.sleep(for: .seconds(interval))
+            guard daemon.isRunning else { break }
+            var sample = await sockets.asStarter { daemon.sample() }
+            sample.seconds = start.duration(to: .now) / .seconds(1)
+            (sample.latencies, sample.finished) = load.collect()
+            samples.append(sample)
+            say(sample.row)
+        }
+        work.cancel()
+        await work.value
+        guard daemon.isRunning else {
+            say("soak: THE DAEMON ENDED")
+            return false
+        }
+        let after = try await rest(daemon, sockets)
+        let verdict = Verdict(samples, idleBefore: before, idleAfter: after)
+        for line in verdict.lines { say(line) }
+        let problems = load.seenProblems + daemon.defects
+        for problem in problems { say("PROBLEM  \(problem)") }
+        let isStopped = daemon.stop()
+        if !isStopped { say("PROBLEM  The daemon did not end as it should.") }
+        return verdict.isClean && problems.isEmpty && isStopped
+    }
+
+    /// Ends what is unfinished, and looks at the daemon once it has nothing left to do.
+    private static func rest(_ daemon: SoakDaemon, _ sockets: UserSockets) async throws -> Sample {
+        for user in 0..<3 {
+            let client = try await sockets.client(of: user)
+            var filter = JobClient.Filter()
+            filter.states = ["scheduled", "queued", "running"]
+            while true {
+                let jobs = try await client.list(filter, limit: 1000).jobs
+                if jobs.isEmpty { break }
+                for job in jobs { _ = try? await client.cancel(job.id) }
+            }
+            await client.close()
+        }
+        // Connections that are kept for another request, and threads that nothing uses, go by themselves.
+        var sample = await sockets.asStarter { daemon.sample() }
+        var unchanged = 0
+        for _ in 0..<120 where unchanged < 15 {
+            try await Task.sleep(for: .seconds(1))
+            let next = await sockets.asStarter { daemon.sample() }
+            unchanged = next.descriptors == sample.descriptors && next.threads == sample.threads ? unchanged + 1 : 0
+            sample = next
+        }
+        return sample
+    }
+}

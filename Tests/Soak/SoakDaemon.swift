@@ -1,0 +1,66 @@
+import Foundation
+
+/// The daemon that was built beside this program, with little to keep and small bounds, so that it comes to rest early.
+final class SoakDaemon: Sendable {
+    private let process = Process()
+    private let directory: String
+
+    var socket: String { directory + "/s" }
+    var pid: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
+    var log: String { directory + "/log" }
+
+    private static let configuration = """
+        socket: {mode: "0666"}
+        downloads: {minimumFree: 0}
+        queues: {default: 16, honest: 4}
+        limits: {body: 4194304, documents: 16777216, memoryPerUser: 16777216, queuedJobsPerUser: 5000}
+        http: {perHost: 24, connectTimeout: 2, idleTimeout: 3, retryAfter: 1}
+        retention: {age: 20, count: 3000, bytes: 33554432}
+        """
+
+    /// Starts the daemon in `directory`, and waits until it serves.
+    init(directory: String) throws {
+        self.directory = directory
+        let configuration = directory + "/deferd.yaml"
+        try Self.configuration.write(toFile: configuration, atomically: true, encoding: .utf8)
+        process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appending(path: "deferd")
+        process.arguments = [
+            "--config", configuration, "--socket", directory + "/s", "--state-directory", directory + "/state",
+            "--downloads-directory", directory + "/downloads",
+        ]
+        try Data().write(to: URL(filePath: directory + "/log"))
+        process.standardError = FileHandle(forWritingAtPath: directory + "/log")
+        try process.run()
+        while process.isRunning, !text.contains("serves") { usleep(20_000) }
+        guard process.isRunning else { throw SoakError("The daemon did not start: \(text)") }
+    }
+
+    /// What it said so far.
+    private var text: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
+
+    /// What it said of defects of its own.
+    var defects: [String] {
+        text.split(separator: "\n").map(String.init).filter { $0.contains("defect") || $0.contains("critical") }
+    }
+
+    func sample() -> Sample {
+        Sample(of: pid, state: directory + "/state", downloads: directory + "/downloads")
+    }
+
+    /// Ends it, and says whether that went as it should.
+    func stop() -> Bool {
+        process.terminate()
+        process.waitUntilExit()
+        return process.terminationReason == .exit && process.terminationStatus == 0
+    }
+}
+
+struct SoakError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import Glibc
+import JobClient
+import JobModel
+import Synchronization
+import TestSupport
+
+/// Three users at work for as long as their tasks are not cancelled.
+final class Load: Sendable {
+    private let sockets: UserSockets
+    private let good: SoakServer
+    private let hostile: SoakServer
+    private let seed: UInt64
+    private let latencies = Mutex<[Double]>([])
+    private let finished = Atomic<Int>(0)
+    /// What nobody should see, the first few of them.
+    private let problems = Mutex<[String]>([])
+
+    init(sockets: UserSockets, good: SoakServer, hostile: SoakServer, seed: UInt64) {
+        self.sockets = sockets
+        self.good = good
+        self.hostile = hostile
+        self.seed = seed
+    }
+
+    /// What the honest user measured since the last time, and how many jobs ended since.
+    func collect() -> (latencies: [Double], finished: Int) {
+        (
+            latencies.withLock { values in
+                defer { values = [] }; return values
+            }, finished.exchange(0, ordering: .relaxed)
+        )
+    }
+
+    var seenProblems: [String] { problems.withLock(\.self) }
+
+    private func problem(_ text: String) {
+        problems.withLock { if $0.count < 20 { $0.append(text) } }
+    }
+
+    /// Runs all users until the task is cancelled.
+    func run() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.repeated { try await self.beHonest() } }
+            for number in 0..<3 {
+                group.addTask { await self.repeated { try await self.doEverything(number) } }
+                group.addTask { await self.repeated { try await self.askHostileServers(number) } }
+            }
+            group.addTask { await self.repeated { try await self.flood() } }
+            group.addTask { await self.repeated { try await self.readHalf() } }
+        }
+    }
+
+    /// One session after the other; what is refused or closed belongs to it.
+    private func repeated(_ session: () async throws -> Void) async {
+        while !Task.isCancelled {
+            do { try await session() } catch {
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+
+    /// Runs `body` with a connection of a user's own.
+    private func connected(_ user: Int, _ body: (JobClient) async throws -> Void) async throws {
+        let client = try await sockets.client(of: user)
+        do { try await body(client) } catch {
+            await client.close()
+            throw error
+        }
+        await client.close()
+    }
+
+    /// User 0, who wants one small job after the other and measures.
+    private func beHonest() async throws {
+        try await connected(0) { client in
+            for number in 0..<500 where !Task.isCancelled {
+                let start = ContinuousClock.now
+                do {
+                    let spec: JSON = ["source": ["type": "value", "value": JSON(number)], "queue": "honest"]
+                    let job = try await client.wait(client.submit(spec).id)
+                    if job.result != JSON(number) { problem("The honest user's job ended so: \(job.json)") }
+                    finished.add(1, ordering: .relaxed)
+                } catch {
+                    if !Task.isCancelled { problem("The honest user was refused: \(error)") }
+                    throw error
+                }
+                let milliseconds = start.duration(to: .now) / .milliseconds(1)
+                latencies.withLock { $0.append(milliseconds) }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+    }
+
+    /// Every kind of job and call, with watches that come and go with their connections.
+    private func doEverything(_ user: Int) async throws {
+        var maker = SpecMaker(
+            server: good, owner: user, random: SeededGenerator(seed: seed &+ .random(in: 0...1 << 32)))
+        try await connected(user) { client in
+            let events = Task { for try await _ in client.notifications {} }
+            defer { events.cancel() }
+            let watch = try await client.watch(
+                maker.random.chance(0.5) ? .all : .tag("chain"), interval: 0.1, children: true)
+            for _ in 0..<15 where !Task.isCancelled {
+                var jobs: [Int64] = []
+                for _ in 0..<Int.random(in: 1...6, using: &maker.random) {
+                    jobs.append(try await client.submit(maker.ordinary(), watch: maker.random.chance(0.2)).id)
+                }
+                if maker.random.chance(0.2) { _ = try? await client.cancel(maker.random.pick(jobs)) }
+                _ = try await client.list(limit: 20)
+                for job in try await client.wait(Array(Set(jobs)), timeout: 30) {
+                    finished.add(1, ordering: .relaxed)
+                    if job.state == "failed", maker.random.chance(0.2) { _ = try? await client.retry(job.id) }
+                    if maker.random.chance(0.3) { try? await client.remove(job.id) }
+                }
+            }
+            try await client.unwatch(watch.id)
+        }
+    }
+
+    private func askHostileServers(_ user: Int) async throws {
+        var maker = SpecMaker(
+            server: hostile, owner: user, random: SeededGenerator(seed: seed &+ .random(in: 0...1 << 32)))
+        try await connected(user) { client in
+            for _ in 0..<20 where !Task.isCancelled {
+                var jobs: [Int64] = []
+                for _ in 0..<3 { jobs.append(try await client.submit(maker.hostile()).id) }
+                for job in try await client.wait(jobs, timeout: 30) {
+                    finished.add(1, ordering: .relaxed)
+                    if job.json["error"]?["kind"] == "internal" { problem("A job ended so: \(job.json)") }
+                }
+            }
+        }
+    }
+
+    /// User 2, who wants everything first, many times.
+    private func flood() async throws {
+        let maker = SpecMaker(server: good, owner: 2, random: SeededGenerator(seed: seed))
+        try await connected(2) { client in
+            var jobs: [Int64] = []
+            for number in 0..<300 where !Task.isCancelled {
+                jobs.append(try await client.submit(maker.greedy(number)).id)
+            }
+            _ = try await client.wait(jobs, timeout: 60)
+            finished.add(jobs.count, ordering: .relaxed)
+            try await Task.sleep(for: .milliseconds(200))
+        }
+    }
+
+    /// User 1 also asks for much and reads little of it, or vanishes in the middle of a line.
+    private func readHalf() async throws {
+        let descriptor = try await sockets.descriptor(of: 1)
+        defer { close(descriptor) }
+        let lines = String(
+            repeating: #"{"jsonrpc":"2.0","id":1,"method":"job.list","params":{"limit":200}}"# + "\n", count: 20)
+        let bytes = Array((lines + #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"sour"#).utf8)
+        _ = write(descriptor, bytes, bytes.count)
+        try await Task.sleep(for: .milliseconds(300))
+        var part = [UInt8](repeating: 0, count: 1000)
+        _ = read(descriptor, &part, part.count)
+    }
+}
