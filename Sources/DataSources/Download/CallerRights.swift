@@ -44,13 +44,22 @@ final class CallerRights: Sendable {
     func permitReplacing(_ name: String, in directory: Int32) throws(Errno) -> Bool {
         let above = try files.statusOfOpen(directory)
         guard user != 0, above.mode & UInt32(S_ISVTX) != 0, above.owner != user else { return true }
+        let (status, isTheirs) = try files.status(name, in: directory, madeFor: user)
+        return status.owner == user || isTheirs
+    }
+}
+
+extension FileOperations {
+    /// What `name` is in a directory, and whether it is a file that the daemon made for `user`: one of its own whose access
+    /// list names them. Both are of the same file, whatever is put there meanwhile, and no link is followed.
+    func status(
+        _ name: String, in directory: Int32, madeFor user: UInt32
+    ) throws(Errno) -> (status: Status, isTheirs: Bool) {
         let file = OpenDirectory(
-            descriptor: try files.openBeneath(directory, name, FileOperations.pathOnly | O_NOFOLLOW, 0), path: name,
-            files: files)
-        let status = try files.statusOfOpen(file.descriptor)
-        if status.owner == user { return true }
-        guard status.owner == geteuid() else { return false }
-        return try files.accessList(file.descriptor)?.names(user, with: [.read, .write]) == true
+            descriptor: try openBeneath(directory, name, Self.pathOnly | O_NOFOLLOW, 0), path: name, files: self)
+        let status = try statusOfOpen(file.descriptor)
+        guard status.isRegular, status.owner == geteuid() else { return (status, false) }
+        return (status, try accessList(file.descriptor)?.names(user, with: [.read, .write]) == true)
     }
 }
 

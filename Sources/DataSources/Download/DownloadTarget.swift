@@ -157,14 +157,9 @@ final class DownloadTarget: Sendable {
     private static func isAbandoned(
         _ name: String, in directory: Int32, _ path: DownloadPath, _ files: FileOperations
     ) throws(Errno) -> Bool {
-        let status = try files.status(directory, name)
-        guard isPart(status) else { return false }
-        guard let owner = path.owner else { return true }
-        let file = OpenDirectory(
-            descriptor: try files.openBeneath(directory, name, FileOperations.pathOnly | O_NOFOLLOW, 0), path: name,
-            files: files)
-        guard try files.statusOfOpen(file.descriptor).identity == status.identity else { return false }
-        return try files.accessList(file.descriptor)?.names(owner, with: [.read, .write]) == true
+        guard let owner = path.owner else { return isPart(try files.status(directory, name)) }
+        let (status, isTheirs) = try files.status(name, in: directory, madeFor: owner)
+        return isPart(status) && isTheirs
     }
 
     /// Whether a file can be a `.part` of this daemon.

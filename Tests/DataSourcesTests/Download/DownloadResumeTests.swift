@@ -188,6 +188,10 @@ import TestOrigin
                 let result = try await bench.result(download(origin), job: 2)
                 #expect(result["resumedFrom"] == 0)
                 #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
+                // The first one, which has waited to go on, neither mixes its own with that nor replaces it.
+                #expect(try await bench.failure(download(origin), attempt: 2).kind == .exists)
+                #expect(bench.names(below: bench.downloads) == ["x"])
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
             }
         }
     }
