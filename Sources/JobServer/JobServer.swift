@@ -128,6 +128,12 @@ package struct JobServer: Service {
                     while let bytes = await connection.outbox.next() {
                         try await outbound.write(bytes)
                     }
+                    // A client that has shut its writing side may read later, and closing drops what it has not read.
+                    await withTaskCancellationHandler {
+                        await connection.outbox.flush()
+                    } onCancel: {
+                        raw.close(promise: nil)
+                    }
                     outbound.finish()
                 }
                 await withGracefulShutdownHandler {

@@ -120,6 +120,22 @@ import Testing
         #expect(lateClosed())
     }
 
+    @Test func connection_isClosed_thatReadsNothingOfItsLastAnswers() async {
+        let account = MemoryAccount(limit: 300_000)
+        let (idle, idleClosed) = outbox(account)
+        idle.send(answer: bytes(200_000))
+        var sending = await idle.next()
+        // Its client has shut the writing side.
+        idle.finish()
+        #expect(account.size == 200_000 && sending != nil && !idleClosed())
+        idle.overflow()
+        #expect(idleClosed())
+        // As the socket is closed now.
+        sending = nil
+        await idle.flush()
+        #expect(account.size == 0)
+    }
+
     @Test func call_waitsForItsTurn_whileAllAreTaken() async {
         let account = MemoryAccount(limit: 1)
         for _ in 0..<8 { await account.begin() }

@@ -32,6 +32,10 @@ final class Outbox: Sendable {
         var sending = 0
         /// How often something was sent.
         var sent = 0
+        /// Chunks that were given out to be sent and that the socket has not accepted whole.
+        var unsent = 0
+        /// Waits until there are none.
+        var flushed: CheckedContinuation<Void, Never>?
         var phase = Phase.open
         var reader: CheckedContinuation<Void, Never>?
         /// The reader is about to be woken.
@@ -79,11 +83,16 @@ final class Outbox: Sendable {
 
     /// The socket has accepted so many more bytes, or never will.
     fileprivate func sent(_ size: Int) {
-        state.withLock { state in
+        let flushed = state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.sending -= size
             state.sent &+= 1
+            state.unsent -= 1
+            guard state.unsent == 0 else { return nil }
+            defer { state.flushed = nil }
+            return state.flushed
         }
         account.release(size)
+        flushed?.resume()
     }
 
     /// Sends an answer, which has no line end yet.
@@ -130,9 +139,18 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits.
+    /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
+    /// nothing more comes and what was there is not read.
     func overflow() {
-        whileOpen { _ in false }
+        let closed = state.withLock { state -> (reader: CheckedContinuation<Void, Never>?, size: Int)? in
+            guard state.phase != .closed else { return nil }
+            let size = state.close()
+            return (state.removeReader(), size)
+        }
+        guard let closed else { return }
+        account.release(closed.size)
+        closed.reader?.resume()
+        overflowed()
     }
 
     private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {
@@ -175,6 +193,18 @@ final class Outbox: Sendable {
         account.release(size)
         account.leave(self)
         reader?.resume()
+    }
+
+    /// Returns once the socket has all that was given out to be sent, or never will: closing it before would lose the rest.
+    func flush() async {
+        await withCheckedContinuation { continuation in
+            let isFlushed = state.withLock { state in
+                if state.unsent == 0 { return true }
+                state.flushed = continuation
+                return false
+            }
+            if isFlushed { continuation.resume() }
+        }
     }
 
     /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
@@ -276,6 +306,7 @@ extension Outbox.State {
         }
         compact()
         sending += before - size
+        unsent += 1
         return .bytes(bytes, size: before - size)
     }
 

@@ -236,4 +236,24 @@ import Testing
             try await keeper.eventually { $0["connections"] == 1 && $0["watches"] == 0 }
         }
     }
+
+    @Test func halfClosedClient_getsEveryAnswer_howeverLateItReads() async throws {
+        try await Daemon.run { daemon in
+            let (keeper, late) = (try daemon.connect(), try daemon.connect(reads: false))
+            let text = String(repeating: "x", count: 900_000)
+            let job = try await keeper.submit(.value(.string(text)))
+            _ = try await keeper.wait(job)
+            // More than the socket has room for.
+            let part: JSON = ["job": JSON(job), "offset": 0, "length": 262_144]
+            for _ in 0..<5 { late.send("job.result", part) }
+            late.finishWriting()
+            // The daemon has nothing left to do for it but to wait until it reads.
+            for _ in 0..<20 { _ = try await keeper.run(.value(1)) }
+            late.startReading()
+            let lines = try await late.rest()
+            #expect(lines.count == 5)
+            #expect(lines.allSatisfy { $0.json["result"]?["data"]?.string?.utf8.count == 349_528 })
+            try await keeper.eventually { $0["connections"] == 1 }
+        }
+    }
 }
