@@ -1,6 +1,7 @@
 import Foundation
 import FuzzBodies
 import Fuzzing
+import JobModel
 
 /// The configuration: a file's text gives settings, or an error that says where.
 ///
