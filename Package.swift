@@ -127,6 +127,8 @@ let package = Package(
             swiftSettings: ours
         ),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
+        // What a store holds, for the tests of the core and the simulator.
+        .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
             name: "demo", dependencies: [.product(name: "NIOHTTP1", package: "swift-nio")] + nio, path: "Tests/Demo",
@@ -142,7 +144,7 @@ let package = Package(
             name: "soak", dependencies: ["JobClient", "JobModel", "TestSupport"] + nio, path: "Tests/Soak",
             swiftSettings: ours),
         .executableTarget(
-            name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
+            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.
         .executableTarget(
@@ -169,7 +171,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests", dependencies: ["JobCore", "JobModel", "simulate"], swiftSettings: ours),
         .testTarget(
-            name: "JobCoreTests", dependencies: ["JobCore", "JobModel", "JobStore", "TestSupport"], swiftSettings: ours),
+            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
+            swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
@@ -179,7 +182,7 @@ let package = Package(
             ] + nio,
             swiftSettings: ours),
         .testTarget(
-            name: "JobStoreTests", dependencies: ["JobStore", "JobModel", "TestSupport"],
+            name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
             resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(

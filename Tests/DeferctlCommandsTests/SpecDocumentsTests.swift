@@ -25,6 +25,25 @@ import Testing
         #expect(try await read("\n{\n \"a\": 1\n\n}\n") == ["FILE {\"a\":1}"])
     }
 
+    @Test(arguments: [
+        (#" {"a":1}"#, #"line 1 {"a":1}"#), ("{\n\"a\":1\n}\n", #"the argument {"a":1}"#),
+        ("{\"a\":1}\n{\"b\":2}\n", #"line 1 {"a":1};line 2 {"b":2}"#),
+    ])
+    func argument_isTheSpecItself_whereItBeginsWithABrace(argument: String, expected: String) async throws {
+        var found: [String] = []
+        for try await document in SpecDocuments(argument: argument) {
+            found.append("\(document.location) \(try document.spec.get())")
+        }
+        #expect(found.joined(separator: ";") == expected)
+    }
+
+    @Test func argument_isAFile_whereItDoesNot() async throws {
+        let file = try TemporaryFile(Array("{\"a\":1}".utf8))
+        for try await document in SpecDocuments(argument: file.path) {
+            #expect(try document.spec.get() == ["a": 1])
+        }
+    }
+
     @Test func anArrayOfSpecs_onOneLineOrMany() async throws {
         #expect(try await read("[{\"a\":1},{\"b\":2}]") == ["element 0 {\"a\":1}", "element 1 {\"b\":2}"])
         #expect(try await read("[\n{\"a\":1},\n{\"b\":2}\n]\n") == ["element 0 {\"a\":1}", "element 1 {\"b\":2}"])

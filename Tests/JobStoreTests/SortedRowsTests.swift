@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import JobStore
+@testable import InMemoryStore
 
 @Suite struct SortedRowsTests {
     @Test func rows_areThoseOfADictionarySorted_whateverIsDone() {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import InMemoryStore
 import JobModel
 import TestSupport
 import Testing

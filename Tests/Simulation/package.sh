@@ -7,13 +7,11 @@ root=$PWD
 scratch=$1
 [ -d .build/checkouts/swift-collections ] || "${SWIFT:-swift}" package resolve
 rm -rf "$scratch/Sources" "$scratch/Tests"
-mkdir -p "$scratch/Sources/JobStore"
+mkdir -p "$scratch/Sources"
 if [ "${2:-}" = copy ]; then
-    cp -R Sources/JobCore Sources/JobModel "$scratch/Sources/"
-    cp -R Sources/JobStore/Memory Sources/JobStore/JobState+Code.swift "$scratch/Sources/JobStore/"
+    cp -R Sources/JobCore Sources/JobModel Tests/InMemoryStore "$scratch/Sources/"
 else
-    ln -s "$root/Sources/JobCore" "$root/Sources/JobModel" "$scratch/Sources/"
-    ln -s "$root/Sources/JobStore/Memory" "$root/Sources/JobStore/JobState+Code.swift" "$scratch/Sources/JobStore/"
+    ln -s "$root/Sources/JobCore" "$root/Sources/JobModel" "$root/Tests/InMemoryStore" "$scratch/Sources/"
 fi
 ln -s "$root/Tests" "$scratch/Tests"
 allocator=
@@ -40,10 +38,9 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: ours),
-        .target(
-            name: "JobStore", dependencies: ["JobModel"], exclude: ["Memory/MemoryStore.swift"], swiftSettings: ours),
+        .target(name: "InMemoryStore", dependencies: ["JobModel"], swiftSettings: ours),
         .executableTarget(
-            name: "simulate", dependencies: ["JobCore", "JobModel", "JobStore"], path: "Tests/Simulation",
+            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
             linkerSettings: [$allocator]),
     ])

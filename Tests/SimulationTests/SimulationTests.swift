@@ -96,7 +96,9 @@ import Testing
         let mutants = try Mutant.all(in: "\(root)/Tests/Simulation/Mutants")
         #expect(mutants.count >= 30)
         for mutant in mutants {
-            let text = try String(contentsOfFile: "\(root)/Sources/\(mutant.file)", encoding: .utf8)
+            let path = ["Sources", "Tests"].map { "\(root)/\($0)/\(mutant.file)" }
+                .first { FileManager.default.fileExists(atPath: $0) }
+            let text = try String(contentsOfFile: try #require(path, "\(mutant.file)"), encoding: .utf8)
             #expect(text.split(separator: mutant.old, omittingEmptySubsequences: false).count == 2, "\(mutant.name)")
         }
     }

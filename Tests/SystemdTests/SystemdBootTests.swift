@@ -14,7 +14,7 @@ struct SystemdBootTests {
             systemd-analyze verify deferd.service deferd.socket 2>&1 | sed 's/^/verify: /'
             export XDG_RUNTIME_DIR=/run
             systemd-analyze verify --user /etc/systemd/system/user/deferd.{service,socket} 2>&1 | sed 's/^/verify: /'
-            say exposure "$(systemd-analyze security --threshold 25 deferd.service | tail -n 1)"
+            say exposure "$(systemd-analyze security --threshold=15 deferd.service | tail -n 1)"
             """#
         )
         #expect(transcript.said("verify").isEmpty)

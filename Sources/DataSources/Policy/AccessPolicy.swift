@@ -48,13 +48,14 @@ struct AccessPolicy: Sendable {
             throw JobError(
                 .invalid, "\(SourceMessage.quoted(text)) is no URL; write one as https://host/path.")
         }
-        try check(url)
+        try check(url, written: text)
         return url
     }
 
-    /// Refuses a URL because of its scheme, its host, or the address that stands for its host.
-    func check(_ url: RequestURL) throws(JobError) {
-        guard schemes.contains(url.scheme) else { throw refusal(ofSchemeOf: url.description) }
+    /// Refuses a URL because of its scheme, its host, or the address that stands for its host. `text` is how it was written:
+    /// put together anew, a URL of another scheme would have the port of http.
+    func check(_ url: RequestURL, written text: String? = nil) throws(JobError) {
+        guard schemes.contains(url.scheme) else { throw refusal(ofSchemeOf: text ?? url.description) }
         guard !denied.contains(where: { $0.matches(url.host) }),
             allowed.isEmpty || allowed.contains(where: { $0.matches(url.host) })
         else {
@@ -74,7 +75,7 @@ struct AccessPolicy: Sendable {
             }
             return nil
         }
-        try check(target)
+        try check(target, written: location)
         return target
     }
 

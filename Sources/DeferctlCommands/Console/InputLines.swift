@@ -10,10 +10,19 @@ struct InputLines: AsyncSequence {
     }
 
     private let path: String
+    /// The text itself, where it is in no file.
+    private let text: String?
 
     /// The lines of the file at `path`; `-` is standard input.
     init(path: String) {
         self.path = path
+        text = nil
+    }
+
+    /// The lines of `text`, which is called `name` in messages.
+    init(text: String, name: String) {
+        path = name
+        self.text = text
     }
 
     struct AsyncIterator: AsyncIteratorProtocol, Sendable {
@@ -65,7 +74,23 @@ struct InputLines: AsyncSequence {
             }
             rest = []
         }
+
+        fileprivate mutating func append(_ line: [UInt8]) {
+            rest = line
+            var lines: [Line] = []
+            finishLine(into: &lines)
+            ready += lines
+        }
     }
 
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(path: path) }
+    func makeAsyncIterator() -> AsyncIterator {
+        var iterator = AsyncIterator(path: path)
+        if let text {
+            for line in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+                iterator.append(Array(line))
+            }
+            iterator.isAtEnd = true
+        }
+        return iterator
+    }
 }

@@ -1,6 +1,6 @@
 import JobModel
 
-/// The job specs in a file: one document, an array of them, or one a line.
+/// The job specs in a file or an argument: one document, an array of them, or one a line.
 struct SpecDocuments: AsyncSequence {
     /// A spec and its location, for messages.
     struct Document: Sendable, Equatable {
@@ -9,18 +9,33 @@ struct SpecDocuments: AsyncSequence {
         let spec: Result<JSON, CommandFailure>
     }
 
-    private let path: String
+    private let name: String
+    private let lines: InputLines
 
+    /// What the file at `path` holds; `-` is standard input.
     init(path: String) {
-        self.path = path
+        name = path == "-" ? "standard input" : path
+        lines = InputLines(path: path)
     }
 
-    func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(path: path, lines: InputLines(path: path).makeAsyncIterator())
+    /// What an argument of the command line means: the spec itself where it begins with a brace, else a file.
+    init(argument: String) {
+        guard argument.drop(while: \.isWhitespace).first == "{" else {
+            self.init(path: argument)
+            return
+        }
+        self.init(text: argument, name: "the argument")
     }
+
+    private init(text: String, name: String) {
+        self.name = name
+        lines = InputLines(text: text, name: name)
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(name: name, lines: lines.makeAsyncIterator()) }
 
     struct AsyncIterator: AsyncIteratorProtocol, Sendable {
-        fileprivate let path: String
+        fileprivate let name: String
         fileprivate var lines: InputLines.AsyncIterator
         fileprivate var elements: ArraySlice<Document> = []
         fileprivate var isFirst = true
@@ -76,7 +91,5 @@ struct SpecDocuments: AsyncSequence {
         private func fault(_ error: JSONSyntaxError) -> CommandFailure {
             CommandFailure(.badData, "This is not JSON: \(error).")
         }
-
-        private var name: String { path == "-" ? "standard input" : path }
     }
 }

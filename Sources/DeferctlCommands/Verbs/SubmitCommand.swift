@@ -2,7 +2,7 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Submits jobs from a file of specs.
+/// Submits jobs whose specs stand in a file or in the argument itself.
 struct SubmitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
@@ -11,7 +11,9 @@ struct SubmitCommand: DaemonCommand {
             FILE holds one job spec, an array of them, or one spec a line. The ids are printed in that order; a \
             spec that the daemon refuses is told with its line, and those behind it are submitted all the same.
 
-            Example: echo '{"source": {"type": "url", "url": "https://example.org/"}}' | deferctl submit --watch
+            An argument that begins with { is no file but the spec itself.
+
+            Example: deferctl submit --watch '{"source": {"type": "url", "url": "https://example.org/"}}'
             """)
 
     @Flag(name: .long, help: "Follow the jobs to their end, as the verb watch does.")
@@ -19,8 +21,8 @@ struct SubmitCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The file; - is standard input.")
-    var file = "-"
+    @Argument(help: ArgumentHelp("The file, or a spec itself; - is standard input.", valueName: "file"))
+    var specs = "-"
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let (status, jobs) = try await invocation.withDaemon { client in
@@ -28,7 +30,7 @@ struct SubmitCommand: DaemonCommand {
                 client: client,
                 accept: { try accept($0, invocation) },
                 refuse: { invocation.console.say($0) })
-            return try await submission.run(SpecDocuments(path: file))
+            return try await submission.run(SpecDocuments(argument: specs))
         }
         guard watch, !jobs.isEmpty else { return status }
         return .worst([status, try await Watching(invocation: invocation).watch(jobs)])

@@ -74,6 +74,13 @@ import TestOrigin
         }
     }
 
+    @Test func error_showsTheURL_asItWasWritten() async throws {
+        try await Workbench.run { bench in
+            let error = #expect(throws: JobError.self) { try bench.library.check(url: "ftp://example.org/x") }
+            #expect(error?.message.contains("\"ftp://example.org/x\"") == true, "\(error?.message ?? "")")
+        }
+    }
+
     @Test func error_hidesCredentials() async throws {
         try await Workbench.run { bench in
             let error = #expect(throws: JobError.self) {

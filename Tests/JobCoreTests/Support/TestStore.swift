@@ -1,5 +1,5 @@
+import InMemoryStore
 import JobModel
-import JobStore
 
 /// The tables of a store, with what tests look at.
 struct TestStore {

@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// A store as a daemon sees it: what is durable, what is on its way there, and what is wrong with it at the moment.
 struct SimulatedStore {

@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// The ends of a daemon, and its next beginning.
 extension World {

@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// The store at work: groups of writes, reads that see the present, and what goes wrong with both.
 extension World {

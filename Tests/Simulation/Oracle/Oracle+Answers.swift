@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// What callers are answered (invariants 1, 7 and 8).
 extension Oracle {

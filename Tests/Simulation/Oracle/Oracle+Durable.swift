@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// What becomes durable, compared with what may (invariants 1, 2, 4 and 9).
 extension Oracle {

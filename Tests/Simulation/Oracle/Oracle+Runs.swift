@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// Sources that begin and end, compared with what may (invariants 2, 4, 5, 9 and 10).
 extension Oracle {

@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// Knows what must hold, and sees everything that the core is told and says, and everything that becomes durable.
 ///

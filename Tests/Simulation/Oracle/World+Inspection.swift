@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// Looks at everything now and then, and at the end: what hangs, what leaks, what was forgotten (invariants 3, 4, 6, 10).
 extension World {

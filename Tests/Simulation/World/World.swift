@@ -1,6 +1,6 @@
+import InMemoryStore
 import JobCore
 import JobModel
-import JobStore
 
 /// One daemon's life under one seed: the core, and all that is around it, in one thread on a clock of its own.
 ///

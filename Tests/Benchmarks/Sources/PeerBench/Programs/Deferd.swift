@@ -14,7 +14,7 @@ final class Deferd {
         var yaml: String {
             """
             queues:
-              default: \(concurrency)
+              default: {concurrency: \(concurrency), perUser: \(concurrency)}
             http:
               perHost: \(perHost)
             limits:

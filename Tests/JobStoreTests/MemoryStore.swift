@@ -1,9 +1,12 @@
 import Dispatch
-package import JobModel
+import InMemoryStore
+import JobModel
 import Synchronization
 
-/// A job store in memory, for tests: nothing outlives the object, and it answers on a thread of its own.
-package final class MemoryStore: JobStore {
+@testable import JobStore
+
+/// A job store in memory: nothing outlives the object, and it answers on a thread of its own.
+final class MemoryStore: JobStore {
     private struct State {
         var tables: MemoryTables
         var isClosed = false
@@ -12,48 +15,48 @@ package final class MemoryStore: JobStore {
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "deferd.store.memory")
 
-    package init(_ tables: MemoryTables = MemoryTables()) {
+    init(_ tables: MemoryTables = MemoryTables()) {
         var tables = tables
         tables.restart()
         state = Mutex(State(tables: tables))
     }
 
     /// What is stored at present. A store made of a copy is what a daemon finds after a crash.
-    package var tables: MemoryTables { state.withLock { $0.tables } }
+    var tables: MemoryTables { state.withLock { $0.tables } }
 
-    package func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
+    func write(_ write: StoreWrite, _ done: @escaping @Sendable (Result<StoreWritten, StoreError>) -> Void) {
         answer(done) { $0.write(write) }
     }
 
-    package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
+    func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
         answer(done) { $0.read(read) }
     }
 
-    package func mark(_ job: JobID, isWorking: Bool) {
+    func mark(_ job: JobID, isWorking: Bool) {
         state.withLock { $0.tables.mark(job, isWorking: isWorking) }
     }
 
-    package func save(
+    func save(
         checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
         answer(done) { $0.save(checkpoint: checkpoint, of: job, link: link) }
     }
 
-    package func save(
+    func save(
         download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) {
         answer(done) { $0.save(download: download, to: path) }
     }
 
-    package func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
+    func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON? {
         try await answer { $0.checkpoint(of: job, link: link) }
     }
 
-    package func download(to path: String) async throws(StoreError) -> JSON? {
+    func download(to path: String) async throws(StoreError) -> JSON? {
         try await answer { $0.download(to: path) }
     }
 
-    package func close() async {
+    func close() async {
         await withCheckedContinuation { continuation in
             queue.async {
                 self.state.withLock { state in

@@ -23,7 +23,7 @@ struct RowKind: Comparable, Sendable {
     static func < (left: RowKind, right: RowKind) -> Bool {
         if left.owner != right.owner { return left.owner < right.owner }
         if left.queue != right.queue { return left.queue < right.queue }
-        if left.state != right.state { return left.state.code < right.state.code }
+        if left.state != right.state { return left.state.order < right.state.order }
         if left.isChild != right.isChild { return right.isChild }
         return left.source < right.source
     }
@@ -86,5 +86,19 @@ struct NamedID: Comparable, Sendable {
 
     static func < (left: NamedID, right: NamedID) -> Bool {
         left.name == right.name ? left.id < right.id : left.name < right.name
+    }
+}
+
+extension JobState {
+    /// Where its jobs stand among those of other states.
+    fileprivate var order: Int {
+        switch self {
+        case .scheduled: 0
+        case .queued: 1
+        case .running: 2
+        case .succeeded: 3
+        case .failed: 4
+        case .cancelled: 5
+        }
     }
 }
