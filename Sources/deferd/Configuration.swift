@@ -37,6 +37,7 @@ struct Configuration: Sendable {
     var core: CoreSettings {
         var settings = CoreSettings()
         settings.limits = limits
+        settings.limits.redirects = http.redirects
         settings.queues = queues.values.sorted { $0.name < $1.name }
         settings.ownersShare = isSystemInstance ? 0.75 : 1
         settings.perHost = http.perHost

@@ -17,8 +17,8 @@ package struct JSONParser {
         self.budget = budget
     }
 
-    /// The one value in `bytes`, white space around it left out, and about how many bytes it takes in memory: text of a few bytes a value takes thirty
-    /// times as many. One that takes more than `budget` is an error.
+    /// The one value in `bytes`, white space around it left out, and about how many bytes it takes in memory. One that
+    /// takes more than `budget` is an error: a value of a few bytes takes thirty times as many.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int
     ) throws(JSONSyntaxError) -> (value: JSON, cost: Int) {
@@ -77,7 +77,6 @@ package struct JSONParser {
     }
 
     // MARK: Looking for one value
-
     /// The value at `tokens` in the one that follows; `isMeasured` says that only what it costs is wanted.
     private mutating func value(
         at tokens: ArraySlice<String>, isMeasured: Bool

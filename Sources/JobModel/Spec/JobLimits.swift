@@ -27,6 +27,10 @@ package struct JobLimits: Sendable, Equatable {
     package var links = 100
     /// Levels of lists within lists.
     package var depth = 16
+    /// Redirects that are followed in one transfer; the only one whose key is another (`http.redirects`).
+    package var redirects = 10
+    /// Levels of values in one line.
+    package static let nesting = 64
 
     /// What the values of one document take in memory at most.
     package var documentValues: Int { max(body, 1 << 20) }
@@ -43,7 +47,7 @@ package struct JobLimits: Sendable, Equatable {
             "queuedJobs": JSON(queuedJobs), "queuedJobsPerUser": JSON(queuedJobsPerUser),
             "inlineResult": JSON(inlineResult), "body": JSON(body), "header": JSON(header),
             "documents": JSON(documents), "memoryPerUser": JSON(memoryPerUser), "children": JSON(children),
-            "links": JSON(links), "depth": JSON(depth),
+            "links": JSON(links), "depth": JSON(depth), "nesting": JSON(Self.nesting), "redirects": JSON(redirects),
         ]
     }
 }

@@ -8,12 +8,14 @@ extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
         let identity = server.identity
+        var limits = engine.settings.limits.json.object ?? JSONObject()
+        limits.append("storedPerUser", JSON(engine.settings.storedPerUser))
         call.succeed([
             "name": .string(identity.name), "version": .string(identity.version), "protocol": 1,
             "pid": JSON(identity.pid), "startedAt": .string(identity.startedAt.description),
             "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
             "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
-            "limits": engine.settings.limits.json,
+            "limits": .object(limits),
             "you": ["uid": JSON(Int(caller.uid)), "admin": .bool(caller.isAdmin)],
         ])
     }

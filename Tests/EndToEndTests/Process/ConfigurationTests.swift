@@ -142,4 +142,29 @@ import Testing
             try await full.stop()
         }
     }
+
+    @Test func everyKey_isInTheManual() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let shipped = try String(contentsOf: root.appendingPathComponent("config/deferd.yaml"), encoding: .utf8)
+        let manual = try String(contentsOf: root.appendingPathComponent("config/man/deferd.yaml.5"), encoding: .utf8)
+        var sections: [Substring] = []
+        var keys: [String] = []
+        for line in shipped.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("#") {
+            let depth = line.prefix { $0 == " " }.count / 2
+            let member = line.drop { $0 == " " }
+            let name = member.prefix { $0 != ":" }
+            sections = sections.prefix(depth) + [name]
+            // A key with a line of its own for each part is no key itself.
+            if member.last != ":" || depth > 0 { keys.append(sections.joined(separator: ".")) }
+        }
+        // The names of queues are no keys, and the parts of one key stand below it.
+        keys.removeAll { $0.hasPrefix("queues.") || $0 == "http.lowSpeed" }
+        keys.append("queues")
+        #expect(keys.count > 35)
+        for key in keys {
+            let variable = "DEFERD_" + key.uppercased().replacing(".", with: "_")
+            #expect(manual.contains(".It Cm \(key) Pq Ev \(variable)\n"), "\(key)")
+        }
+    }
 }

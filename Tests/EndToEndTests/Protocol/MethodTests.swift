@@ -28,7 +28,7 @@ import Testing
                 "line": 1_048_576, "outbound": 8_388_608, "connections": 1024, "connectionsPerUser": 256,
                 "inFlight": 1024, "queuedJobs": 10_000_000, "queuedJobsPerUser": 1_000_000, "inlineResult": 65_536,
                 "body": 67_108_864, "documents": 67_108_864, "memoryPerUser": 67_108_864, "header": 65_536,
-                "links": 100, "depth": 16,
+                "links": 100, "depth": 16, "nesting": 64, "redirects": 10, "storedPerUser": 1_073_741_824,
             ]
             for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }
             #expect(info["limits"]?["children"] == 123)
