@@ -16,8 +16,9 @@ import JobModel
 /// | ``JobCounters`` | jobs and bytes by owner, queue and state |
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
-/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in `+Retention`, subscribers in
-/// `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in `+Recovery`.
+/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in
+/// `+Retention`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
+/// `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
 package final class JobCore {
