@@ -28,7 +28,7 @@ extension JobError {
             switch error {
             case .noSpace, .diskQuotaExceeded: "make room and try again"
             case .readOnlyFileSystem, .permissionDenied, .notPermitted:
-                "ask the administrator for a folder that can be written to"
+                "ask the administrator for a directory that can be written to"
             case .fileNameTooLong: "give a shorter path"
             case .isDirectory, .notDirectory, .tooManySymbolicLinkLevels: "give another path"
             default: "check the disk and try again"

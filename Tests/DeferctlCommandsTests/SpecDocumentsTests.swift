@@ -4,7 +4,7 @@ import Testing
 @testable import DeferctlCommands
 
 @Suite struct SpecDocumentsTests {
-    /// What a file of this text holds: the place with the spec, or with the sentence that says what is wrong.
+    /// What a file of this text holds: the location with the spec, or with the sentence that says what is wrong.
     private func read(_ text: String) async throws -> [String] {
         let file = try TemporaryFile(Array(text.utf8))
         var documents: [String] = []

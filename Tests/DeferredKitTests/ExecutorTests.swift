@@ -8,12 +8,12 @@ import Testing
     private static let key = DispatchSpecificKey<String>()
 
     /// Where a closure runs: the name that was given to its queue.
-    private static var place: String { DispatchQueue.getSpecific(key: key) ?? "elsewhere" }
+    private static var label: String { DispatchQueue.getSpecific(key: key) ?? "elsewhere" }
 
     @Test func main_isTheMainQueue() async {
         DispatchQueue.main.setSpecific(key: Self.key, value: "main")
-        #expect(await Deferred<String, Never>.run(on: .main) { Self.place }.get() == "main")
-        #expect(await Deferred<Int, Never>.succeeded(1).map(on: .main) { _ in Self.place }.get() == "main")
+        #expect(await Deferred<String, Never>.run(on: .main) { Self.label }.get() == "main")
+        #expect(await Deferred<Int, Never>.succeeded(1).map(on: .main) { _ in Self.label }.get() == "main")
     }
 
     @Test func queue_isTheNamedQueue_forEveryKindOfCallback() async throws {
@@ -21,42 +21,42 @@ import Testing
         queue.setSpecific(key: Self.key, value: "named")
         let one = Deferred<Int, any Error>.succeeded(1)
         let failed = Deferred<Int, any Error>.failed(Oops.one)
-        let places = Journal<String>()
+        let labels = Journal<String>()
         let links: [Deferred<Void, any Error>] = [
-            one.map(on: .queue(queue)) { _ in places.note(Self.place) },
+            one.map(on: .queue(queue)) { _ in labels.note(Self.label) },
             one.flatMap(on: .queue(queue)) { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
                 return .succeeded(())
             },
-            one.then(on: .queue(queue)) { _ in places.note(Self.place) },
-            one.both(on: .queue(queue)) { _ in places.note(Self.place) },
-            one.finally(on: .queue(queue)) { _ in places.note(Self.place) }.map { _ in },
+            one.then(on: .queue(queue)) { _ in labels.note(Self.label) },
+            one.both(on: .queue(queue)) { _ in labels.note(Self.label) },
+            one.finally(on: .queue(queue)) { _ in labels.note(Self.label) }.map { _ in },
             failed.fail(on: .queue(queue)) { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
                 return 0
             }.map { _ in },
             failed.mapError(on: .queue(queue)) { error in
-                places.note(Self.place)
+                labels.note(Self.label)
                 return error
             }.fail { _ in 0 }.map { _ in },
             failed.flatMapError(on: .queue(queue)) { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
                 return Deferred<Int, any Error>.succeeded(0)
             }.map { _ in },
             one.then(on: .queue(queue)) { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
             } fail: { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
             },
             failed.then(on: .queue(queue)) { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
             } fail: { _ in
-                places.note(Self.place)
+                labels.note(Self.label)
             },
-            Deferred.run(on: .queue(queue)) { places.note(Self.place) },
+            Deferred.run(on: .queue(queue)) { labels.note(Self.label) },
         ]
         _ = try await Deferred.all(links).get()
-        #expect(places.entries == Array(repeating: "named", count: links.count))
+        #expect(labels.entries == Array(repeating: "named", count: links.count))
     }
 
     @Test func operations_isTheNamedOperationQueue() async {
@@ -86,7 +86,7 @@ import Testing
         let queue = DispatchQueue(label: "resolving")
         queue.setSpecific(key: Self.key, value: "resolving")
         let promise = Promise<Int, any Error>()
-        let link = promise.deferred.map { _ in Self.place }
+        let link = promise.deferred.map { _ in Self.label }
         queue.sync { _ = promise.succeed(1) }
         #expect(link.value == "resolving")
     }

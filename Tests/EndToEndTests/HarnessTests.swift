@@ -5,16 +5,16 @@ import Testing
 @Suite struct HarnessTests {
     @Test func mailbox_throws_whenNothingComes() async throws {
         let mailbox = Mailbox<Int>()
-        await #expect(throws: DeadlinePassed.self) { try await mailbox.take("number", within: 0.05) }
+        await #expect(throws: DeadlinePassed.self) { try await mailbox.next("number", within: 0.05) }
     }
 
     @Test func mailbox_keepsOthers_whenOneIsWanted() async throws {
         let mailbox = Mailbox<Int>()
         for number in 1...3 { mailbox.put(number) }
-        #expect(try await mailbox.take("two") { $0 == 2 } == 2)
+        #expect(try await mailbox.next("two") { $0 == 2 } == 2)
         #expect(mailbox.waiting == [1, 3])
         mailbox.close()
-        #expect(try await mailbox.take("four") { $0 == 4 } == nil)
+        #expect(try await mailbox.next("four") { $0 == 4 } == nil)
     }
 
     @Test func childProcess_tellsOutputAndEnd_whenItRuns() async throws {

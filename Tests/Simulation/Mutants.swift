@@ -41,11 +41,11 @@ struct Mutant {
         name.split(separator: "-").reduce("") { $0 + ($0.isEmpty ? String($1) : $1.capitalized) }
     }
 
-    /// Every mutant of a folder, by name.
-    static func all(in folder: String) throws -> [Mutant] {
-        try FileManager.default.contentsOfDirectory(atPath: folder).sorted().filter { $0.hasSuffix(".mutant") }.map {
+    /// Every mutant of a directory, by name.
+    static func all(in directory: String) throws -> [Mutant] {
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted().filter { $0.hasSuffix(".mutant") }.map {
             try Mutant(
-                name: String($0.dropLast(7)), text: String(contentsOfFile: "\(folder)/\($0)", encoding: .utf8))
+                name: String($0.dropLast(7)), text: String(contentsOfFile: "\(directory)/\($0)", encoding: .utf8))
         }
     }
 

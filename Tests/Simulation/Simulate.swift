@@ -41,7 +41,7 @@ enum Simulate {
         exit(figures.failedSeeds == 0 ? 0 : 1)
     }
 
-    /// Puts the mutants of one folder into the sources in another.
+    /// Puts the mutants of one directory into the sources in another.
     private static func plant(_ arguments: [String]) -> Never {
         guard arguments.count == 4 else { exit(64) }
         do {

@@ -68,6 +68,7 @@ extension JobError {
     init(forbidden path: String) {
         self.init(
             .policy,
-            "\"\(path)\" is not where you may read and write; give another path, or ask for the right to that folder.")
+            "\"\(path)\" is not where you may read and write; give another path, or ask for the right to that directory."
+        )
     }
 }

@@ -108,7 +108,7 @@ final class DownloadAttempt: Sendable {
         let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
         guard let existing else { return .transfer(unlessUnchanged: nil) }
         if existing.isDirectory {
-            throw JobError(.exists, "\"\(target.absolutePath)\" is a folder; give the path of a file.")
+            throw JobError(.exists, "\"\(target.absolutePath)\" is a directory; give the path of a file.")
         }
         switch spec.exists {
         case .fail:

@@ -41,7 +41,7 @@ struct DownloadDirectories: Sendable {
     private static func directory(_ text: String, key: String) throws(JobError) -> [Substring] {
         let components = components(text)
         guard text.hasPrefix("/"), !components.isEmpty, !components.contains("..") else {
-            throw JobError(.invalid, "\"\(text)\" in \(key) is no folder; write an absolute path without \"..\".")
+            throw JobError(.invalid, "\"\(text)\" in \(key) is no directory; write an absolute path without \"..\".")
         }
         return components
     }
@@ -80,7 +80,7 @@ struct DownloadDirectories: Sendable {
         guard !isElsewhere,
             let root = roots.first(where: { components.starts(with: $0) && components.count > $0.count })
         else {
-            throw refused("lies outside the folders for downloads; give a relative path, or one below downloads.roots")
+            throw refused("lies in no directory for downloads; give a relative path, or one below downloads.roots")
         }
         return path(below: root, Array(components[root.count...]), owner)
     }

@@ -210,7 +210,7 @@ final class DownloadTarget: Sendable {
         } catch  where error == .staleNFSFileHandle {
             throw JobError(
                 .storage,
-                "\"\(path.absolute(name))\" is not what was downloaded, as its .part was replaced meanwhile; see who else writes into that folder."
+                "\"\(path.absolute(name))\" is not what was downloaded, as its .part was replaced meanwhile; see who else writes into that directory."
             )
         } catch {
             throw JobError(path: error, "put in its place", path.absolute(name))

@@ -1,4 +1,4 @@
-// Why the core is sound, on one page. Whoever changes a file of this folder changes this one, too.
+// Why the core is sound, on one page. Whoever changes a file of this directory changes this one, too.
 //
 // WHO OWNS WHOM
 //   A Deferred owns its waiters: `head`, then each one's `next`, are strong. `last` is strong as well, and `previous` is

@@ -9,7 +9,7 @@ extension Connection {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
         let identity = server.identity
         var limits = engine.settings.limits.json.object ?? JSONObject()
-        limits.append("storedPerUser", JSON(engine.settings.storedPerUser))
+        limits.append("storedPerUser", JSON(Int(engine.settings.core.storedPerUser)))
         call.succeed([
             "name": .string(identity.name), "version": .string(identity.version), "protocol": 1,
             "pid": JSON(identity.pid), "startedAt": .string(identity.startedAt.description),

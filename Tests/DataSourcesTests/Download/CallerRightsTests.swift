@@ -89,7 +89,7 @@ struct CallerRightsTests {
                 $0.downloads.roots = [parent + "/files"]
             } _: { bench in
                 let parent = home.withLock { $0 }
-                let outside = bench.folder + "/outside"
+                let outside = bench.directory + "/outside"
                 directory(outside, mode: 0o777)
                 rename(parent + "/files", parent + "/before")
                 symlink(outside, parent + "/files")
@@ -109,10 +109,10 @@ struct CallerRightsTests {
             origin["/x"] = OriginResource(text: "new")
             let link = Mutex("")
             try await Workbench.run {
-                let folder = ($0.downloads.directory as NSString).deletingLastPathComponent
-                symlink(folder + "/root", folder + "/link")
-                link.withLock { $0 = folder + "/link" }
-                $0.downloads.roots = [folder + "/link"]
+                let directory = ($0.downloads.directory as NSString).deletingLastPathComponent
+                symlink(directory + "/root", directory + "/link")
+                link.withLock { $0 = directory + "/link" }
+                $0.downloads.roots = [directory + "/link"]
             } _: { bench in
                 let path = link.withLock { $0 } + "/x"
                 let result = try await bench.result(source(origin, path))

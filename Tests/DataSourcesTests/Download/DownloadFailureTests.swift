@@ -45,9 +45,9 @@ import TestOrigin
         }
         switch operation {
         case "open":
-            files.openBeneath = { folder, path, flags, mode throws(Errno) in
+            files.openBeneath = { directory, path, flags, mode throws(Errno) in
                 if flags & O_CREAT != 0 { try check() }
-                return try real.openBeneath(folder, path, flags, mode)
+                return try real.openBeneath(directory, path, flags, mode)
             }
         case "write":
             files.write = { file, bytes throws(Errno) in
@@ -73,9 +73,9 @@ import TestOrigin
                 try real.syncData(file)
             }
         default:
-            files.renameUnlessExists = { folder, name, newName throws(Errno) in
+            files.renameUnlessExists = { directory, name, newName throws(Errno) in
                 try check()
-                try real.renameUnlessExists(folder, name, newName)
+                try real.renameUnlessExists(directory, name, newName)
             }
         }
         return files

@@ -35,7 +35,7 @@ import TestOrigin
     @Test func path_isForbidden_inFolderOfAnotherCaller() async throws {
         try await Workbench.run {
             $0.downloads.isSystemInstance = true
-            // Even a root that is set too high does not open the callers' folders.
+            // Even a root that is set too high does not open the callers' directories.
             $0.downloads.roots.append(($0.downloads.directory as NSString).deletingLastPathComponent)
         } _: { bench in
             try bench.library.check(path: bench.downloads + "/7/x", owner: 7)
@@ -54,21 +54,21 @@ import TestOrigin
             try await Workbench.run {
                 $0.downloads.isSystemInstance = true
             } _: { bench in
-                // One folder is there already, too open, and the caller's.
+                // One directory is there already, too open, and the caller's.
                 try FileManager.default.createDirectory(
                     atPath: bench.downloads + "/1234", withIntermediateDirectories: true)
                 chown(bench.downloads + "/1234", 1234, 1234)
                 for owner in [UInt32(1234), 1235] {
                     let result = try await bench.result(
                         ["type": "download", "url": .string(origin.url("/x")), "path": "deep/x"], owner: owner)
-                    let folder = bench.downloads + "/\(owner)"
-                    #expect(result["path"]?.string == folder + "/deep/x")
+                    let directory = bench.downloads + "/\(owner)"
+                    #expect(result["path"]?.string == directory + "/deep/x")
                     for path in ["", "/deep", "/deep/x"] {
-                        let attributes = try FileManager.default.attributesOfItem(atPath: folder + path)
+                        let attributes = try FileManager.default.attributesOfItem(atPath: directory + path)
                         #expect(attributes[.ownerAccountID] as? Int == Int(geteuid()))
                         let rights: AccessList.Rights =
                             path == "/deep/x" ? [.read, .write] : [.read, .write, .execute]
-                        #expect(try bench.accessList(of: folder + path) == AccessList(rights, for: [owner]))
+                        #expect(try bench.accessList(of: directory + path) == AccessList(rights, for: [owner]))
                     }
                 }
             }
@@ -80,9 +80,9 @@ import TestOrigin
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "x")
             try await Workbench.run { bench in
-                let outside = bench.folder + "/outside"
-                for folder in [outside, bench.downloads + "/deep"] {
-                    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+                let outside = bench.directory + "/outside"
+                for directory in [outside, bench.downloads + "/deep"] {
+                    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
                 }
                 try FileManager.default.createSymbolicLink(
                     atPath: bench.downloads + "/link", withDestinationPath: outside)
@@ -116,20 +116,20 @@ import TestOrigin
         }
     }
 
-    /// Who owns the folder above can put a link in the place of a folder that was just made.
+    /// Who owns the directory above can put a link in the place of a directory that was just made.
     @Test func download_isRefused_whenLinkIsSwappedIn() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "x")
             let target = Mutex("")
             var files = FileOperations.real
-            files.makeDirectory = { folder, name, mode throws(Errno) in
-                try FileOperations.real.makeDirectory(folder, name, mode)
+            files.makeDirectory = { directory, name, mode throws(Errno) in
+                try FileOperations.real.makeDirectory(directory, name, mode)
                 guard name == "new" else { return }
-                try FileOperations.real.removeDirectory(folder, name)
-                _ = target.withLock { symlinkat($0, folder, name) }
+                try FileOperations.real.removeDirectory(directory, name)
+                _ = target.withLock { symlinkat($0, directory, name) }
             }
             try await Workbench.run(files: files) { bench in
-                let outside = bench.folder + "/outside"
+                let outside = bench.directory + "/outside"
                 try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
                 for inside in [bench.root, bench.downloads] {
                     for link in [outside, ".", "../outside"] {
@@ -180,14 +180,14 @@ import TestOrigin
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "new")
             try await Workbench.run { bench in
-                try bench.write(Array("old".utf8), to: bench.folder + "/outside")
+                try bench.write(Array("old".utf8), to: bench.directory + "/outside")
                 try FileManager.default.createDirectory(atPath: bench.downloads, withIntermediateDirectories: true)
                 try FileManager.default.createSymbolicLink(
-                    atPath: bench.downloads + "/x", withDestinationPath: bench.folder + "/outside")
+                    atPath: bench.downloads + "/x", withDestinationPath: bench.directory + "/outside")
                 _ = try await bench.result([
                     "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
                 ])
-                #expect(bench.bytes(of: bench.folder + "/outside") == Array("old".utf8))
+                #expect(bench.bytes(of: bench.directory + "/outside") == Array("old".utf8))
                 #expect(bench.bytes(of: bench.downloads + "/x") == Array("new".utf8))
             }
         }

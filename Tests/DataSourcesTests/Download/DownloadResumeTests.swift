@@ -322,9 +322,9 @@ import TestOrigin
             try await Workbench.run { bench in
                 _ = try await bench.failure(download(origin))
                 let note = try #require(bench[checkpoint: 1])
-                // Another user's job has no say in that folder, and another file is no part of it.
+                // Another user's job has no say in that directory, and another file is no part of it.
                 var other = try #require(note.object)
-                other["folder"] = .string(bench.folder)
+                other["folder"] = .string(bench.directory)
                 await bench.library.discard(.object(other), owner: 1000)
                 other["folder"] = note["folder"]
                 other["part"] = ["inode": "1", "createdAt": "1"]

@@ -192,7 +192,7 @@ import TestOrigin
                     let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
                     #expect(error.kind == .tooLarge)
                 }
-                #expect(bench.names(below: bench.folder) == ["root"])
+                #expect(bench.names(below: bench.directory) == ["root"])
             }
         }
     }

@@ -22,7 +22,7 @@ import TestOrigin
                     #expect(error.isRetryable)
                     #expect(error.message.contains("\(origin.port)"))
                 }
-                #expect(bench.names(below: bench.folder) == ["downloads", "root"])
+                #expect(bench.names(below: bench.directory) == ["downloads", "root"])
             }
         }
     }
@@ -171,7 +171,7 @@ import TestOrigin
             } _: { bench in
                 let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
                 #expect(error.kind == .tooLarge)
-                #expect(bench.names(below: bench.folder) == ["root"])
+                #expect(bench.names(below: bench.directory) == ["root"])
             }
         }
     }
@@ -186,15 +186,15 @@ import TestOrigin
                 var source = JSONObject()
                 source["type"] = .string(type)
                 source["url"] = .string(origin.url("/x"))
-                if type == "download" { source["path"] = "new/folder/x" }
+                if type == "download" { source["path"] = "new/directory/x" }
                 let deferred = try bench.start(.object(source))
                 let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
                 deferred.onProgress { report.yield($0.completed) }
                 for await size in sizes where size == 5_000_000 { break }
-                #expect(!bench.names(below: bench.folder).filter { $0.hasSuffix(".part") || $0 == "body" }.isEmpty)
+                #expect(!bench.names(below: bench.directory).filter { $0.hasSuffix(".part") || $0 == "body" }.isEmpty)
                 deferred.cancel()
                 // Before anything else can have run.
-                #expect(bench.names(below: bench.folder).allSatisfy { $0 == "downloads" || $0 == "root" })
+                #expect(bench.names(below: bench.directory).allSatisfy { $0 == "downloads" || $0 == "root" })
                 await origin.clientLeaves()
                 await #expect(throws: CancellationError.self) { try await deferred.get() }
             }

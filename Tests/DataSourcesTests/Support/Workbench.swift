@@ -10,11 +10,11 @@ import Synchronization
 import Testing
 import TestOrigin
 
-/// A library of sources in a temporary folder of its own, with checkpoints and records as an engine would keep them.
+/// A library of sources in a temporary directory of its own, with checkpoints and records as an engine would keep them.
 final class Workbench: Sendable {
     let library: SourceLibrary
     /// Absolute, without links in it.
-    let folder: String
+    let directory: String
     private let limits: JobLimits
     private let notes = Mutex<[JobID: JSON]>([:])
     private let memories = Mutex<[String: JSON]>([:])
@@ -31,20 +31,20 @@ final class Workbench: Sendable {
         static let system = Names(lookup: NameResolver.system)
     }
 
-    /// The folder that relative paths lie in.
-    var downloads: String { folder + "/downloads" }
-    /// A folder that absolute paths may lie in.
-    var root: String { folder + "/root" }
-    var bodyPath: String { folder + "/body" }
+    /// The directory that relative paths lie in.
+    var downloads: String { directory + "/downloads" }
+    /// A directory that absolute paths may lie in.
+    var root: String { directory + "/root" }
+    var bodyPath: String { directory + "/body" }
 
     /// How often a note was saved.
     var savedNotes: Int { noteCount.withLock { $0 } }
 
     private init(
-        folder: String, settings: SourceSettings, timers: (any EventLoop)? = nil, files: FileOperations,
+        directory: String, settings: SourceSettings, timers: (any EventLoop)? = nil, files: FileOperations,
         names: Names = .system
     ) throws {
-        self.folder = folder
+        self.directory = directory
         limits = settings.limits
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -59,19 +59,19 @@ final class Workbench: Sendable {
         names: Names = .system, _ change: (inout SourceSettings) -> Void = { _ in },
         _ body: (Workbench) async throws -> Value
     ) async throws -> Value {
-        let folder =
+        let directory =
             FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
             + "/deferd-sources-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder + "/root", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: directory + "/root", withIntermediateDirectories: true)
         // Whatever the umask is: where callers' own rights count they have to get here.
-        for folder in [folder, folder + "/root"] { chmod(folder, 0o755) }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for directory in [directory, directory + "/root"] { chmod(directory, 0o755) }
+        defer { try? FileManager.default.removeItem(atPath: directory) }
         var settings = SourceSettings()
-        settings.downloads.directory = folder + "/downloads"
-        settings.downloads.roots = [folder + "/root"]
+        settings.downloads.directory = directory + "/downloads"
+        settings.downloads.roots = [directory + "/root"]
         change(&settings)
         let bench = try Workbench(
-            folder: folder, settings: settings, timers: timers, files: files, names: names)
+            directory: directory, settings: settings, timers: timers, files: files, names: names)
         let outcome: Result<Value, any Error>
         do {
             outcome = .success(try await body(bench))
@@ -82,14 +82,14 @@ final class Workbench: Sendable {
         return try outcome.get()
     }
 
-    /// Runs `body` with another library over the same folder, notes and memories, as after a restart.
+    /// Runs `body` with another library over the same directory, checkpoints and records, as after a restart.
     func restarted(
         files: FileOperations = .real, timers: (any EventLoop)? = nil, _ body: (Workbench) async throws -> Void
     ) async throws {
         var settings = SourceSettings()
         settings.downloads.directory = downloads
         settings.downloads.roots = [root]
-        let bench = try Workbench(folder: folder, settings: settings, timers: timers, files: files)
+        let bench = try Workbench(directory: directory, settings: settings, timers: timers, files: files)
         bench.notes.withLock { notes in notes = self.notes.withLock { $0 } }
         bench.memories.withLock { memories in memories = self.memories.withLock { $0 } }
         let outcome: Result<Void, any Error>
@@ -193,8 +193,8 @@ final class Workbench: Sendable {
     }
 
     func write(_ bytes: [UInt8], to path: String) throws {
-        let folder = (path as NSString).deletingLastPathComponent
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let directory = (path as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 

@@ -49,8 +49,8 @@ import Testing
         let sources = Self.root.appending(path: "Sources/\(module.name)").resolvingSymlinksInPath()
         let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
             .compactMap { $0 as? URL }.filter { ["md", "swift"].contains($0.pathExtension) }
-        let tested = try module.tests.flatMap { folder -> [URL] in
-            let tests = Self.root.appending(path: "Tests/\(folder)").resolvingSymlinksInPath()
+        let tested = try module.tests.flatMap { directory -> [URL] in
+            let tests = Self.root.appending(path: "Tests/\(directory)").resolvingSymlinksInPath()
             return try #require(FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil))
                 .compactMap { $0 as? URL }
         }

@@ -146,7 +146,7 @@ final class ChildProcess: Sendable {
 
     /// Waits for its end.
     func end(within seconds: Double = Patience.seconds) async throws -> End {
-        let end = try #require(try await ends.take("end of process \(pid)", within: seconds))
+        let end = try #require(try await ends.next("end of process \(pid)", within: seconds))
         // For whoever asks again.
         ends.put(end)
         return end
@@ -155,7 +155,7 @@ final class ChildProcess: Sendable {
     /// Waits for a line that holds `text`.
     @discardableResult
     func line(containing text: String) async throws -> Line {
-        let line = try await lines.take("line with \"\(text)\"") { $0.text.contains(text) }
+        let line = try await lines.next("line with \"\(text)\"") { $0.text.contains(text) }
         return try #require(line, "it ended without a line with \"\(text)\"; it said: \(errorText)")
     }
 

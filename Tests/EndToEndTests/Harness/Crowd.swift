@@ -113,7 +113,7 @@ final class Flood: Sendable {
     /// Ends it, and gives how many lines were sent and how often each kind of answer came.
     func stop() async throws -> (sent: Int, answers: [String: Int]) {
         state.withLock { $0.isOver = true }
-        _ = try await end.take("end of the flood")
+        _ = try await end.next("end of the flood")
         return state.withLock { ($0.sent, $0.answers) }
     }
 }

@@ -60,7 +60,7 @@ final class Daemon: Sendable {
 
     /// Waits until it says something with `text` in it of itself to the service manager.
     func status(containing text: String) async throws {
-        _ = try await readiness.statuses.take("status with \"\(text)\"") { $0.contains(text) }
+        _ = try await readiness.statuses.next("status with \"\(text)\"") { $0.contains(text) }
     }
 
     /// A connection.

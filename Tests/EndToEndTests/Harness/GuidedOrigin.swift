@@ -196,7 +196,7 @@ final class GuidedOrigin: Sendable {
 
     /// Waits for a request that no rule answers, and takes it.
     func exchange(_ path: String? = nil) async throws -> Exchange {
-        let exchange = try await exchanges.take("request for \(path ?? "anything")") {
+        let exchange = try await exchanges.next("request for \(path ?? "anything")") {
             path == nil || $0.request.path == path
         }
         return try #require(exchange, "the origin was closed")
@@ -205,7 +205,7 @@ final class GuidedOrigin: Sendable {
     /// Waits for a request, answered or not, and takes note of it, so that the next call waits for the next one.
     @discardableResult
     func arrival(of path: String) async throws -> Request {
-        try #require(try await arrivals.take("request for \(path)") { $0.path == path }, "the origin was closed")
+        try #require(try await arrivals.next("request for \(path)") { $0.path == path }, "the origin was closed")
     }
 
     /// Requests that wait for the test.
@@ -213,7 +213,7 @@ final class GuidedOrigin: Sendable {
 
     /// Waits until the client of an exchange for `path` has gone away.
     func departure(from path: String) async throws {
-        _ = try await departures.take("end of the connection for \(path)") { $0 == path }
+        _ = try await departures.next("end of the connection for \(path)") { $0 == path }
     }
 
     func close() {
@@ -261,13 +261,13 @@ final class GuidedOrigin: Sendable {
 
     private func next(_ socket: FileDescriptor, _ received: inout [UInt8]) -> Request? {
         while true {
-            if let request = Self.take(&received) { return request }
+            if let request = Self.parse(&received) { return request }
             guard let bytes = socket.read() else { return nil }
             received += bytes
         }
     }
 
-    private static func take(_ received: inout [UInt8]) -> Request? {
+    private static func parse(_ received: inout [UInt8]) -> Request? {
         guard let end = received.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
         let lines = String(decoding: received[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
         let words = lines[0].split(separator: " ").map(String.init)

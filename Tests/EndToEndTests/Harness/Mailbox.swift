@@ -55,7 +55,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// Takes out the first element that is wanted, waiting for it where need be; nil where none can come any more.
-    func take(
+    func next(
         _ awaited: String, within seconds: Double = Patience.seconds,
         where isWanted: @escaping @Sendable (Element) -> Bool = { _ in true }
     ) async throws -> Element? {

@@ -45,7 +45,7 @@ final class PseudoTerminal: Sendable {
     /// Waits until the screen has shown `text`.
     func shows(_ text: String) async throws {
         while !screen.contains(text) {
-            guard try await pieces.take("\"\(text)\" on the screen, which shows: \(screen)") != nil else { return }
+            guard try await pieces.next("\"\(text)\" on the screen, which shows: \(screen)") != nil else { return }
         }
     }
 

@@ -32,7 +32,7 @@ final class Readiness: Sendable {
 
     /// Waits until the daemon is ready; false where it ended before.
     func isReached() async throws -> Bool {
-        try await messages.take("readiness of the daemon") != nil
+        try await messages.next("readiness of the daemon") != nil
     }
 
     /// Ends the listening.

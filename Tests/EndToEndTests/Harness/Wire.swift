@@ -143,12 +143,12 @@ final class Wire: Sendable {
 
     /// The next line, whatever it is; nil at the end.
     func next(_ awaited: String = "line") async throws -> Line? {
-        try await lines.take(awaited)
+        try await lines.next(awaited)
     }
 
     /// The next line that is wanted; others stay.
     func next(_ awaited: String, where isWanted: @escaping @Sendable (Line) -> Bool) async throws -> Line {
-        guard let line = try await lines.take(awaited, where: isWanted) else { throw Ended(awaited: awaited) }
+        guard let line = try await lines.next(awaited, where: isWanted) else { throw Ended(awaited: awaited) }
         return line
     }
 

@@ -33,9 +33,9 @@ struct Fixture: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// The fixtures in a folder, by name.
-    static func all(in folder: String) throws -> [Fixture] {
-        let root = Bundle.module.bundleURL.appendingPathComponent("Fixtures/\(folder)")
+    /// The fixtures in a directory, by name.
+    static func all(in directory: String) throws -> [Fixture] {
+        let root = Bundle.module.bundleURL.appendingPathComponent("Fixtures/\(directory)")
         let files = try FileManager.default.contentsOfDirectory(at: root, includingPropertiesForKeys: nil)
         return try files.filter { $0.pathExtension == "json" }
             .sorted { $0.lastPathComponent < $1.lastPathComponent }

@@ -11,15 +11,15 @@ import Foundation
 
     static func main() async throws {
         let server = try LoopbackServer(#"{"assets": ["first.bin", "second.bin", "../third.bin"]}"#)
-        let folder = FileManager.default.temporaryDirectory.appending(path: "outside-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let directory = FileManager.default.temporaryDirectory.appending(path: "outside-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
 
         let queue = WorkQueue(concurrency: 2)
         let release = JSONSource(server.url + "release.json", as: Release.self).start()
         let files = release.flatMap { release in
             Deferred.settled(
                 release.assets.map { name in
-                    let file = DownloadSource(server.url + name, to: name, in: folder.path).start(on: queue)
+                    let file = DownloadSource(server.url + name, to: name, in: directory.path).start(on: queue)
                     file.onProgress { print(name, $0.fraction ?? 0) }
                     return file
                 }
@@ -36,7 +36,7 @@ import Foundation
                 refused.append(error.code)
             }
         }
-        let written = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        let written = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
         // A name that leads out of the directory is no name for a file.
         guard refused == [.policy], written == ["first.bin", "second.bin"] else {
             print("Not as it should be:", refused, written)
