@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 extension MemoryTables {
     /// Those of the ids that are of jobs of `owner`; all where that is nil.
@@ -250,5 +250,18 @@ extension JobFilter {
             && (queue.map { Name($0) == Name(row.queue) } ?? true)
             && (source == nil || source?.rawValue == row.source)
             && (parent == nil || tag.map { tag in row.tags.contains { Name($0) == Name(tag) } } ?? true)
+    }
+}
+
+extension Job {
+    /// The job as one who shows it reads it: a long result is left out.
+    package var withoutLongResult: Job {
+        guard state == .succeeded, case .success(let result) = carried else { return self }
+        let size = result.size
+        guard size > Self.longestResultRead else { return self }
+        var job = self
+        job.storedResult = size
+        job.carried = .success(.null)
+        return job
     }
 }

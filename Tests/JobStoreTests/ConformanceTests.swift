@@ -1,3 +1,4 @@
+import InMemoryStore
 import JobModel
 import Testing
 

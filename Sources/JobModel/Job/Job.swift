@@ -139,17 +139,6 @@ extension Job {
     /// Bytes of JSON beyond which a result is left in the store where jobs are read to be shown: no answer has room for it.
     package static let longestResultRead = JobPage.mostResults
 
-    /// The job as one who shows it reads it: a long result is left out.
-    package var withoutLongResult: Job {
-        guard state == .succeeded, case .success(let result) = carried else { return self }
-        let size = result.size
-        guard size > Self.longestResultRead else { return self }
-        var job = self
-        job.storedResult = size
-        job.carried = .success(.null)
-        return job
-    }
-
     /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest.
     package var storedSize: Int64 {
         var size = Int64(spec.storedSize) + Self.rowSize

@@ -7,13 +7,14 @@ import Testing
 final class Crowd {
     private(set) var members: [FileDescriptor] = []
 
-    /// Lets this process open `count` descriptors more than it may need otherwise; gives how many connections that allows.
+    /// Lets this process open `count` descriptors more than it may need otherwise; gives how many connections that allows,
+    /// which is 200 at least.
     static func room(for count: Int) -> Int {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        return min(count, Int(clamping: limit.rlim_max) - 4096)
+        return max(200, min(count, Int(clamping: limit.rlim_max) - 4096))
     }
 
     /// Connects `count` times.

@@ -7,7 +7,7 @@ import JobModel
 ///
 /// It stands among the sources that read it, as these belong to a program and cannot be imported.
 @main struct FuzzConfiguration {
-    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size, check) } }
+    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size, FuzzConfiguration.check) } }
 
     private static let path = FileManager.default.temporaryDirectory.path + "/deferd-fuzz-\(getpid()).yaml"
 

@@ -3,7 +3,7 @@ import FuzzSourceBodies
 import Fuzzing
 
 @main struct FuzzHTTP {
-    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size) { try body.check($0) } } }
+    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size) { try FuzzHTTP.body.check($0) } } }
 
     private static let body: ResponseBody = {
         let directory = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
