@@ -157,7 +157,7 @@ let package = Package(
         .target(
             name: "FuzzSourceBodies",
             dependencies: [
-                "DataSources", "DeferredKit", "FuzzBodies", "JobModel",
+                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "JobStore",
                 .product(name: "Crypto", package: "swift-crypto"), log,
             ] + nio,
             path: "Tests/Fuzz/SourceBodies", swiftSettings: ours),

@@ -142,6 +142,7 @@ struct DatabaseFile {
     private let queue: DatabaseQueue
 
     init(_ path: String) throws {
+        PageChecks.register
         queue = try DatabaseQueue(path: path)
     }
 

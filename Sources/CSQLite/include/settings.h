@@ -12,4 +12,20 @@ int deferd_reserve(const char *path, long bytes);
 /// Makes an open file at least so long, with room on the disk for all of it; 0, or the reason why not as an error number.
 int deferd_extend(int file, long size);
 
+/// Has SQLite keep a checksum in the last 8 bytes of each page of a database that reserves them, and refuse a page whose
+/// bytes are not what was written, as damaged. Other databases are as always. To be called by one thread; a database that
+/// is open by then goes on without.
+///
+/// Pages in the log have none: SQLite has checksums of its own there.
+void deferd_check_pages(void);
+
+struct sqlite3;
+
+/// Whether the pages in the file of an open database have checksums, as far as it was read.
+int deferd_has_checks(struct sqlite3 *database);
+
+/// Has the pages of an open database checked whatever its file says, and those of a new one have checksums from the first
+/// one written; 0 where its file cannot be checked.
+int deferd_expect_checks(struct sqlite3 *database);
+
 #endif

@@ -258,6 +258,7 @@ final class UnreadableJobs: Sendable {
 
     private let report: @Sendable (StoreError) -> Void
     private let known = Mutex<Set<JobID>>([])
+    private let isDamageKnown = Mutex(false)
 
     init(_ report: @escaping @Sendable (StoreError) -> Void) {
         self.report = report
@@ -265,6 +266,15 @@ final class UnreadableJobs: Sendable {
 
     func tell(of job: JobID, _ error: StoreError) {
         let isNew = known.withLock { $0.count < Self.limit && $0.insert(job).inserted }
+        if isNew { report(error) }
+    }
+
+    /// A page is damaged, which jobs stood there nobody knows.
+    func tell(ofDamage error: StoreError) {
+        let isNew = isDamageKnown.withLock { isKnown in
+            defer { isKnown = true }
+            return !isKnown
+        }
         if isNew { report(error) }
     }
 }

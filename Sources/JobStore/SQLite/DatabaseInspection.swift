@@ -32,6 +32,9 @@ struct DatabaseInspection {
             throw damaged(file.length == 0 ? "it is empty" : "it does not begin as a database does")
         }
         guard header.applicationID == Schema.applicationID else { throw damaged("it was not made by deferd") }
+        guard !header.hasChecks || header.reserved == PageChecks.reserved else {
+            throw damaged("its header leaves no room for checksums")
+        }
         let log = try log(pageSize: header.pageSize)
         let pageCount = log.pageCount ?? header.pageCount ?? 1
         let firstMissing = file.length / header.pageSize + 1
@@ -39,7 +42,7 @@ struct DatabaseInspection {
             throw damaged("it ends after \(file.length) bytes of \(pageCount * header.pageSize)")
         }
         try leavingNothingBehind { () throws(StoreError) in
-            try readTables(everyPage: max(file.length, pageCount * header.pageSize) <= largestChecked)
+            try readTables(header, everyPage: max(file.length, pageCount * header.pageSize) <= largestChecked)
         }
         return true
     }
@@ -54,11 +57,12 @@ struct DatabaseInspection {
         }
     }
 
-    private func readTables(everyPage: Bool) throws(StoreError) {
+    private func readTables(_ header: DatabaseHeader, everyPage: Bool) throws(StoreError) {
         do {
             // A connection that only reads neither writes the log into the database nor removes it when it is closed.
             var configuration = Configuration()
             configuration.readonly = true
+            configuration.prepareDatabase { if header.hasChecks { try PageChecks.expect($0) } }
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             defer {
                 try? queue.close()
@@ -112,6 +116,10 @@ struct DatabaseHeader {
     /// Pages that the file should have, or nil where the header does not say.
     let pageCount: Int?
     let applicationID: UInt32
+    /// The bytes that each page reserves at its end.
+    let reserved: Int
+    /// Whether its pages have checksums.
+    let hasChecks: Bool
 
     /// The header in `bytes`, or nil where they are none.
     init?(_ bytes: [UInt8]) {
@@ -124,6 +132,14 @@ struct DatabaseHeader {
         // A version of SQLite that is too old to keep the count leaves the two counters different.
         pageCount = bytes.bigEndian(at: 24) == bytes.bigEndian(at: 92) ? Int(bytes.bigEndian(at: 28)) : nil
         applicationID = bytes.bigEndian(at: 68)
+        reserved = Int(bytes[20])
+        hasChecks = bytes.bigEndian(at: 60) / UInt32(Schema.checksMark) == 1
+    }
+
+    /// The header of the database at `path`, or nil where there is none.
+    init?(of path: String) throws(StoreError) {
+        guard let file = try ReadableFile(path) else { return nil }
+        self.init(try file.read(Self.length, at: 0, of: path))
     }
 }
 

@@ -6,10 +6,11 @@ import Glibc
 /// Makes a database under another name and renames it when it is complete, so that there is never half a one under its
 /// name.
 enum NewDatabase {
-    static func make(_ path: String) throws(StoreError) {
+    /// Makes the database at `path`; with `rows` of another one, of the present version, that nobody has open.
+    static func make(_ path: String, copying rows: String? = nil) throws(StoreError) {
         let draft = path + ".new"
         do {
-            for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
+            removeDraft(of: path)
             // SQLite gives the files beside a database the permissions that it has.
             let file = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw StoreError.unwritable(draft) }
@@ -17,8 +18,12 @@ enum NewDatabase {
             let queue = try DatabaseQueue(path: draft)
             defer { ClosedDatabases.keep(queue) }
             try queue.writeWithoutTransaction { connection in
-                try connection.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL")
+                try PageChecks.reserve(connection)
+                // A page that is freed is written all the same, so that each page of the file has a checksum.
+                try connection.execute(
+                    sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
                 try Schema.migrate(connection)
+                if let rows { try copy(rows, into: connection) }
                 try connection.execute(sql: "PRAGMA journal_mode = WAL")
             }
             try queue.close()
@@ -28,6 +33,25 @@ enum NewDatabase {
         } catch {
             throw StoreError(.write, error, database: path)
         }
+    }
+
+    static func removeDraft(of path: String) {
+        for ending in ["", "-journal", "-wal", "-shm"] { unlink(path + ".new" + ending) }
+    }
+
+    /// Copies the rows of all tables, which SQLite does by whole entries where the definitions are the same, as here.
+    private static func copy(_ rows: String, into connection: Database) throws {
+        try connection.execute(sql: "ATTACH ? AS original", arguments: [rows])
+        try connection.inTransaction(.immediate) {
+            let tables = try String.fetchAll(
+                connection, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'table'")
+            for table in tables {
+                try connection.execute(
+                    sql: "DELETE FROM main.\(table); INSERT INTO main.\(table) SELECT * FROM original.\(table)")
+            }
+            return .commit
+        }
+        try connection.execute(sql: "DETACH original")
     }
 }
 

@@ -40,7 +40,9 @@ extension SQLiteStore {
                     do {
                         return try body(Reader(connection: try connection.get(), unreadable: unreadable))
                     } catch {
-                        throw StoreError(.read, error, database: path)
+                        let error = StoreError(.read, error, database: path)
+                        if error.code == .damaged { unreadable.tell(ofDamage: error) }
+                        throw error
                     }
                 }
                 done(result)

@@ -38,10 +38,12 @@ package final class SQLiteStore: JobStore {
         reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }, reportMigration: () -> Void = {}
     ) throws(StoreError) {
         deferd_settle_database()
+        PageChecks.register
         directory = try StateDirectory(path)
         unreadable = UnreadableJobs(report)
         do {
             if try !DatabaseInspection.finds(directory.database) { try NewDatabase.make(directory.database) }
+            try OlderDatabase.update(directory.database, report: reportMigration)
             pool = try Self.open(directory.database, reportMigration)
             queue = try CommitQueue(
                 pool, bound: bound, report: CheckpointReport(database: directory.database, reportLog))
@@ -57,7 +59,9 @@ package final class SQLiteStore: JobStore {
         configuration.foreignKeysEnabled = false
         configuration.maximumReaderCount = 3
         configuration.busyMode = .timeout(10)
+        let hasChecks = try DatabaseHeader(of: path)?.hasChecks == true
         configuration.prepareDatabase { connection in
+            if hasChecks { try PageChecks.expect(connection) }
             try connection.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192")
             try Room.keepInChunks(connection)
         }
@@ -73,24 +77,9 @@ package final class SQLiteStore: JobStore {
             try connection.checkpoint(.truncate)
             if try Schema.version(of: connection) < Schema.version { reportMigration() }
             try Schema.migrate(connection)
-            try makeIncremental(connection)
         }
         Room.keepForLog(of: path)
         return pool
-    }
-
-    /// An older database with at most so many pages in use is rewritten, so that it can give free pages back; that
-    /// takes a moment only. A larger one stays as it is: it uses its free pages again, but never gets shorter.
-    private static let mostPagesWrittenAnew = 4_096
-
-    private static func makeIncremental(_ connection: Database) throws {
-        func number(_ name: String) throws -> Int { try Int.fetchOne(connection, sql: "PRAGMA \(name)") ?? 0 }
-        guard try number("auto_vacuum") == 0,
-            try number("page_count") - number("freelist_count") <= mostPagesWrittenAnew
-        else { return }
-        // Where there is no room for a second database, the first one is still good.
-        _ = try? connection.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
-        _ = try? connection.checkpoint(.truncate)
     }
 
     // MARK: Writing

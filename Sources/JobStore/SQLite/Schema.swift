@@ -9,6 +9,9 @@ enum Schema {
     /// "DFRD" in the header of the file, by which a database of another program is told apart.
     static let applicationID = 0x4446_5244
     static var version: Int { steps.count }
+    /// What is added to the version in the header of a database whose pages have checksums (``PageChecks``), which the
+    /// header says nowhere else. A deferd that knows none takes it for a newer version, and leaves it alone.
+    static let checksMark = 1000
 
     static let steps = [one, two, three, four]
 
@@ -154,18 +157,19 @@ enum Schema {
 
     /// The version that the database has; 0 for one without tables.
     static func version(of connection: Database) throws -> Int {
-        try Int.fetchOne(connection, sql: "PRAGMA user_version") ?? 0
+        try (Int.fetchOne(connection, sql: "PRAGMA user_version") ?? 0) % checksMark
     }
 
     /// Carries out the steps that the database has not seen.
     static func migrate(_ connection: Database) throws {
         connection.add(function: storedSize)
         defer { connection.remove(function: storedSize) }
+        let mark = PageChecks.areThere(in: connection) ? checksMark : 0
         for number in try version(of: connection)..<max(version, try version(of: connection)) {
             try connection.inTransaction(.immediate) {
                 try connection.execute(sql: steps[number])
                 try connection.execute(
-                    sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(number + 1)")
+                    sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(number + 1 + mark)")
                 return .commit
             }
         }

@@ -1,3 +1,4 @@
+import Foundation
 import JobModel
 import Testing
 
@@ -43,6 +44,33 @@ import Testing
                 #expect(try await wire.succeed(.value(4)) == 4)
                 #expect(try await wire.call("job.list")["jobs"]?.array?.count == 3, "what was refused left no trace")
             }
+        }
+    }
+
+    /// A disk that gives back something else than was written to it, while the daemon runs.
+    @Test func request_isRefused_andTheRestGoesOn_whenAPageIsDamaged() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            var wire = try daemon.connect()
+            for number in 0..<400 {
+                _ = try await wire.succeed(.value(1, ["label": .string("label \(number) of 400")]))
+            }
+            try await daemon.stop()
+            daemon = try await household.start()
+            wire = try daemon.connect()
+            let path = daemon.state + "/deferd.db"
+            let text = try #require(Data(Files.bytes(path)).firstRange(of: Data("label 200 of 400".utf8)))
+            let file = try #require(FileHandle(forUpdatingAtPath: path))
+            try file.seek(toOffset: UInt64(text.lowerBound))
+            try file.write(contentsOf: Data("label 299".utf8))
+            for _ in 0..<2 {
+                let refusal = try await wire.refusal("job.get", .job(201))
+                #expect(refusal.code == -32008 && refusal.message.contains(path), "\(refusal)")
+            }
+            try await daemon.process.line(containing: "\(path) is damaged")
+            #expect(try await wire.call("job.get", .job(1))["label"] == "label 0 of 400")
+            _ = try await wire.succeed(.value(2))
+            try await daemon.stop()
         }
     }
 }

@@ -1,0 +1,150 @@
+#include "settings.h"
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// Why C: a VFS of SQLite is a struct of C functions, and what it knows of a file lies behind SQLite's own struct.
+//
+// SQLite's own VFS does all the work. Only xOpen is replaced, and of a database's main file xRead and xWrite: its file
+// object stays what it was, with a copy of its methods, and room behind it for what is known of the file.
+
+enum { check_size = 8, header_size = 100, reserved_offset = 20, largest_page = 65536 };
+
+struct known {
+    const sqlite3_io_methods *original;
+    sqlite3_io_methods replaced;
+    /// Whether the file's pages have checksums. What its first page says is believed when it says so, and not when it
+    /// no longer does: then that page is damaged.
+    int has_checks;
+};
+
+static sqlite3_vfs checking;
+static sqlite3_vfs *platform;
+
+static int rounded(int size) { return (size + 15) & ~15; }
+
+static struct known *known(sqlite3_file *file) { return (struct known *)((char *)file + rounded(platform->szOsFile)); }
+
+static int is_page(int amount, sqlite3_int64 offset) {
+    return amount >= 512 && amount <= largest_page && (amount & (amount - 1)) == 0 && offset % amount == 0;
+}
+
+static int is_zero(const unsigned char *bytes, int size) {
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/// Four sums side by side, as each step has to wait for the one before it. A step gives another sum for each other word,
+/// so that a page of which one word changed has another checksum for sure, and so has one that stands somewhere else.
+static uint64_t add(uint64_t sum, const unsigned char *word) {
+    uint64_t value;
+    memcpy(&value, word, sizeof value);
+    sum = (sum ^ value) * 0x9E3779B97F4A7C15u;
+    return sum ^ (sum >> 29);
+}
+
+static uint64_t checksum(const unsigned char *page, int size, sqlite3_int64 offset) {
+    // SQLite counts changes in its header whoever makes a copy of a database; copies have the checksums of their original.
+    unsigned char header[header_size + 4];
+    if (offset == 0) {
+        memcpy(header, page, sizeof header);
+        memset(header + 24, 0, 4);
+        memset(header + 40, 0, 4);
+        memset(header + 92, 0, 8);
+    }
+    uint64_t sums[4] = {(uint64_t)offset + 1, 2, 3, 4};
+    int words = (size - check_size) / 8;
+    int word = 0;
+    if (offset == 0) {
+        for (; word < (int)sizeof header / 8; word++) sums[word & 3] = add(sums[word & 3], header + word * 8);
+    }
+    for (; word < words; word++) sums[word & 3] = add(sums[word & 3], page + word * 8);
+    uint64_t all = 0;
+    for (int index = 0; index < 4; index++) {
+        all = (all ^ sums[index]) * 0x9E3779B97F4A7C15u;
+        all ^= all >> 32;
+    }
+    // 0 stands for a page without one.
+    return all == 0 ? 1 : all;
+}
+
+/// Looks whether the first page says that there are checksums, where that is not known.
+static int has_checks(struct known *state, const unsigned char *page, int amount, sqlite3_int64 offset) {
+    if (!state->has_checks && offset == 0 && amount >= header_size) {
+        state->has_checks = memcmp(page, "SQLite format 3", 16) == 0 && page[reserved_offset] == check_size;
+    }
+    return state->has_checks && is_page(amount, offset);
+}
+
+static int read_checked(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset) {
+    struct known *state = known(file);
+    int code = state->original->xRead(file, buffer, amount, offset);
+    if (code != SQLITE_OK || !has_checks(state, buffer, amount, offset)) return code;
+    unsigned char *stored = (unsigned char *)buffer + amount - check_size;
+    uint64_t value;
+    memcpy(&value, stored, check_size);
+    // What a program wrote that knows no checksums, as when it took up the log of a daemon that was killed. No page that
+    // SQLite uses has nothing in it.
+    if (value == 0) return is_zero(buffer, amount) ? SQLITE_CORRUPT : code;
+    if (value != checksum(buffer, amount, offset)) return SQLITE_CORRUPT;
+    // Such a program should not keep the checksum of what was there before.
+    memset(stored, 0, check_size);
+    return code;
+}
+
+static int write_checked(sqlite3_file *file, const void *buffer, int amount, sqlite3_int64 offset) {
+    struct known *state = known(file);
+    if (!has_checks(state, buffer, amount, offset)) return state->original->xWrite(file, buffer, amount, offset);
+    unsigned char page[largest_page];
+    memcpy(page, buffer, amount);
+    uint64_t value = checksum(page, amount, offset);
+    memcpy(page + amount - check_size, &value, check_size);
+    return state->original->xWrite(file, page, amount, offset);
+}
+
+static int open_checked(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened) {
+    (void)vfs;
+    int code = platform->xOpen(platform, name, file, flags, opened);
+    if (code != SQLITE_OK || file->pMethods == NULL || (flags & SQLITE_OPEN_MAIN_DB) == 0) return code;
+    struct known *state = known(file);
+    memset(state, 0, sizeof *state);
+    state->original = file->pMethods;
+    state->replaced = *file->pMethods;
+    // The second version cannot map files, whose bytes would pass by unread.
+    if (state->replaced.iVersion > 2) state->replaced.iVersion = 2;
+    state->replaced.xRead = read_checked;
+    state->replaced.xWrite = write_checked;
+    file->pMethods = &state->replaced;
+    return code;
+}
+
+void deferd_check_pages(void) {
+    sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+    if (platform != NULL || found == NULL) return;
+    checking = *found;
+    checking.zName = "deferd";
+    checking.szOsFile = rounded(found->szOsFile) + (int)sizeof(struct known);
+    checking.xOpen = open_checked;
+    checking.pNext = NULL;
+    platform = found;
+    if (sqlite3_vfs_register(&checking, 1) != SQLITE_OK) platform = NULL;
+}
+
+static struct known *known_of(sqlite3 *database) {
+    sqlite3_file *file = NULL;
+    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK) return NULL;
+    if (file == NULL || file->pMethods == NULL || file->pMethods->xRead != read_checked) return NULL;
+    return known(file);
+}
+
+int deferd_has_checks(sqlite3 *database) {
+    struct known *state = known_of(database);
+    return state != NULL && state->has_checks;
+}
+
+int deferd_expect_checks(sqlite3 *database) {
+    struct known *state = known_of(database);
+    if (state != NULL) state->has_checks = 1;
+    return state != NULL;
+}
