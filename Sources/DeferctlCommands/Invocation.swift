@@ -58,7 +58,8 @@ extension DaemonCommand {
     mutating func run() async throws {
         let search = SocketSearch(environment: ProcessEnvironment.variables) { FileSystem.exists($0) }
         let invocation = Invocation(
-            socket: try search.path(flag: global.socket), search: search, writesJSON: global.json, console: Console())
+            socket: try search.path(flag: global.socket), search: search, writesJSON: global.json,
+            console: Console(color: global.color))
         let status = try await perform(invocation)
         if status != .ok { throw ExitCode(status.rawValue) }
     }

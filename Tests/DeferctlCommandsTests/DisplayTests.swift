@@ -63,6 +63,13 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(display.clear() == "\r\u{1B}[K")
     }
 
+    @Test func draw_findsItsLine_whenTheTerminalBecameNarrower() {
+        var display = BarDisplay(job: 1, isUnicode: false)
+        _ = display.render(.state(job(1, "queued", ["label": "0123456789012345678901234567890123456789"])), now: noon)
+        _ = display.draw(now: noon, size: size)
+        #expect(display.draw(now: noon, size: ScreenSize(columns: 20, rows: 10)).hasPrefix("\r\u{1B}[2A\u{1B}[J"))
+    }
+
     @Test func draw_tellsWhyAndWhenAJobGoesOn_whenItWaitsForARetry() {
         var display = BarDisplay(job: 1, isUnicode: true)
         let next = noon.adding(seconds: 4).description
@@ -93,7 +100,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         var table = TableDisplay(isUnicode: false, forgets: forgets)
         _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
         _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
-        _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000)), now: noon)
+        _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000, eta: 1.5)), now: noon)
         _ = table.render(.state(job(1, "succeeded", ["label": "one", "result": ["size": 5]])), now: noon)
         return table
     }
@@ -101,10 +108,10 @@ private let size = ScreenSize(columns: 61, rows: 10)
     @Test func lines_showRunningFirst_andCountsLast() {
         #expect(
             table().lines(now: noon, width: 60, height: 9) == [
-                "JOB  STATE      PROGRESS                    WHAT",
-                "  2  running    [==>       ] 25 % 2.0 MB/s  two",
-                "  1  succeeded  5 B                         one",
-                "  3  queued                                 three",
+                "JOB  STATE      PROGRESS                RATE  LEFT  WHAT",
+                "  2  running    [==>       ]  25 %  2.0 MB/s  0:02  two",
+                "  1  succeeded  5 B                                 one",
+                "  3  queued                                         three",
                 "1 running, 1 queued, 1 succeeded",
             ])
     }
@@ -128,6 +135,30 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(second.contains("1 succeeded"))
         #expect(table.clear() == "\r\u{1B}[4A\u{1B}[J")
         #expect(table.clear() == "")
+    }
+
+    @Test func lines_showOneBarForEachJob_andWhatAllReceive() {
+        var table = table()
+        _ = table.render(.state(job(4, "running", ["label": "four"])), now: noon)
+        _ = table.render(.progress(of: 4, progress(3_000_000, rate: 500_000)), now: noon)
+        let lines = table.lines(now: noon, width: 60, height: 9)
+        #expect(lines[1] == "  2  running    [==>       ]  25 %     2.0 MB/s  0:02  two")
+        #expect(lines[2].hasPrefix("  4  running    [===       ] 3.0 MB"))
+        #expect(lines.last == "2 running, 1 queued, 1 succeeded, 2.5 MB/s")
+    }
+
+    @Test func draw_findsItsFirstLine_whenTheTerminalBecameNarrower() {
+        var table = table()
+        _ = table.draw(now: noon, size: ScreenSize(columns: 61, rows: 10))
+        // The first three lines were wider than thirty columns, so that each is two now.
+        let narrow = table.draw(now: noon, size: ScreenSize(columns: 30, rows: 10))
+        #expect(narrow.hasPrefix("\r\u{1B}[\(2 + 2 + 2 + 2 + 2)A"))
+    }
+
+    @Test func lines_colourStates_onlyWithAPalette() {
+        let colored = table().lines(now: noon, width: 60, height: 9, palette: Palette(isColored: true))
+        #expect(colored[1].contains("\u{1B}[36mrunning\u{1B}[m"))
+        #expect(colored.map(\.paintedColumns) == table().lines(now: noon, width: 60, height: 9).map(\.columns))
     }
 
     @Test func end_leavesTheTable_whenJobsWereNamed() {

@@ -23,4 +23,61 @@ import Testing
         #expect(table.lines() == [" ID  NAME  LAST", "  1  日本  x", "100  abc   yy"])
         #expect(table.lines(width: 8) == [" ID  NA…", "  1  日…", "100  ab…"])
     }
+
+    @Test(arguments: [
+        ("https://example.org/file.tar.gz", 20, "https://exam….tar.gz"), ("日本語日本語", 9, "日本…語"), ("abcdef", 6, "abcdef"),
+        ("abcdef", 3, "ab…"), ("", 0, ""),
+    ])
+    func cutInside_keepsBeginningAndEnd(text: String, width: Int, shown: String) {
+        #expect(text.cutInside(to: width) == shown)
+        #expect(text.cutInside(to: width).columns <= width)
+    }
+
+    @Test(arguments: [
+        ("one two three", 8, ["one two", "three"]), ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
+        ("a bcdefghij k", 4, ["a", "bcde", "fghi", "j k"]), ("日本語", 1, ["日", "本", "語"]), ("", 5, [""]),
+    ])
+    func wrapped_losesNothing(text: String, width: Int, lines: [String]) {
+        #expect(text.wrapped(to: width) == lines)
+    }
+
+    private func jobs() -> Table {
+        var table = Table([
+            Table.Column("ID", isNumber: true), Table.Column("NOTE", cut: .end, rank: 1), Table.Column("NONE", rank: 2),
+            Table.Column("URL", cut: .middle, least: 9),
+        ])
+        table.append(["1", "longer than most", "", "https://example.org/abcdefghijklm"])
+        return table
+    }
+
+    @Test func table_cutsWhatMayBeCut_thenLeavesColumnsOut() {
+        #expect(jobs().lines(showsHead: false) == ["1  longer than most    https://example.org/abcdefghijklm"])
+        #expect(jobs().lines(width: 50, showsHead: false) == ["1  longer than most    https://example.…defghijklm"])
+        #expect(jobs().lines(width: 30, showsHead: false) == ["1  longer than…    https:…jklm"])
+        #expect(jobs().lines(width: 14, showsHead: false) == ["1  https:…jklm"])
+        for width in 0..<60 {
+            #expect(jobs().lines(width: width).allSatisfy { $0.columns <= width }, "\(width)")
+        }
+    }
+
+    @Test func table_isWholeWithoutAWidth_andPaintsTextOnly() {
+        var table = Table([Table.Column("A"), Table.Column("B")])
+        table.append([StyledText("x", .bad), "y"])
+        #expect(
+            table.lines(palette: Palette(isColored: true)) == [
+                "\u{1B}[1mA\u{1B}[m  \u{1B}[1mB\u{1B}[m", "\u{1B}[31mx\u{1B}[m  y",
+            ])
+    }
+
+    @Test func color_followsTerminalAndEnvironment_unlessToldOtherwise() {
+        let terminal = ["TERM": "xterm"]
+        #expect(ColorChoice.auto.isColored(isTerminal: true, terminal))
+        #expect(!ColorChoice.auto.isColored(isTerminal: false, terminal))
+        #expect(!ColorChoice.auto.isColored(isTerminal: true, ["TERM": "dumb"]))
+        #expect(!ColorChoice.auto.isColored(isTerminal: true, [:]))
+        #expect(!ColorChoice.auto.isColored(isTerminal: true, ["TERM": "xterm", "NO_COLOR": "1"]))
+        #expect(ColorChoice.auto.isColored(isTerminal: true, ["TERM": "xterm", "NO_COLOR": ""]))
+        #expect(ColorChoice.always.isColored(isTerminal: false, ["NO_COLOR": "1"]))
+        #expect(!ColorChoice.never.isColored(isTerminal: true, terminal))
+    }
 }

@@ -70,7 +70,23 @@ import Testing
         let lines = tree.lines(JobFamily(job: chain))
         #expect(lines.allSatisfy { $0.columns <= 40 })
         #expect(lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
-        #expect(lines[3] == "  + 0  url https://example.org/a  suc...")
+        #expect(lines.contains("  + 0  url http...rg/a  succeeded, 0.4 s"))
+    }
+
+    @Test func lines_breakErrors_andCutNone() {
+        let message = "The server said no, and then it said no again, and nothing was to be done."
+        let failed = job(
+            1, "failed", ["outcomes": [outcome(0, -9, -8, error: ["kind": "http", "message": .string(message)])]])
+        let lines = JobTree(now: noon, isUnicode: true, width: 40).lines(JobFamily(job: failed))
+        let text = lines.map { $0.drop { $0 == " " } }.joined(separator: " ")
+        #expect(text.contains(message))
+    }
+
+    @Test func lines_colourWhatHappened_withAPalette() {
+        let palette = Palette(isColored: true)
+        let lines = JobTree(now: noon, isUnicode: true, width: nil, palette: palette).lines(JobFamily(job: chain))
+        #expect(lines[0] == "job 12  \u{1B}[36mrunning\u{1B}[m  the tool")
+        #expect(lines.contains("       \u{1B}[31mchecksum: Wrong\\x1b.\u{1B}[m"))
     }
 
     @Test func links_thatDidNotRun_areSkipped_whenTheJobIsFinished() {

@@ -7,19 +7,31 @@ struct Console: Sendable {
     let messages: FileOutput
     /// Whether people read the data on a terminal.
     let showsData: Bool
-    /// Whether people read the messages on a terminal.
+    /// Whether people read the messages on a terminal, on which progress can be drawn in place.
     let showsMessages: Bool
     /// Whether more than ASCII can be shown.
     let isUnicode: Bool
+    /// The colours of the data, and of the messages.
+    let palette: Palette
+    let messagePalette: Palette
 
     /// The console of this process.
-    init() {
+    init(color: ColorChoice = .auto) {
+        let variables = ProcessEnvironment.variables
         data = .standardOutput
         messages = .standardError
         showsData = data.isTerminal
-        showsMessages = messages.isTerminal
-        isUnicode = Self.isUnicode(ProcessEnvironment.variables)
+        showsMessages = messages.isTerminal && FileOutput.hasCursor(variables)
+        isUnicode = Self.isUnicode(variables)
+        palette = Palette(isColored: color.isColored(isTerminal: showsData, variables))
+        messagePalette = Palette(isColored: color.isColored(isTerminal: messages.isTerminal, variables))
     }
+
+    /// The columns of the terminal that the data goes to; nil where it goes elsewhere, where nothing is cut.
+    var width: Int? { showsData ? ScreenSize(of: data).columns : nil }
+
+    /// What marks a cut.
+    var cutMark: String { isUnicode ? "…" : "..." }
 
     /// Whether the locale that these variables set writes UTF-8.
     static func isUnicode(_ variables: [String: String]) -> Bool {
@@ -32,6 +44,11 @@ struct Console: Sendable {
     /// Writes a line of data.
     func line(_ text: String) throws(CommandFailure) {
         try data.write(text + "\n")
+    }
+
+    /// Writes lines of data.
+    func lines(_ lines: [String]) throws(CommandFailure) {
+        try data.write(lines.map { $0 + "\n" }.joined())
     }
 
     /// Writes a value as a line of JSON.

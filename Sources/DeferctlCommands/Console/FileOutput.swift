@@ -48,10 +48,12 @@ struct FileOutput: Sendable {
         try write(Array(text.utf8))
     }
 
-    /// Whether it is a terminal that can move its cursor.
-    var isTerminal: Bool {
-        guard isatty(descriptor) == 1 else { return false }
-        return getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
+    /// Whether people read it on a terminal.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// Whether these variables tell of a terminal that can move its cursor.
+    static func hasCursor(_ variables: [String: String]) -> Bool {
+        !["", "dumb"].contains(variables["TERM", default: ""])
     }
 }
 

@@ -9,6 +9,8 @@ struct BarDisplay: ProgressDisplay {
     private var progress: JobProgress?
     private var step: String?
     private var tick = 0
+    /// The columns of the line on the screen.
+    private var drawn = 0
 
     /// The line of the job with this id; events of others, such as its children, are not shown.
     init(job: Int64, isUnicode: Bool) {
@@ -54,8 +56,18 @@ struct BarDisplay: ProgressDisplay {
             let words = [text.shortTitle, step, snapshot.state.sanitized + runtime, detail.isEmpty ? nil : detail]
             line = words.compactMap(\.self).joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")
         }
-        return "\r\(line)\u{1B}[K"
+        defer { drawn = line.columns }
+        return home(size) + "\(line)\u{1B}[K"
     }
 
-    func clear() -> String { snapshot == nil ? "" : "\r\u{1B}[K" }
+    mutating func clear() -> String {
+        drawn = 0
+        return snapshot == nil ? "" : "\r\u{1B}[K"
+    }
+
+    /// Moves to where the line begins. A terminal that became narrower has broken it into several.
+    private func home(_ size: ScreenSize) -> String {
+        let more = drawn > size.columns ? (drawn - 1) / size.columns : 0
+        return more == 0 ? "\r" : "\r\u{1B}[\(more)A\u{1B}[J"
+    }
 }

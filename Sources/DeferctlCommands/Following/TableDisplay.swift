@@ -16,16 +16,18 @@ struct TableDisplay: ProgressDisplay {
     static let afterglow = 5.0
 
     private let isUnicode: Bool
+    private let palette: Palette
     /// Whether finished jobs disappear after a while; jobs that were named on the command line stay.
     private let forgets: Bool
     private var rows: [Int64: Row] = [:]
     private var finished: [String: Int] = [:]
-    /// The number of lines on the screen.
-    private var drawn = 0
+    /// The columns of each line on the screen.
+    private var drawn: [Int] = []
     private var tick = 0
 
-    init(isUnicode: Bool, forgets: Bool) {
+    init(isUnicode: Bool, forgets: Bool, palette: Palette = .none) {
         self.isUnicode = isUnicode
+        self.palette = palette
         self.forgets = forgets
     }
 
@@ -49,15 +51,16 @@ struct TableDisplay: ProgressDisplay {
         if forgets {
             rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
         }
-        let lines = lines(now: now, width: max(20, size.columns - 1), height: max(3, size.rows - 1))
-        let text = home + lines.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
-        drawn = lines.count
+        let (width, height) = (max(20, size.columns - 1), max(3, size.rows - 1))
+        let lines = lines(now: now, width: width, height: height, palette: palette)
+        let text = home(size) + lines.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
+        drawn = lines.map(\.paintedColumns)
         return text
     }
 
     mutating func clear() -> String {
-        defer { drawn = 0 }
-        return drawn == 0 ? "" : home + "\u{1B}[J"
+        defer { drawn = [] }
+        return drawn.isEmpty ? "" : home(nil) + "\u{1B}[J"
     }
 
     /// The jobs that were named stay on the screen as they ended.
@@ -65,43 +68,44 @@ struct TableDisplay: ProgressDisplay {
         forgets ? clear() : draw(now: now, size: size)
     }
 
-    /// Moves to where the table begins.
-    private var home: String { drawn == 0 ? "\r" : "\r\u{1B}[\(drawn)A" }
+    /// Moves to where the table begins. A terminal that became narrower has broken its lines.
+    private func home(_ size: ScreenSize?) -> String {
+        let rows = drawn.reduce(0) { rows, columns in
+            rows + (size.map { max(1, (columns + $0.columns - 1) / $0.columns) } ?? 1)
+        }
+        return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
+    }
 
     /// The table with a line of counts below it, in at most `height` lines.
-    func lines(now: Timestamp, width: Int, height: Int) -> [String] {
+    func lines(now: Timestamp, width: Int, height: Int, palette: Palette = .none) -> [String] {
         let order = ["running": 0, "scheduled": 2, "queued": 3]
         let sorted = rows.values.sorted {
             (order[$0.snapshot.state] ?? 1, $0.snapshot.id) < (order[$1.snapshot.state] ?? 1, $1.snapshot.id)
         }
         let mark = isUnicode ? "…" : "..."
-        var table = Table([
-            Table.Column("JOB", isNumber: true), Table.Column("STATE"), Table.Column("PROGRESS"), Table.Column("WHAT"),
-        ])
-        let barWidth = min(24, width / 5)
+        let cells = ProgressCells(isUnicode: isUnicode, screenWidth: width)
+        var table = Table(
+            [Table.Column("JOB", isNumber: true), Table.Column("STATE", rank: 1)] + cells.columns
+                + [Table.Column("WHAT", cut: .middle, least: 12, rank: 2)])
         for row in sorted.prefix(max(1, height - 2)) {
-            table.append([
-                String(row.snapshot.id), row.snapshot.state.sanitized, cell(row, width: barWidth, now: now),
-                JobText(row.snapshot, now: now).shortTitle,
-            ])
+            table.append(
+                [
+                    StyledText(String(row.snapshot.id)),
+                    StyledText(row.snapshot.state.sanitized, TextStyle(state: row.snapshot.state)),
+                ] + cells.cells(row.snapshot, progress: row.progress, tick: tick, now: now)
+                    + [StyledText(JobText(row.snapshot, now: now).shortTitle)])
         }
-        return table.lines(width: width, mark: mark) + [summary.cut(to: width, mark: mark)]
-    }
-
-    private func cell(_ row: Row, width: Int, now: Timestamp) -> String {
-        guard row.snapshot.state == "running", let progress = row.progress else {
-            return JobText(row.snapshot, now: now).detail
-        }
-        let bar = ProgressBar(width: width, isUnicode: isUnicode).bar(progress.fraction, width: width, tick: tick)
-        let rate = progress.unit == "bytes" ? progress.rate.map(Quantities.rate) : nil
-        return [bar, JobText.brief(progress), rate].compactMap(\.self).joined(separator: " ")
+        return table.lines(width: width, mark: mark, palette: palette) + [summary.cut(to: width, mark: mark)]
     }
 
     private var summary: String {
         var counts = finished
         for row in rows.values where row.ended == nil { counts[row.snapshot.state, default: 0] += 1 }
         let states = ["running", "scheduled", "queued", "succeeded", "failed", "cancelled"]
-        let parts = states.compactMap { state in counts[state].map { "\($0) \(state)" } }
+        var parts = states.compactMap { state in counts[state].map { "\($0) \(state)" } }
+        let rates = rows.values.filter { $0.snapshot.state == "running" && $0.progress?.unit == "bytes" }
+            .compactMap { $0.progress?.rate }
+        if rates.count > 1 { parts.append(Quantities.rate(rates.reduce(0, +))) }
         return parts.isEmpty ? "no jobs" : parts.joined(separator: ", ")
     }
 }

@@ -17,7 +17,7 @@ struct Watching: Sendable {
             } else if jobs.count == 1, let job = jobs.first, !showsChildren {
                 BarDisplay(job: job, isUnicode: console.isUnicode)
             } else {
-                TableDisplay(isUnicode: console.isUnicode, forgets: false)
+                TableDisplay(isUnicode: console.isUnicode, forgets: false, palette: console.messagePalette)
             }
         let finished = try await interruption.run {
             try await show(with: display) { follower, client in
@@ -32,7 +32,8 @@ struct Watching: Sendable {
         let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
         let console = invocation.console
         let display: any ProgressDisplay =
-            console.showsMessages ? TableDisplay(isUnicode: console.isUnicode, forgets: true) : StepLines()
+            console.showsMessages
+            ? TableDisplay(isUnicode: console.isUnicode, forgets: true, palette: console.messagePalette) : StepLines()
         try await interruption.run {
             try await show(with: display) { follower, client in
                 try await follower.follow(selection, with: client)

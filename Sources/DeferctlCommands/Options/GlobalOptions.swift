@@ -14,6 +14,13 @@ struct GlobalOptions: ParsableArguments {
 
     @Flag(name: .long, help: "Write JSON to standard output, one value per line.")
     var json = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Colours: auto, always or never.",
+            discussion: "Left to itself on a terminal, unless NO_COLOR is set or TERM is dumb.", valueName: "when"))
+    var color = ColorChoice.auto
 }
 
 /// The flags of verbs that submit a job and follow it.

@@ -14,6 +14,47 @@ extension String {
         return kept + mark
     }
 
+    /// The text cut to at most `width` columns so that its beginning and its end stay, as with a URL both tell most.
+    func cutInside(to width: Int, mark: String = "…") -> String {
+        let room = width - mark.columns
+        guard columns > width, room >= 4 else { return cut(to: width, mark: mark) }
+        var (head, tail) = (room - room * 2 / 5, room * 2 / 5)
+        let beginning = prefix { character in
+            head -= character.columns
+            return head >= 0
+        }
+        let end = reversed().prefix { character in
+            tail -= character.columns
+            return tail >= 0
+        }
+        return beginning + mark + String(end.reversed())
+    }
+
+    /// The text in lines of at most `width` columns, broken between words where they are not longer than that.
+    func wrapped(to width: Int) -> [String] {
+        let width = Swift.max(1, width)
+        guard columns > width else { return [self] }
+        var (lines, line) = ([String](), "")
+        for word in split(separator: " ", omittingEmptySubsequences: true) {
+            var rest = String(word)
+            if !line.isEmpty, line.columns + 1 + rest.columns <= width {
+                line += " " + rest
+                continue
+            }
+            if !line.isEmpty { lines.append(line) }
+            while rest.columns > width {
+                var piece = rest.cut(to: width, mark: "")
+                // A character that is wider than the line stands alone.
+                if piece.isEmpty { piece = String(rest.prefix(1)) }
+                lines.append(piece)
+                rest.removeFirst(piece.count)
+            }
+            line = rest
+        }
+        if !line.isEmpty { lines.append(line) }
+        return lines
+    }
+
     /// The text with spaces behind it, up to `width` columns.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: Swift.max(0, width - columns))

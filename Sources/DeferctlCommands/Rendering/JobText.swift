@@ -70,7 +70,8 @@ struct JobText {
     /// How far a job is, in one word.
     static func brief(_ progress: JobProgress) -> String {
         if let fraction = progress.fraction { return Quantities.percent(fraction) }
-        return progress.unit == "bytes" ? Quantities.size(progress.completed) : "\(progress.completed) jobs"
+        return progress.unit == "bytes"
+            ? Quantities.size(progress.completed) : "\(progress.completed) \(progress.unit.sanitized)"
     }
 
     /// The kind of the error, with the status where a server answered.

@@ -7,18 +7,41 @@ struct JobTree {
     let isUnicode: Bool
     /// The columns there are, or nil for lines of any length.
     let width: Int?
+    var palette = Palette.none
+
+    private var cutMark: String { isUnicode ? "…" : "..." }
 
     /// The tree of `family`, line by line.
     func lines(_ family: JobFamily) -> [String] {
         let text = JobText(family.job, now: now)
-        let head = "job \(family.job.id)  \(state(text))  \(text.title)"
-        let all = [head] + facts(text).map { "  " + $0 } + links(family)
-        return all.map { line in width.map { line.cut(to: $0, mark: isUnicode ? "…" : "...") } ?? line }
+        let head = line([StyledText("job \(family.job.id)"), state(text), StyledText(text.title)], cut: 2)
+        return [head] + facts(text).flatMap { indented($0, by: 2) } + links(family)
     }
 
-    private func state(_ text: JobText) -> String {
+    private func state(_ text: JobText) -> StyledText {
         let detail = text.detail
-        return text.job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))")
+        return StyledText(
+            text.job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))"), TextStyle(state: text.job.state))
+    }
+
+    /// The parts in one line behind `margin`, of which the one at `cut` is cut inside where there is too little room.
+    private func line(_ parts: [StyledText], cut: Int, margin: String = "") -> String {
+        var parts = parts
+        if let width {
+            let others = parts.enumerated().reduce(margin.columns + 2 * (parts.count - 1)) { sum, part in
+                part.offset == cut ? sum : sum + part.element.text.columns
+            }
+            parts[cut].text = parts[cut].text.cutInside(to: max(8, width - others), mark: cutMark)
+            let plain = margin + parts.map(\.text).joined(separator: "  ")
+            if plain.columns > width { return plain.cut(to: width, mark: cutMark) }
+        }
+        return margin + parts.map(palette.paint).joined(separator: "  ")
+    }
+
+    /// The text with `count` spaces before it, in several lines where there is too little room: an error is never cut.
+    private func indented(_ text: String, by count: Int, _ style: TextStyle = .plain) -> [String] {
+        let lines = width.map { text.wrapped(to: max(8, $0 - count)) } ?? [text]
+        return lines.map { String(repeating: " ", count: count) + palette.paint($0, style) }
     }
 
     /// Who, where, when and how far.
@@ -50,9 +73,14 @@ struct JobTree {
         let lastList = links.last(where: \.makesChildren)?.number ?? 0
         return links.flatMap { link -> [String] in
             let mine = zip(family.children, owners).filter { $0.1 == link.number }.map(\.0)
-            let below = branches(mine, hidden: link.number == lastList ? family.hidden : 0, of: family.job)
-            return ["  \(mark(link)) \(link.number)  \(link.title)  \(outcome(link))"]
-                + (errorLine(link) + below).map { "       " + $0 }
+            let below = branches(
+                mine, hidden: link.number == lastList ? family.hidden : 0, of: family.job, margin: "       ")
+            let head = line(
+                [
+                    StyledText("\(mark(link)) \(link.number)", link.state.style), StyledText(link.title),
+                    StyledText(outcome(link), link.state.style),
+                ], cut: 1, margin: "  ")
+            return [head] + errorLine(link).flatMap { indented($0, by: 7, .bad) } + below
         }
     }
 
@@ -77,21 +105,40 @@ struct JobTree {
         link.error.map { ["\(JobText.word(error: $0)): \(($0["message"]?.string ?? "").sanitized)"] } ?? []
     }
 
-    /// The children and theirs as branches, with a last one for those that are not shown.
-    private func branches(_ families: [JobFamily], hidden: Int, of parent: JobSnapshot) -> [String] {
-        var branches = families.map { family -> [String] in
+    /// The children and theirs as branches behind `margin`, with a last one for those that are not shown.
+    private func branches(
+        _ families: [JobFamily], hidden: Int, of parent: JobSnapshot, margin: String
+    ) -> [String] {
+        let (fork, corner, trunk) = isUnicode ? ("├─ ", "└─ ", "│  ") : ("|- ", "`- ", "|  ")
+        var lines: [String] = []
+        for (index, family) in families.enumerated() {
+            let isLast = hidden == 0 && index == families.count - 1
             let text = JobText(family.job, now: now)
             let error = family.job.state == "failed" ? family.job.error?["message"]?.string?.sanitized : nil
-            let head = "\(family.job.id)  \(state(text))  \(text.title)" + (error.map { ": \($0)" } ?? "")
-            return [head] + self.branches(family.children, hidden: family.hidden, of: family.job)
+            let title = text.title + (error.map { ": \($0)" } ?? "")
+            lines.append(
+                line(
+                    [StyledText(String(family.job.id)), state(text), StyledText(title)], cut: 2,
+                    margin: margin + (isLast ? corner : fork)))
+            lines += branches(
+                family.children, hidden: family.hidden, of: family.job, margin: margin + (isLast ? "   " : trunk))
         }
-        if hidden > 0 { branches.append(["\(hidden) more; see deferctl list --all --parent \(parent.id)"]) }
-        let (fork, corner, trunk) = isUnicode ? ("├─ ", "└─ ", "│  ") : ("|- ", "`- ", "|  ")
-        return branches.enumerated().flatMap { index, branch in
-            let isLast = index == branches.count - 1
-            return branch.enumerated().map { number, line in
-                (number == 0 ? (isLast ? corner : fork) : (isLast ? "   " : trunk)) + line
-            }
+        if hidden > 0 {
+            let more = "\(hidden) more; see deferctl list --all --parent \(parent.id)"
+            lines.append(line([StyledText(more)], cut: 0, margin: margin + corner))
+        }
+        return lines
+    }
+}
+
+extension JobLink.State {
+    fileprivate var style: TextStyle {
+        switch self {
+        case .succeeded: .good
+        case .failed: .bad
+        case .running: .active
+        case .skipped: .faint
+        case .waiting: .plain
         }
     }
 }

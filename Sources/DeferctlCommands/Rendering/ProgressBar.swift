@@ -32,16 +32,22 @@ struct ProgressBar {
         if let fraction = progress.fraction { parts.append(Quantities.percent(fraction).aligned(to: 5)) }
         parts.append(Self.amount(progress))
         if let rate = progress.rate {
-            parts.append(progress.unit == "bytes" ? Quantities.rate(rate) : "\(Quantities.fixed(rate)) jobs/s")
+            parts.append(Self.rate(rate, progress))
         }
         if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
         return parts
     }
 
+    /// How fast it goes.
+    static func rate(_ rate: Double, _ progress: JobProgress) -> String {
+        progress.unit == "bytes" ? Quantities.rate(rate) : "\(Quantities.fixed(rate)) \(progress.unit.sanitized)/s"
+    }
+
     /// How much of how much.
     static func amount(_ progress: JobProgress) -> String {
         guard progress.unit == "bytes" else {
-            return progress.total.map { "\(progress.completed) of \($0) jobs" } ?? "\(progress.completed) jobs"
+            let unit = progress.unit.sanitized
+            return progress.total.map { "\(progress.completed) of \($0) \(unit)" } ?? "\(progress.completed) \(unit)"
         }
         let done = Quantities.size(progress.completed)
         return progress.total.map { "\(done) of \(Quantities.size($0))" } ?? done

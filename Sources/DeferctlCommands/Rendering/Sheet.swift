@@ -2,19 +2,29 @@ import JobModel
 
 /// An object as a sheet of names and values, with the members of inner objects named by their path.
 enum Sheet {
-    static func lines(_ json: JSON) -> [String] {
-        var table = Table([Table.Column(""), Table.Column("")])
-        append(json, name: "", to: &table)
-        return table.lines(showsHead: false)
+    /// The lines of `json`; where a width is given, values that are too long go on below themselves.
+    static func lines(_ json: JSON, width: Int? = nil) -> [String] {
+        var rows: [(name: String, value: String)] = []
+        append(json, name: "", to: &rows)
+        let names = rows.map(\.name.columns).max() ?? 0
+        return rows.flatMap { row -> [String] in
+            let line = row.name.padded(to: names) + "  " + row.value
+            guard let width, line.columns > width else { return [line] }
+            // On a very narrow terminal the values stand below the names.
+            let indent = width - names - 2 >= 16 ? names + 2 : 4
+            let pieces = row.value.wrapped(to: width - indent).map { String(repeating: " ", count: indent) + $0 }
+            guard indent > 4, let first = pieces.first else { return [row.name.cut(to: width)] + pieces }
+            return [row.name.padded(to: names) + first.dropFirst(names)] + pieces.dropFirst()
+        }
     }
 
-    private static func append(_ json: JSON, name: String, to table: inout Table) {
+    private static func append(_ json: JSON, name: String, to rows: inout [(name: String, value: String)]) {
         guard case .object(let object) = json else {
-            table.append([name.sanitized, text(json, name: name).sanitized])
+            rows.append((name.sanitized, text(json, name: name).sanitized))
             return
         }
         for member in object.members {
-            append(member.value, name: name.isEmpty ? member.name : "\(name).\(member.name)", to: &table)
+            append(member.value, name: name.isEmpty ? member.name : "\(name).\(member.name)", to: &rows)
         }
     }
 

@@ -17,7 +17,7 @@ struct InfoCommand: DaemonCommand {
         if invocation.writesJSON {
             try invocation.console.line(answer)
         } else {
-            try invocation.console.data.write(Sheet.lines(answer).map { $0 + "\n" }.joined())
+            try invocation.console.lines(Sheet.lines(answer, width: invocation.console.width))
         }
         return .ok
     }

@@ -93,9 +93,9 @@ struct ListCommand: DaemonCommand {
             return try console.data.write(Array(jobs.map { $0.json.utf8 + [UInt8(ascii: "\n")] }.joined()))
         }
         if jobs.isEmpty { return }
-        let width = console.showsData ? ScreenSize(of: console.data).columns : nil
-        let lines = JobTable.lines(
-            jobs, now: .now, width: width, isUnicode: console.isUnicode, showsHead: showsHead)
-        try console.data.write(lines.map { $0 + "\n" }.joined())
+        try console.lines(
+            JobTable.lines(
+                jobs, now: .now, width: console.width, isUnicode: console.isUnicode, showsHead: showsHead,
+                palette: console.palette))
     }
 }

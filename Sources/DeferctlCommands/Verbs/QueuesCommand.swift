@@ -8,7 +8,7 @@ struct QueuesCommand: DaemonCommand {
         commandName: "queues",
         abstract: "List the queues.",
         discussion: """
-            LIMIT is how many jobs of the queue run at a time.
+            LIMIT is how many jobs of the queue run at a time, USER how many of those may be one user's.
 
             Example: deferctl queues
             """)
@@ -20,8 +20,9 @@ struct QueuesCommand: DaemonCommand {
         if invocation.writesJSON {
             for queue in queues { try invocation.console.line(queue) }
         } else {
-            let lines = QueueTable.lines(queues)
-            try invocation.console.data.write(lines.map { $0 + "\n" }.joined())
+            let console = invocation.console
+            try console.lines(
+                QueueTable.lines(queues, width: console.width, mark: console.cutMark, palette: console.palette))
         }
         return .ok
     }

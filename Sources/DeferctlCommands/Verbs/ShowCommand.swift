@@ -36,9 +36,9 @@ struct ShowCommand: DaemonCommand {
         if invocation.writesJSON {
             for job in family.all { try console.line(job.json) }
         } else {
-            let width = console.showsData ? ScreenSize(of: console.data).columns : nil
-            let tree = JobTree(now: .now, isUnicode: console.isUnicode, width: width)
-            try console.data.write(tree.lines(family).map { $0 + "\n" }.joined())
+            let tree = JobTree(
+                now: .now, isUnicode: console.isUnicode, width: console.width, palette: console.palette)
+            try console.lines(tree.lines(family))
         }
         return .ok
     }

@@ -1,0 +1,50 @@
+import ArgumentParser
+
+/// A word where a verb should stand.
+enum UnknownVerb {
+    /// Throws where the first of these arguments that is no option is no verb, and names the verb that it may have been.
+    static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
+        let verbs = DeferctlCommand.verbs
+        guard let word = firstWord(arguments), !verbs.contains(word) else { return }
+        let nearest = verbs.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
+        let hint =
+            nearest.flatMap { $0.distance <= max(1, $0.verb.count / 3) ? " Did you mean \($0.verb)?" : nil } ?? ""
+        throw CommandFailure(
+            .usage, "There is no verb \"\(word.cut(to: 60, mark: "..."))\".\(hint) See all with: deferctl --help")
+    }
+
+    private static func firstWord(_ arguments: some Sequence<String>) -> String? {
+        var isValue = false
+        for argument in arguments {
+            if isValue {
+                isValue = false
+            } else if ["--socket", "--color"].contains(argument) {
+                isValue = true
+            } else if !argument.hasPrefix("-") {
+                return argument
+            } else if !["--json"].contains(argument), !argument.hasPrefix("--socket="), !argument.hasPrefix("--color=")
+            {
+                // An option that only the parser knows, or a request of a shell for completions.
+                return nil
+            }
+        }
+        return nil
+    }
+
+    /// How many letters have to be changed, put in, taken out or swapped with their neighbour.
+    static func distance(_ left: String, _ right: String) -> Int {
+        let (a, b) = (Array(left.utf8.prefix(64)), Array(right.utf8))
+        var before: [Int] = []
+        var last = Array(0...b.count)
+        for i in a.indices {
+            var row = [i + 1]
+            for j in b.indices {
+                var least = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { least = min(least, before[j - 1] + 1) }
+                row.append(least)
+            }
+            (before, last) = (last, row)
+        }
+        return last[b.count]
+    }
+}
