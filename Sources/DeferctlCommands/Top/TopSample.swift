@@ -1,0 +1,82 @@
+import JobClient
+import JobModel
+
+/// What `deferctl top` shows of one moment: counts, queues, and the jobs that run.
+///
+/// It takes three calls, whose answers do not grow with the number of jobs.
+struct TopSample: Sendable {
+    /// The most jobs that are asked for.
+    static let mostJobs = 200
+
+    let stats: JSON
+    let queues: [JSON]
+    /// The newest of those that run.
+    let jobs: [JobSnapshot]
+
+    init(stats: JSON, queues: [JSON], jobs: [JobSnapshot]) {
+        self.stats = stats
+        self.queues = queues
+        self.jobs = jobs
+    }
+
+    /// Asks the daemon, for at most `rows` of the jobs.
+    init(from client: JobClient, rows: Int) async throws(JobClientError) {
+        var filter = JobClient.Filter()
+        filter.states = ["running"]
+        stats = try await client.stats()
+        queues = try await client.queues()
+        jobs = try await client.list(filter, limit: min(Self.mostJobs, max(1, rows))).jobs
+    }
+
+    /// The sample as one value, with the members as the daemon wrote them.
+    var json: JSON {
+        ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))]
+    }
+
+    /// Seconds since the daemon started, by its own clock.
+    var uptime: Double? { stats["uptime"]?.double }
+}
+
+/// What the daemon did in each second between two samples.
+struct TopRates: Sendable, Equatable {
+    let submitted: Double
+    let finished: Double
+    let failed: Double
+    let received: Double
+
+    /// The rates from `first` to `last`; nil where no time passed between them, or the daemon started anew.
+    init?(from first: TopSample, to last: TopSample) {
+        guard let begin = first.uptime, let end = last.uptime, end - begin > 0.01 else { return nil }
+        func rate(_ path: [String]) -> Double {
+            func value(_ sample: TopSample) -> Double {
+                path.reduce(Optional(sample.stats)) { $0?[$1] }?.double ?? 0
+            }
+            return max(0, value(last) - value(first)) / (end - begin)
+        }
+        submitted = rate(["totals", "submitted"])
+        failed = rate(["totals", "failed"])
+        finished = rate(["totals", "succeeded"]) + rate(["totals", "cancelled"]) + failed
+        received = rate(["bytes", "received"])
+    }
+}
+
+/// The newest samples, and the rates over them.
+struct TopHistory: Sendable {
+    /// The samples over which rates are taken.
+    private static let span = 5
+
+    private var samples: [TopSample] = []
+
+    var newest: TopSample? { samples.last }
+
+    var rates: TopRates? {
+        guard let first = samples.first, let last = samples.last else { return nil }
+        return TopRates(from: first, to: last)
+    }
+
+    mutating func append(_ sample: TopSample) {
+        if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
+        samples.append(sample)
+        if samples.count > Self.span { samples.removeFirst() }
+    }
+}
