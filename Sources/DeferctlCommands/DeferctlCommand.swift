@@ -20,7 +20,7 @@ struct DeferctlCommand: AsyncParsableCommand {
                 subcommands: [FetchCommand.self, DownloadCommand.self, JSONCommand.self, SubmitCommand.self]),
             CommandGroup(
                 name: "Following",
-                subcommands: [WatchCommand.self, WaitCommand.self]),
+                subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),
             CommandGroup(
                 name: "Looking",
                 subcommands: [ListCommand.self, ShowCommand.self, ResultCommand.self]),
@@ -31,8 +31,16 @@ struct DeferctlCommand: AsyncParsableCommand {
                 name: "The daemon",
                 subcommands: [
                     QueuesCommand.self, SuspendCommand.self, ResumeCommand.self, InfoCommand.self, StatsCommand.self,
+                    DoctorCommand.self,
                 ]),
         ])
+
+    /// The names of all verbs.
+    static var verbs: [String] {
+        configuration.groupedSubcommands.flatMap { group in
+            group.subcommands.compactMap { $0.configuration.commandName }
+        } + ["help"]
+    }
 
     @OptionGroup var global: GlobalOptions
 }

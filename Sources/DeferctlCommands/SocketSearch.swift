@@ -16,13 +16,18 @@ struct SocketSearch: Sendable {
     }
 
     /// The path named by the flag, by `DEFERD_SOCKET`, of the user's own daemon if there is one, or the system's.
-    func path(flag: String?) throws(CommandFailure) -> String {
-        if let flag { return try checked(flag, from: "--socket", .usage) }
+    func path(flag: String?) throws(CommandFailure) -> String { try location(flag: flag).path }
+
+    /// The path, and how it was found.
+    func location(flag: String?) throws(CommandFailure) -> (path: String, origin: String) {
+        if let flag { return (try checked(flag, from: "--socket", .usage), "named by --socket") }
         if let path = environment["DEFERD_SOCKET"], !path.isEmpty {
-            return try checked(path, from: "DEFERD_SOCKET", .configuration)
+            return (try checked(path, from: "DEFERD_SOCKET", .configuration), "named by DEFERD_SOCKET")
         }
-        if let own = ownPath, exists(own) { return try checked(own, from: "XDG_RUNTIME_DIR", .configuration) }
-        return Self.systemPath
+        if let own = ownPath, exists(own) {
+            return (try checked(own, from: "XDG_RUNTIME_DIR", .configuration), "your own daemon's")
+        }
+        return (Self.systemPath, "the system's, as you have no daemon of your own")
     }
 
     /// Where the user's own daemon listens.
@@ -38,13 +43,18 @@ struct SocketSearch: Sendable {
         return "Start it with: deferd --socket \(path)"
     }
 
+    /// The daemon's unit under systemd, where the path is that of one: whether it is a unit of the user's.
+    func isUserUnit(for path: String) -> Bool? {
+        path == Self.systemPath ? false : path == ownPath ? true : nil
+    }
+
     private func checked(_ path: String, from origin: String, _ status: ExitStatus) throws(CommandFailure) -> String {
         guard !path.isEmpty else { throw CommandFailure(status, "\(origin) is empty; name the daemon's socket.") }
         guard path.utf8.count <= Self.longestPath else {
             throw CommandFailure(
                 status,
-                "The path from \(origin) is longer than the \(Self.longestPath) bytes that a socket's path may have: "
-                    + "\(path)")
+                "The path from \(origin) is longer than the \(Self.longestPath) bytes that a socket's path may have; name a "
+                    + "shorter one than \(path)")
         }
         return path
     }

@@ -1,0 +1,122 @@
+import JobClient
+import JobModel
+
+/// What the answers of a daemon say about its health. Values only; ``Examination`` asks.
+enum Diagnosis {
+    /// The part of a limit from which on it is close to full.
+    private static let full = 0.9
+    /// The failed jobs that are told.
+    static let mostFailures = 3
+
+    /// Who the daemon is, and who it takes the caller for.
+    static func identity(_ info: JSON, client: String, user: String) -> [Finding] {
+        let version = info["version"]?.string ?? "of an unknown version"
+        let protocolVersion = info["protocol"]?.int
+        var findings: [Finding] = []
+        let what =
+            "\(info["name"]?.string ?? "deferd") \(version)"
+            + (protocolVersion.map { ", protocol \($0)" } ?? "")
+            + (info["pid"]?.int.map { ", process \($0)" } ?? "")
+            + (info["startedAt"]?.string.map { ", since \($0)" } ?? "")
+        if protocolVersion != 1 {
+            findings.append(
+                Finding(
+                    "daemon", .error, "\(what): this deferctl \(client) speaks protocol 1 only.",
+                    next: "Install the deferctl that came with this deferd."))
+        } else if version != client {
+            findings.append(
+                Finding(
+                    "daemon", .note, "\(what); this is deferctl \(client).",
+                    next: "They work together. After an upgrade, restart the daemon: systemctl restart deferd"))
+        } else {
+            findings.append(Finding("daemon", .ok, "\(what); this is deferctl \(client)."))
+        }
+        let isAdmin = info["you"]?["admin"]?.bool == true
+        findings.append(
+            Finding(
+                "you", .ok,
+                "You are \(user), "
+                    + (isAdmin
+                        ? "an administrator: you see and change the jobs of all."
+                        : "and see and change your own jobs."),
+                next: nil))
+        return findings
+    }
+
+    /// Whether jobs can be stored, and what room there is.
+    static func storage(_ stats: JSON) -> [Finding] {
+        guard let storage = stats["storage"] else { return [] }
+        if let failure = storage["failure"]?.string {
+            return [
+                Finding(
+                    "storage", .error, "Nothing can be stored: \(failure)",
+                    next: "Make room, or mend what it names; the daemon goes on by itself then.")
+            ]
+        }
+        guard let free = storage["free"]?.int else { return [] }
+        let minimum = storage["minimumFree"]?.int ?? 0
+        let text = "The disk of the state has \(Quantities.size(Int64(free))) free"
+        guard free / 2 >= minimum else {
+            return [
+                Finding(
+                    "storage", .warning,
+                    "\(text); below \(Quantities.size(Int64(minimum))) downloads wait and submissions are refused.",
+                    next: "Make room on it, or remove finished jobs with: deferctl remove")
+            ]
+        }
+        return [Finding("storage", .ok, text + ".")]
+    }
+
+    /// How full the daemon's limits are, as far as the caller may know.
+    static func limits(_ info: JSON, _ stats: JSON) -> [Finding] {
+        let isAdmin = info["you"]?["admin"]?.bool == true
+        let waiting = ["scheduled", "queued"].reduce(0) { $0 + (stats["jobs"]?[$1]?.int ?? 0) }
+        let uses: [(what: String, used: Int, limit: String, next: String)] = [
+            (
+                "jobs wait", waiting, isAdmin ? "queuedJobs" : "queuedJobsPerUser",
+                "See what they wait for with: deferctl queues"
+            ),
+            (
+                "connections are open", stats["connections"]?.int ?? 0, isAdmin ? "connections" : "connectionsPerUser",
+                "Close programs that watch and are not needed, or let many share one connection."
+            ),
+        ]
+        return uses.compactMap { use in
+            guard let limit = info["limits"]?[use.limit]?.int, limit > 0 else { return nil }
+            let text = "\(use.used) \(use.what); limits.\(use.limit) is \(limit)."
+            return Double(use.used) >= Double(limit) * full
+                ? Finding("limits", .warning, text, next: use.next) : Finding("limits", .ok, text)
+        }
+    }
+
+    /// Queues that start nothing.
+    static func queues(_ queues: [JSON]) -> [Finding] {
+        let suspended = queues.filter { $0["suspended"]?.bool == true }
+        guard !suspended.isEmpty else {
+            return [
+                Finding("queues", .ok, "\(queues.count == 1 ? "The queue is" : "All \(queues.count) queues are") open.")
+            ]
+        }
+        return suspended.map { queue in
+            let name = queue["queue"]?.string ?? "?"
+            let waiting = queue["queued"]?.int ?? 0
+            return Finding(
+                "queues", waiting > 0 ? .warning : .note,
+                "The queue \(name) is suspended, and \(waiting) jobs wait in it.",
+                next: "An administrator starts them with: deferctl resume \(name)")
+        }
+    }
+
+    /// The newest failed jobs.
+    static func failures(_ failed: [JobSnapshot], now: Timestamp) -> [Finding] {
+        if failed.isEmpty { return [Finding("failures", .ok, "No failed job is stored.")] }
+        return failed.prefix(mostFailures).map { job in
+            let text = JobText(job, now: now)
+            let age = text.time("finishedAt").map { " \(Quantities.age(now.seconds(since: $0))) ago" } ?? ""
+            let message = job.error?["message"]?.string ?? ""
+            return Finding(
+                "failures", .note, "Job \(job.id) failed\(age) (\(text.errorWord ?? "failed")): \(message)",
+                next: "deferctl show \(job.id)")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import JobClient
+import JobModel
+import JobProtocol
+
+/// Looks at everything that may keep deferctl and the daemon from working together.
+struct Examination: Sendable {
+    let invocation: Invocation
+    /// How the socket's path was found.
+    let origin: String
+    let tell: @Sendable (Finding) throws -> Void
+
+    private var path: String { invocation.socket }
+
+    /// Tells each finding as it is made, and returns the status for all.
+    func run() async throws -> ExitStatus {
+        var findings: [Finding] = []
+        func add(_ new: [Finding]) throws {
+            findings += new
+            for finding in new { try tell(finding) }
+        }
+        let facts = SocketFacts(at: path)
+        do {
+            let client = try await JobClient.connect(path: path)
+            do {
+                try add([Finding("socket", .ok, "\(path), \(origin).")])
+                try await ask(client, add)
+                await client.close()
+            } catch {
+                await client.close()
+                throw error
+            }
+            try add(units(isReachable: true))
+            return findings.contains { $0.level.isTrouble } ? .jobFailed : .ok
+        } catch let error as JobClientError {
+            let failure = CommandFailure(error)
+            try add([connection(failure, error, facts)])
+            try add(units(isReachable: false))
+            return failure.status
+        }
+    }
+
+    /// Why there is no connection, or it broke.
+    private func connection(_ failure: CommandFailure, _ error: JobClientError, _ facts: SocketFacts) -> Finding {
+        let message = "\(path), \(origin): \(failure.message)"
+        switch (error.code, facts.kind) {
+        case (.denied, _):
+            return Finding("socket", .error, message, next: facts.nextForDenied(user: Accounts.userName(geteuid())))
+        case (.unreachable, .other):
+            return Finding(
+                "socket", .error, message, next: "What is there is no socket; name the daemon's by --socket.")
+        case (.unreachable, _):
+            return Finding("socket", .error, message, next: invocation.search.startHint(for: path))
+        default:
+            return Finding("socket", .error, message, next: "Try again; if it lasts, see the daemon's journal.")
+        }
+    }
+
+    private func ask(_ client: JobClient, _ add: ([Finding]) throws -> Void) async throws {
+        let info = try await client.info()
+        try add(
+            Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
+        guard info["protocol"]?.int == 1 else { return }
+        let stats = try await client.stats()
+        try add(Diagnosis.storage(stats) + Diagnosis.limits(info, stats))
+        try add(Diagnosis.queues(try await client.queues()))
+        var failed = JobClient.Filter()
+        failed.states = ["failed"]
+        try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
+    }
+
+    /// What systemd says, where the socket is that of one of its units.
+    private func units(isReachable: Bool) -> [Finding] {
+        guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
+        let properties = "--property=" + ServiceUnits.properties.joined(separator: ",")
+        let command = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", properties] + ServiceUnits.names
+        guard let output = ProgramOutput.read(command) else {
+            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
+        }
+        return ServiceUnits(showing: output, isUser: isUser).findings(isReachable: isReachable)
+    }
+}

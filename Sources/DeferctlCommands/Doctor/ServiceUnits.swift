@@ -1,0 +1,74 @@
+/// What systemd says of the daemon's units.
+struct ServiceUnits: Sendable {
+    /// The properties that are asked for.
+    static let properties = ["Id", "LoadState", "ActiveState", "SubState", "Result", "NRestarts", "UnitFileState"]
+    static let names = ["deferd.service", "deferd.socket"]
+
+    /// By the unit's name; only units that are there.
+    let units: [String: [String: String]]
+    let isUser: Bool
+
+    /// Reads what `systemctl show` printed of several units: lines of properties, with an empty one between units.
+    init(showing output: String, isUser: Bool) {
+        var units: [String: [String: String]] = [:]
+        var unit: [String: String] = [:]
+        for line in (output + "\n\n").split(separator: "\n", omittingEmptySubsequences: false) {
+            if let mark = line.firstIndex(of: "=") {
+                unit[String(line[..<mark])] = String(line[line.index(after: mark)...])
+            } else if line.isEmpty {
+                if let id = unit["Id"], unit["LoadState"] != "not-found" { units[id] = unit }
+                unit = [:]
+            }
+        }
+        self.units = units
+        self.isUser = isUser
+    }
+
+    private var flag: String { isUser ? "--user " : "" }
+
+    /// How the units are, for a daemon that answers or does not.
+    func findings(isReachable: Bool) -> [Finding] {
+        guard let service = units["deferd.service"] else {
+            return [Finding("systemd", .note, "There is no \(isUser ? "user " : "")unit deferd.service here.")]
+        }
+        let state = [service["ActiveState"], service["SubState"]].compactMap(\.self).joined(separator: ", ")
+        let journal = "journalctl \(flag)-u deferd -n 20"
+        if let wrong = service["LoadState"], ["error", "bad-setting", "masked"].contains(wrong) {
+            return [
+                Finding(
+                    "systemd", .error, "deferd.service cannot be loaded: \(wrong).",
+                    next: "systemctl \(flag)status deferd")
+            ]
+        }
+        switch service["ActiveState"] {
+        case "failed":
+            return [
+                Finding(
+                    "systemd", isReachable ? .warning : .error,
+                    "deferd.service has failed (\(service["Result"] ?? "unknown")).",
+                    next: "See why with: \(journal); then: systemctl \(flag)restart deferd")
+            ]
+        case "active", "reloading", "activating", "deactivating":
+            if let restarts = service["NRestarts"].flatMap(Int.init), restarts > 0 {
+                return [
+                    Finding(
+                        "systemd", .warning,
+                        "deferd.service is \(state), and was restarted \(restarts) times since it was started.",
+                        next: "See why with: \(journal)")
+                ]
+            }
+            return [Finding("systemd", .ok, "deferd.service is \(state).")]
+        default:
+            let socket = units["deferd.socket"]?["ActiveState"] == "active"
+            return [
+                Finding(
+                    "systemd", isReachable || socket ? .note : .error,
+                    "deferd.service is \(state)"
+                        + (socket ? "; deferd.socket starts it with the next connection." : "."),
+                    next: isReachable
+                        ? "The daemon that answers was started by something else."
+                        : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
+            ]
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct DoctorTests {
+    private func info(_ members: JSON = [:]) -> JSON {
+        var object: JSONObject = JSONObject([
+            JSONObject.Member(name: "name", value: "deferd"), JSONObject.Member(name: "version", value: "1.0"),
+            JSONObject.Member(name: "protocol", value: 1), JSONObject.Member(name: "pid", value: 7),
+            JSONObject.Member(
+                name: "limits",
+                value: [
+                    "queuedJobs": 1000, "queuedJobsPerUser": 100, "connections": 50, "connectionsPerUser": 10,
+                ]),
+            JSONObject.Member(name: "you", value: ["uid": 1000, "admin": false]),
+        ])
+        for member in members.object?.members ?? [] { object[member.name] = member.value }
+        return .object(object)
+    }
+
+    @Test func identity_tellsOtherVersions() {
+        #expect(Diagnosis.identity(info(), client: "1.0", user: "ada").map(\.level) == [.ok, .ok])
+        #expect(Diagnosis.identity(info(), client: "1.1", user: "ada").map(\.level) == [.note, .ok])
+        let other = Diagnosis.identity(info(["protocol": 2]), client: "1.0", user: "ada")[0]
+        #expect(other.level == .error)
+        #expect(other.next != nil)
+    }
+
+    @Test func limits_warn_whenAlmostFull() {
+        let stats: JSON = ["jobs": ["scheduled": 40, "queued": 50], "connections": 2]
+        #expect(Diagnosis.limits(info(), stats).map(\.level) == [.warning, .ok])
+        // An administrator sees the jobs of all, and the limit of all.
+        #expect(Diagnosis.limits(info(["you": ["admin": true]]), stats).map(\.level) == [.ok, .ok])
+        #expect(Diagnosis.limits([:], [:]) == [])
+    }
+
+    @Test func storage_isAsTheDaemonTells() {
+        #expect(Diagnosis.storage([:]) == [])
+        #expect(Diagnosis.storage(["storage": ["free": 1000, "minimumFree": 100]]).map(\.level) == [.ok])
+        #expect(Diagnosis.storage(["storage": ["free": 150, "minimumFree": 100]]).map(\.level) == [.warning])
+        #expect(Diagnosis.storage(["storage": ["free": 1000, "failure": "disk full"]]).map(\.level) == [.error])
+        #expect(Diagnosis.storage(["storage": ["free": 1, "minimumFree": JSON(Int.max)]]).map(\.level) == [.warning])
+    }
+
+    @Test func queues_warn_whenSuspendedWithJobs() {
+        let open: JSON = ["queue": "a", "suspended": false, "queued": 5]
+        #expect(Diagnosis.queues([open]).map(\.level) == [.ok])
+        let suspended: JSON = ["queue": "b", "suspended": true, "queued": 5]
+        #expect(Diagnosis.queues([open, suspended]).map(\.level) == [.warning])
+        #expect(Diagnosis.queues([open, suspended])[0].next?.hasSuffix("deferctl resume b") == true)
+        #expect(Diagnosis.queues([["queue": "b", "suspended": true, "queued": 0]]).map(\.level) == [.note])
+    }
+
+    @Test func failures_tellTheNewest_andHowToSeeThem() {
+        #expect(Diagnosis.failures([], now: noon).map(\.level) == [.ok])
+        let failed = (1...9).map { job($0, "failed", ["error": ["kind": "dns", "message": "No.\u{1B}"]]) }
+        let findings = Diagnosis.failures(failed, now: noon)
+        #expect(findings.count == Diagnosis.mostFailures)
+        #expect(findings[0].next == "deferctl show 1")
+        #expect(!findings[0].lines(width: nil, palette: .none).joined().contains("\u{1B}"))
+    }
+
+    @Test(arguments: [20, 40, 80])
+    func lines_areWithinTheWidth(width: Int) {
+        let finding = Finding(
+            "storage", .warning, "The disk of the state has 12 MB free, which is less than there should be.",
+            next: "Make room.")
+        let lines = finding.lines(width: width, palette: .none)
+        #expect(lines.allSatisfy { $0.columns <= width })
+        #expect(lines.joined().contains("warning"))
+        #expect(lines.last?.hasSuffix("-> Make room.") == true)
+    }
+
+    private static let units = """
+        Id=deferd.service
+        LoadState=loaded
+        ActiveState=active
+        SubState=running
+        Result=success
+        NRestarts=0
+
+        Id=deferd.socket
+        LoadState=loaded
+        ActiveState=active
+        SubState=running
+        """
+
+    @Test(arguments: [
+        ("", "", true, Finding.Level.ok), ("NRestarts=0", "NRestarts=3", true, .warning),
+        ("=active\nSubState=running\nResult=success", "=failed\nSubState=failed\nResult=exit-code", true, .warning),
+        ("=active\nSubState=running\nResult=success", "=failed\nSubState=failed\nResult=exit-code", false, .error),
+        ("LoadState=loaded", "LoadState=not-found", true, .note),
+        ("LoadState=loaded", "LoadState=masked", true, .error),
+        ("=active\nSubState=running\nResult", "=inactive\nSubState=dead\nResult", true, .note),
+        ("=active", "=inactive", false, .error),
+    ])
+    func units_areRead(from: String, to: String, isReachable: Bool, level: Finding.Level) {
+        let text = from.isEmpty ? Self.units : Self.units.replacingAll(from, with: to)
+        let findings = ServiceUnits(showing: text, isUser: false).findings(isReachable: isReachable)
+        #expect(findings.map(\.level) == [level])
+        if level.isTrouble { #expect(findings[0].next != nil) }
+    }
+
+    @Test func programs_areRead_orGivenUp() {
+        #expect(ProgramOutput.read(["sh", "-c", "echo a; echo b >&2"]) == "a\n")
+        #expect(ProgramOutput.read(["sh", "-c", "echo a; exit 1"]) == nil)
+        #expect(ProgramOutput.read(["no-such-program-of-deferctl"]) == nil)
+        #expect(ProgramOutput.read(["sleep", "1000"], seconds: 0) == nil)
+    }
+
+    @Test func denied_tellsWhatToDo_byMembership() {
+        var facts = SocketFacts(path: "/s", kind: .socket)
+        #expect(facts.nextForDenied(user: "ada").contains("Its owner alone"))
+        facts.groupMayConnect = true
+        facts.group = "deferd"
+        #expect(facts.nextForDenied(user: "ada").contains("adduser ada deferd"))
+        facts.isMember = true
+        #expect(facts.nextForDenied(user: "ada").contains("log in again"))
+    }
+}
+
+extension String {
+    fileprivate func replacingAll(_ text: String, with other: String) -> String {
+        var (rest, result) = (self[...], "")
+        while let range = rest.firstRange(of: text) {
+            result += rest[..<range.lowerBound] + other
+            rest = rest[range.upperBound...]
+        }
+        return result + rest
+    }
+}
+
+@Suite struct UnknownVerbTests {
+    @Test(arguments: [
+        ["list"], ["--json", "list"], ["--socket", "x", "list"], ["--color=always", "top"], [], ["--help"],
+    ])
+    func refuse_letsVerbsThrough(arguments: [String]) throws {
+        try UnknownVerb.refuse(arguments)
+    }
+
+    @Test(arguments: [
+        ("lsit", "list"), ("donwload", "download"), ("cancle", "cancel"), ("shwo", "show"), ("docter", "doctor"),
+        ("queue", "queues"),
+    ])
+    func refuse_namesTheVerbThatWasMeant(word: String, verb: String) {
+        let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(["--json", word]) }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message.contains("Did you mean \(verb)?") == true)
+    }
+
+    @Test func refuse_guessesNothing_whenNoVerbIsNear() {
+        let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(["zzzzzzz"]) }
+        #expect(failure?.message == "There is no verb \"zzzzzzz\". See all with: deferctl --help")
+    }
+}
