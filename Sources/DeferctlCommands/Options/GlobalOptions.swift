@@ -9,7 +9,7 @@ struct GlobalOptions: ParsableArguments {
             discussion: """
                 Without it: $DEFERD_SOCKET, then $XDG_RUNTIME_DIR/deferd/deferd.sock if there is one, then \
                 \(SocketSearch.systemPath).
-                """, valueName: "path"))
+                """, valueName: "path"), completion: .file())
     var socket: String?
 
     @Flag(name: .long, help: "Write JSON to standard output, one value per line.")
@@ -34,7 +34,7 @@ struct FollowOptions: ParsableArguments {
 
 /// The argument of verbs that act on several jobs.
 struct JobIDs: ParsableArguments {
-    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"), completion: LiveCompletion.jobs)
     var jobs: [Int64]
 
     func validate() throws {

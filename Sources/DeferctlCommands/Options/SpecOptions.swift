@@ -3,7 +3,9 @@ import JobModel
 
 /// The flags that become members of a job spec, whatever its source.
 struct SpecOptions: ParsableArguments {
-    @Option(name: .long, help: ArgumentHelp("The queue that the job waits in (default: default).", valueName: "name"))
+    @Option(
+        name: .long, help: ArgumentHelp("The queue that the job waits in (default: default).", valueName: "name"),
+        completion: LiveCompletion.queues)
     var queue: String?
 
     @Option(
@@ -40,7 +42,8 @@ struct SpecOptions: ParsableArguments {
 
     @Option(
         name: .long, parsing: .singleValue,
-        help: ArgumentHelp("A tag to list and watch by; may be given again for more.", valueName: "text"))
+        help: ArgumentHelp("A tag to list and watch by; may be given again for more.", valueName: "text"),
+        completion: LiveCompletion.tags)
     var tag: [String] = []
 
     @Option(name: .long, help: ArgumentHelp("What lists and progress call the job.", valueName: "text"))

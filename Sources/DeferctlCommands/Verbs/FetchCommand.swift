@@ -20,7 +20,8 @@ struct FetchCommand: DaemonCommand {
 
     @Option(
         name: [.long, .customShort("o")],
-        help: ArgumentHelp("Write the body to this file of yours, not to standard output.", valueName: "file"))
+        help: ArgumentHelp("Write the body to this file of yours, not to standard output.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     @OptionGroup var global: GlobalOptions

@@ -19,23 +19,31 @@ struct ListCommand: DaemonCommand {
         help: ArgumentHelp("Only jobs in this state; may be given again for more.", valueName: "state"))
     var state: [State] = []
 
-    @Option(name: .long, help: ArgumentHelp("Only jobs of this queue.", valueName: "name"))
+    @Option(
+        name: .long, help: ArgumentHelp("Only jobs of this queue.", valueName: "name"),
+        completion: LiveCompletion.queues)
     var queue: String?
 
-    @Option(name: .long, help: ArgumentHelp("Only jobs with this tag.", valueName: "text"))
+    @Option(
+        name: .long, help: ArgumentHelp("Only jobs with this tag.", valueName: "text"), completion: LiveCompletion.tags)
     var tag: String?
 
     @Option(
-        name: .long, help: ArgumentHelp("Only jobs with a source of this type, such as download.", valueName: "type"))
+        name: .long, help: ArgumentHelp("Only jobs with a source of this type, such as download.", valueName: "type"),
+        completion: .list(SourceType.allCases.map(\.rawValue)))
     var source: String?
 
-    @Option(name: .long, help: ArgumentHelp("The children of this job, and no others.", valueName: "id"))
+    @Option(
+        name: .long, help: ArgumentHelp("The children of this job, and no others.", valueName: "id"),
+        completion: LiveCompletion.jobs)
     var parent: Int64?
 
     @Flag(name: .long, help: "List the oldest first.")
     var oldest = false
 
-    @Option(name: .long, help: ArgumentHelp("Begin behind the job with this id.", valueName: "id"))
+    @Option(
+        name: .long, help: ArgumentHelp("Begin behind the job with this id.", valueName: "id"),
+        completion: LiveCompletion.jobs)
     var after: Int64?
 
     @Option(name: .long, help: ArgumentHelp("List at most so many jobs (default: 100).", valueName: "count"))

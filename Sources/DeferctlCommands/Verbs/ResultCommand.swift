@@ -16,7 +16,7 @@ struct ResultCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The job's id.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The job's id.", valueName: "id"), completion: LiveCompletion.jobs)
     var job: Int64
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

@@ -13,7 +13,7 @@ struct ResumeCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The queue's name.")
+    @Argument(help: "The queue's name.", completion: LiveCompletion.queues)
     var queue: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

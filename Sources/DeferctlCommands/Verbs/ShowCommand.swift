@@ -20,7 +20,7 @@ struct ShowCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The job's id.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The job's id.", valueName: "id"), completion: LiveCompletion.jobs)
     var job: Int64
 
     func validate() throws {

@@ -21,7 +21,8 @@ struct SubmitCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The file, or a spec itself; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file, or a spec itself; - is standard input.", valueName: "file"), completion: .file())
     var specs = "-"
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

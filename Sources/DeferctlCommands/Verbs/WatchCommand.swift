@@ -14,7 +14,9 @@ struct WatchCommand: DaemonCommand {
             Example: deferctl watch 12 13
             """)
 
-    @Option(name: .long, help: ArgumentHelp("Watch all jobs with this tag, later ones too.", valueName: "text"))
+    @Option(
+        name: .long, help: ArgumentHelp("Watch all jobs with this tag, later ones too.", valueName: "text"),
+        completion: LiveCompletion.tags)
     var tag: String?
 
     @Option(
@@ -27,7 +29,7 @@ struct WatchCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"), completion: LiveCompletion.jobs)
     var jobs: [Int64] = []
 
     func validate() throws {

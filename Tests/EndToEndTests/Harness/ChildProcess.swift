@@ -59,17 +59,22 @@ final class ChildProcess: Sendable {
             posix_spawn_file_actions_addopen(&actions, 0, terminal.slave, O_RDWR, 0)
             posix_spawn_file_actions_adddup2(&actions, 0, 1)
             posix_spawn_file_actions_adddup2(&actions, 0, 2)
-            posix_spawnattr_setflags(&attributes, Int16(Self.newSession | POSIX_SPAWN_SETSIGDEF))
+            posix_spawnattr_setflags(
+                &attributes, Int16(Self.newSession | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         } else {
             posix_spawn_file_actions_adddup2(&actions, (socket ?? input.reading).number, 0)
             posix_spawn_file_actions_adddup2(&actions, (socket ?? output.writing).number, 1)
             posix_spawn_file_actions_adddup2(&actions, errors.writing.number, 2)
-            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         }
         let arguments = directory.map { ["/usr/bin/env", "-C", $0] + arguments } ?? arguments
         var defaults = sigset_t()
         sigfillset(&defaults)
         posix_spawnattr_setsigdefault(&attributes, &defaults)
+        // Dispatch's threads block signals, which would go on to the program.
+        var blocked = sigset_t()
+        sigemptyset(&blocked)
+        posix_spawnattr_setsigmask(&attributes, &blocked)
         let argv = arguments.map { strdup($0) } + [nil]
         let variables = Self.basicEnvironment.merging(environment) { $1 }
         let envp = variables.filter { !$0.value.isEmpty }.map { strdup("\($0.key)=\($0.value)") } + [nil]

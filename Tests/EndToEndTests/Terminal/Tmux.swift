@@ -52,9 +52,12 @@ final class Tmux: Sendable {
         return output
     }
 
+    /// Types text.
+    func type(_ text: String) async throws { try await tmux(["send-keys", "-l", text]) }
+
     /// Types text and presses Return.
     func enter(_ line: String) async throws {
-        try await tmux(["send-keys", "-l", line])
+        try await type(line)
         try await press("Enter")
     }
 

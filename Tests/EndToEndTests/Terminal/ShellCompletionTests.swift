@@ -1,0 +1,118 @@
+import JobModel
+import TestSupport
+import Testing
+
+/// Completion by Tab, in real shells: jobs of the daemon, with their states and URLs where a shell shows them.
+@Suite(.enabled(if: Tmux.isThere, Tmux.whyNot)) struct ShellCompletionTests {
+    /// A shell, and how it is brought to complete deferctl's words.
+    struct Shell: Sendable, CustomTestStringConvertible {
+        let name: String
+        let start: String
+        /// Whether descriptions are shown beside the words.
+        var describes = true
+        var isThere: Bool { Files.exists("/bin/" + name) || Files.exists("/usr/bin/" + name) }
+        var testDescription: String { name }
+    }
+
+    private static let shells = [
+        Shell(name: "bash", start: "source <(deferctl --generate-completion-script bash)", describes: false),
+        Shell(
+            name: "zsh",
+            start: "mkdir \"$HOME/z\"; deferctl --generate-completion-script zsh > \"$HOME/z/_deferctl\"; exec zsh -f"),
+        Shell(
+            name: "fish",
+            start: "deferctl --generate-completion-script fish > \"$HOME/c.fish\"; exec fish --no-config"),
+    ]
+
+    /// Runs `body` in a terminal with the shell, ready.
+    private func with(
+        _ shell: Shell, _ daemon: Daemon, socket: String? = nil, _ body: (Tmux) async throws -> Void
+    ) async throws {
+        guard shell.isThere else { return print("\(shell.name) is not installed, so its completion was not tried.") }
+        try await TemporaryDirectory.with { home in
+            var variables = ["HOME": home.path, "XDG_CONFIG_HOME": home.path, "XDG_DATA_HOME": home.path]
+            variables["DEFERD_SOCKET"] = socket
+            try await Tmux.with(daemon, columns: 120, rows: 40, environment: variables) { terminal in
+                try await terminal.enter(shell.start)
+                if shell.name == "zsh" {
+                    try await terminal.enter(
+                        "PS1='zsh> '; fpath=($HOME/z $fpath); autoload -U compinit; compinit -u -D")
+                } else if shell.name == "fish" {
+                    try await terminal.enter("source $HOME/c.fish; function fish_prompt; echo 'fish> '; end")
+                }
+                // What was typed so far has been read.
+                try await terminal.enter("echo re\"\"ady; clear; echo be\"\"gun")
+                try await terminal.shows("begun") { $0.contains { $0.hasPrefix("begun") } }
+                try await body(terminal)
+            }
+        }
+    }
+
+    @Test(arguments: shells) func ids_areOfferedByState(_ shell: Shell) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.submit(.failure("invalid", ["label": "the failed one"]))
+            _ = try await wire.wait(1)
+            for label in ["first timer", "second timer"] {
+                _ = try await wire.submit(.timer(1000, ["label": .string(label)]))
+            }
+            try await with(shell, daemon) { terminal in
+                // One verb has this beginning, and one job can be retried.
+                try await terminal.type("deferctl retr")
+                try await terminal.press("Tab")
+                try await terminal.shows("deferctl retry")
+                try await terminal.press("Tab")
+                try await terminal.shows("the id") { $0.contains { $0.contains("deferctl retry 1") } }
+                try await terminal.press("C-c")
+                // Two can be cancelled, and of those the shell shows what they are.
+                try await terminal.type("clear; deferctl cancel ")
+                try await terminal.press("Tab")
+                try await terminal.press("Tab")
+                let screen = try await terminal.shows("both ids") { screen in
+                    shell.describes
+                        ? screen.contains { $0.contains("running first timer") }
+                            && screen.contains { $0.contains("running second timer") }
+                        : screen.contains {
+                            $0.split(separator: " ") == ["2", "3"] || $0.split(separator: " ") == ["3", "2"]
+                        }
+                }
+                #expect(!screen.contains { $0.contains("the failed one") })
+            }
+        }
+    }
+
+    @Test(arguments: shells) func tagsOfOthers_areWordsAndNoCommands(_ shell: Shell) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let trap = daemon.directory.path + "/trap"
+            let tags: JSON = [
+                "night", "nightly", .string("$(touch \(trap))"), .string("`touch \(trap)`"), "\u{1B}[31m", "a\nb",
+            ]
+            _ = try await wire.submit(.timer(1000, ["tags": tags]))
+            try await with(shell, daemon) { terminal in
+                try await terminal.type("deferctl list --tag ")
+                // The first may bring what they begin with, the second nothing, and the third shows them.
+                for _ in 1...3 { try await terminal.press("Tab") }
+                try await terminal.shows("nightly")
+                try await terminal.press("C-c")
+                try await terminal.type("clear; deferctl list --tag nightl")
+                try await terminal.press("Tab")
+                try await terminal.shows("deferctl list --tag nightly")
+                #expect(!Files.exists(trap))
+            }
+        }
+    }
+
+    @Test(arguments: shells) func nothingIsOffered_orSaid_whenNoDaemonRuns(_ shell: Shell) async throws {
+        try await Daemon.run { daemon in
+            try await with(shell, daemon, socket: "/nowhere/s") { terminal in
+                try await terminal.type("deferctl show ")
+                try await terminal.press("Tab")
+                // Comes behind what the completion did.
+                try await terminal.type("17")
+                let screen = try await terminal.shows("deferctl show 17")
+                #expect(!screen.contains { $0.contains("cannot be reached") || $0.contains("deferctl:") })
+            }
+        }
+    }
+}
