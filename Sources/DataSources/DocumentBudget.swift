@@ -13,19 +13,24 @@ final class DocumentBudget: Sendable {
     }
 
     struct State {
+        var limit: Int
+        var perUser: Int
         var used = 0
         var byUser: [UInt32: Int] = [:]
         /// In the order of arrival; at most one for each running transfer.
         var waiting: [Waiter] = []
     }
 
-    private let limit: Int
-    private let perUser: Int
-    let state = Mutex(State())
+    let state: Mutex<State>
 
     init(limit: Int, perUser: Int) {
-        self.limit = limit
-        self.perUser = perUser
+        state = Mutex(State(limit: limit, perUser: perUser))
+    }
+
+    /// Changes the bounds; what is leased already stays so.
+    func configure(limit: Int, perUser: Int) {
+        state.withLock { ($0.limit, $0.perUser) = (limit, perUser) }
+        grant()
     }
 
     /// Room for so many bytes, as soon as there is some.
@@ -58,12 +63,12 @@ final class DocumentBudget: Sendable {
             state.waiting.removeAll { $0.delivery.isDelivered }
             func used(_ waiter: Waiter) -> Int { state.byUser[waiter.user, default: 0] }
             func isAllowed(_ waiter: Waiter) -> Bool {
-                used(waiter) == 0 || used(waiter).saturatingAdding(waiter.bytes) <= perUser
+                used(waiter) == 0 || used(waiter).saturatingAdding(waiter.bytes) <= state.perUser
             }
             let first = state.waiting.indices.filter { isAllowed(state.waiting[$0]) }
                 .min { (used(state.waiting[$0]), $0) < (used(state.waiting[$1]), $1) }
             guard let first,
-                state.used == 0 || state.used.saturatingAdding(state.waiting[first].bytes) <= limit
+                state.used == 0 || state.used.saturatingAdding(state.waiting[first].bytes) <= state.limit
             else { return nil }
             let waiter = state.waiting.remove(at: first)
             state.used += waiter.bytes

@@ -8,18 +8,19 @@ import Synchronization
 
 /// Makes the sources that jobs and links run, and checks beforehand what they may reach.
 package final class SourceLibrary: Sendable {
-    private let settings: SourceSettings
+    /// What transfers go by that start now; one that runs goes on with what it started with.
+    private let rules: Mutex<Rules>
     private let group: any EventLoopGroup
     private let timers: (any EventLoop)?
     /// One for each loop, used in turn.
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
-    private let policy: AccessPolicy
-    private let directories: DownloadDirectories
-    private let transport: HTTPTransport
+    private let resolver: NameResolver
+    private let pool = ConnectionPool()
+    /// Files that downloads write to, whatever rules they started with.
+    private let reservations = FileReservations()
     private let files: FileOperations
     private let queue: FileQueue
-    private let downloads: DownloadServices
     private let documents: DocumentBudget
     private let running = RunningTransfers()
     private let logger: Logger
@@ -34,34 +35,77 @@ package final class SourceLibrary: Sendable {
         settings: SourceSettings, group: any EventLoopGroup, timers: (any EventLoop)? = nil, logger: Logger,
         files: FileOperations = .real, lookup: @escaping NameResolver.Lookup = NameResolver.system
     ) throws(JobError) {
-        self.settings = settings
         self.group = group
         self.timers = timers
         executors = group.makeIterator().map(LoopExecutor.init)
         self.logger = logger
         self.files = files
-        policy = try AccessPolicy(settings.policy)
-        directories = try DownloadDirectories(settings.downloads)
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
-        transport = try HTTPTransport(
-            settings.http, limits: settings.limits, policy: policy, resolver: NameResolver(lookup: lookup),
-            queue: queue)
-        downloads = DownloadServices(
-            transport: transport, policy: policy, directories: directories, files: files, queue: queue,
-            userAgent: settings.http.userAgent, minimumFree: settings.downloads.minimumFree, logger: logger)
+        resolver = NameResolver(lookup: lookup)
+        rules = Mutex(
+            try Rules(
+                settings, directories: try DownloadDirectories(settings.downloads),
+                Rules.Shared(
+                    resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue,
+                    logger: logger)))
     }
+
+    // MARK: - Settings
+
+    /// What a transfer goes by.
+    private struct Rules: Sendable {
+        let settings: SourceSettings
+        let policy: SourcePolicy
+        let transport: HTTPTransport
+        let downloads: DownloadServices
+
+        /// What is there once, whatever the rules are.
+        struct Shared {
+            let resolver: NameResolver
+            let pool: ConnectionPool
+            let reservations: FileReservations
+            let files: FileOperations
+            let queue: FileQueue
+            let logger: Logger
+        }
+
+        init(
+            _ settings: SourceSettings, directories: DownloadDirectories, _ shared: Shared
+        ) throws(JobError) {
+            self.settings = settings
+            let access = try AccessPolicy(settings.policy)
+            policy = SourcePolicy(access: access, directories: directories)
+            transport = try HTTPTransport(
+                settings.http, limits: settings.limits, policy: access, resolver: shared.resolver, pool: shared.pool,
+                queue: shared.queue)
+            downloads = DownloadServices(
+                transport: transport, policy: access, directories: directories, registry: shared.reservations,
+                files: shared.files, queue: shared.queue, userAgent: settings.http.userAgent,
+                minimumFree: settings.downloads.minimumFree, logger: shared.logger)
+        }
+    }
+
+    /// Has transfers that start from now on go by other settings, but for the directories, which stay; throws where one is not
+    /// valid, and then nothing changes. Whatever runs goes on as it began: its next attempt goes by the new settings.
+    package func configure(_ settings: SourceSettings) throws(JobError) {
+        let changed = try Rules(
+            settings, directories: policy.directories,
+            Rules.Shared(
+                resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue, logger: logger))
+        rules.withLock { $0 = changed }
+        documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
+    }
+
+    /// What may be reached now.
+    package var policy: SourcePolicy { rules.withLock(\.policy) }
 
     /// Refuses what is no URL (kind `invalid`), and a scheme, host or address that is forbidden (kind `policy`).
     @discardableResult
-    package func check(url: String) throws(JobError) -> RequestURL {
-        try policy.url(url)
-    }
+    package func check(url: String) throws(JobError) -> RequestURL { try policy.check(url: url) }
 
     /// Refuses a download path that lies where `owner` may not write (kind `policy`), by its text alone.
-    package func check(path: String, owner: UInt32) throws(JobError) {
-        _ = try directories.path(path, owner: owner)
-    }
+    package func check(path: String, owner: UInt32) throws(JobError) { try policy.check(path: path, owner: owner) }
 
     /// The server of `url` as `name:port`, in lower case and without a trailing dot; nil for no URL.
     package static func host(of url: String) -> String? {
@@ -109,8 +153,10 @@ package final class SourceLibrary: Sendable {
     }
 
     private func document(_ spec: HTTPRequestSpec, _ context: SourceContext) -> DocumentTransfer {
-        DocumentTransfer(
-            spec: spec, transport: transport, policy: policy, settings: settings, context: context, files: files,
+        let rules = rules.withLock(\.self)
+        return DocumentTransfer(
+            spec: spec, transport: rules.transport, policy: rules.policy.access, settings: rules.settings,
+            context: context, files: files,
             queue: queue.of(context.owner), documents: documents, task: task(context))
     }
 
@@ -118,7 +164,8 @@ package final class SourceLibrary: Sendable {
     func download(
         _ spec: DownloadSpec, below directory: DownloadDirectories? = nil, _ context: SourceContext
     ) -> Deferred<JSON, any Error> {
-        let services = downloads.serving(context.owner, below: directory ?? directories)
+        let rules = rules.withLock(\.self)
+        let services = rules.downloads.serving(context.owner, below: directory ?? rules.policy.directories)
         return task(context).start { handle async throws(JobError) in
             try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
         }
@@ -153,7 +200,7 @@ package final class SourceLibrary: Sendable {
     /// that is not running.
     package func discard(_ checkpoint: JSON, owner: UInt32) async {
         guard let checkpoint = DownloadCheckpoint(checkpoint),
-            let path = try? directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
+            let path = try? policy.directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
         else { return }
         let files = files
         do throws(Errno) {
@@ -177,14 +224,14 @@ package final class SourceLibrary: Sendable {
         if left > 0 {
             logger.warning("Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
         }
-        transport.shutdown()
+        pool.close()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 { await queue.shutdown() }
     }
 
     /// The same without waiting, for one that nothing runs in any more.
     func end() {
-        transport.shutdown()
+        pool.close()
         queue.end()
     }
 }

@@ -18,7 +18,7 @@ package struct ResourcePolicy: Sendable {
 
 /// Checks specs before they are accepted: their form, their limits, and their URLs and paths against policy.
 package struct Admission: Sendable {
-    private let policy: ResourcePolicy
+    package let policy: ResourcePolicy
     private let limits: JobLimits
 
     package init(policy: ResourcePolicy, limits: JobLimits) {

@@ -36,6 +36,7 @@ extension JobCore {
             switch result {
             case .failure(let error): fail(id, CoreError(error))
             case .success:
+                storedQueues.insert(name)
                 open(changed)
                 answer(id, .queue(status(of: name, caller)))
             }
@@ -47,18 +48,17 @@ extension JobCore {
         scheduler.open(queue, perUser: settings.perUser(queue))
     }
 
-    func configure(_ changed: CoreSettings, _ id: RequestID) {
-        let before = settings
+    func configure(_ changed: CoreSettings, _ policy: ResourcePolicy?, _ id: RequestID) {
         settings = changed
+        admission = Admission(policy: policy ?? admission.policy, limits: changed.limits)
         scheduler.configure(perHost: changed.perHost, openLists: changed.openLists)
         for name in scheduler.names {
             if let queue = scheduler.settings(of: name) { open(queue) }
         }
-        for queue in changed.queues where !before.queues.contains(queue) {
-            var queue = queue
-            queue.isSuspended = scheduler.settings(of: queue.name)?.isSuspended ?? queue.isSuspended
-            open(queue)
-        }
+        // As at a start: what an administrator set is stored, and comes before what the configuration says.
+        for queue in changed.queues where !storedQueues.contains(queue.name) { open(queue) }
+        // Jobs may be kept for less long than the timer was set for.
+        if phase == .serving { setTimer(.retention, in: 0) }
         answer(id, .done)
     }
 

@@ -23,6 +23,7 @@ extension JobCore {
         counters.load(state.counts)
         for queue in settings.queues { open(queue) }
         for queue in state.queues { open(queue) }
+        storedQueues = Set(state.queues.map(\.name))
         // Jobs run also in a queue that the configuration no longer has.
         for name in counters.queues where scheduler.settings(of: name) == nil {
             log(.warning, "A queue with jobs is not configured; it is opened with 16 slots.", queue: name)

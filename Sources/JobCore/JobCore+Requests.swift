@@ -18,7 +18,7 @@ extension JobCore {
         case .setQueue(let name, let change): setQueue(name, change, id, caller)
         case .statistics: answer(id, .statistics(statistics(for: caller)))
         case .probe: probe(id)
-        case .configure(let settings): configure(settings, id)
+        case .configure(let settings, let policy): configure(settings, policy, id)
         }
     }
 

@@ -32,7 +32,8 @@ package final class JobCore {
     typealias ReadContinuation = (Result<StoreRows, StoreError>) -> Void
 
     var settings: CoreSettings
-    let admission: Admission
+    /// How specs are checked that come from now on.
+    var admission: Admission
     /// The time of the present input.
     var now: CoreTime
     var startedAt: CoreTime
@@ -65,6 +66,8 @@ package final class JobCore {
     var runs: [RunID: JobID] = [:]
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
+    /// Queues that the store has, as ``CoreRequest/setQueue(_:_:)`` changed them: the configuration says nothing about these.
+    var storedQueues: Set<String> = []
     /// Jobs whose source was at work when a daemon was killed and that wait for their turn; no more than there are
     /// slots.
     var suspects: [JobID: Job] = [:]

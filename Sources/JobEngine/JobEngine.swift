@@ -14,8 +14,7 @@ package import SystemPackage
 /// All of it runs on one executor. The core's effects are carried out at once, in order; their results come back as
 /// inputs.
 package actor JobEngine {
-    package nonisolated let settings: EngineSettings
-    package nonisolated let admission: Admission
+    private nonisolated let current: Mutex<Current>
     nonisolated let executor = EngineExecutor()
     nonisolated let store: any JobStore
     nonisolated let library: SourceLibrary
@@ -43,6 +42,12 @@ package actor JobEngine {
     private var status = StatusReports()
     private nonisolated let lastID = Atomic<Int64>(0)
 
+    /// What the configuration says now.
+    private struct Current {
+        var settings: EngineSettings
+        var admission: Admission
+    }
+
     /// A source at work; `work` is nil while its checkpoint is read.
     private struct Run {
         let progress: RunProgress
@@ -54,19 +59,34 @@ package actor JobEngine {
         settings: EngineSettings, store: any JobStore, library: SourceLibrary, clock: EngineClock = .system,
         logger: Logger
     ) {
-        self.settings = settings
         self.store = store
         self.library = library
         self.clock = clock
         self.logger = logger
-        admission = Admission(
-            policy: ResourcePolicy(
-                checkURL: { (url) throws(JobError) in try library.check(url: url).hostAndPort },
-                checkPath: { (path, owner) throws(JobError) in try library.check(path: path, owner: owner) }),
-            limits: settings.limits)
+        let admission = Admission(policy: ResourcePolicy(library.policy), limits: settings.limits)
+        current = Mutex(Current(settings: settings, admission: admission))
         core = JobCore(settings: settings.core, admission: admission)
         files = FileCleaner(
             bodies: BodyDirectory(path: settings.bodies), store: store, library: library, logger: logger)
+    }
+
+    // MARK: - Settings
+
+    package nonisolated var settings: EngineSettings { current.withLock(\.settings) }
+
+    /// How specs are checked that come now.
+    package nonisolated var admission: Admission { current.withLock(\.admission) }
+
+    /// Has the engine go by other settings from now on, but for the directory of bodies, and its sources by `sources` once they
+    /// start; throws where one of these is not valid, and then nothing changes.
+    package nonisolated func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
+        try library.configure(sources)
+        let policy = ResourcePolicy(library.policy)
+        current.withLock {
+            $0 = Current(settings: settings, admission: Admission(policy: policy, limits: settings.limits))
+        }
+        enter { $0.room?.configure(minimum: settings.minimumFree) }
+        _ = await ask(.configure(settings.core, policy: policy), for: Caller(uid: 0, isAdmin: true))
     }
 
     // MARK: - Life
@@ -369,6 +389,14 @@ extension JobError {
         case is CancellationError: self = Job.Stop.cancelled.error
         default: self.init(.internal, "The source failed in a way that was not foreseen: \(error).")
         }
+    }
+}
+
+extension ResourcePolicy {
+    fileprivate init(_ policy: SourcePolicy) {
+        self.init(
+            checkURL: { (url) throws(JobError) in try policy.check(url: url).hostAndPort },
+            checkPath: { (path, owner) throws(JobError) in try policy.check(path: path, owner: owner) })
     }
 }
 

@@ -9,6 +9,7 @@ import Synchronization
 /// block on a slow disk.
 final class RoomWatch: Sendable {
     private struct State {
+        var minimum: Int64
         var isLooking = false
         var isShort = false
         var nextLook: Int64 = 0
@@ -16,12 +17,11 @@ final class RoomWatch: Sendable {
 
     private static let interval: Int64 = 1_000_000_000
 
-    private let minimum: Int64
     private let path: String
     private let freeBytes: @Sendable (String) -> Int64?
     private let changed: @Sendable (String?) -> Void
     private let queue = DispatchQueue(label: "deferd.room", qos: .utility)
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// `changed` is told why there is too little room, or nil once there is enough again.
     init(
@@ -29,16 +29,15 @@ final class RoomWatch: Sendable {
         changed: @escaping @Sendable (String?) -> Void
     ) {
         self.path = path
-        self.minimum = minimum
+        state = Mutex(State(minimum: minimum))
         self.freeBytes = freeBytes
         self.changed = changed
     }
 
     /// Called when jobs are submitted, with the monotonic time in nanoseconds.
     func submitted(at now: Int64) {
-        guard minimum > 0 else { return }
         let isDue = state.withLock { state in
-            guard !state.isLooking, !state.isShort, now >= state.nextLook else { return false }
+            guard state.minimum > 0, !state.isLooking, !state.isShort, now >= state.nextLook else { return false }
             state.nextLook = now.saturatingAdding(Self.interval)
             state.isLooking = true
             return true
@@ -46,13 +45,16 @@ final class RoomWatch: Sendable {
         if isDue { queue.async { self.look() } }
     }
 
+    /// Changes the bound; the next look goes by it.
+    func configure(minimum: Int64) { state.withLock { $0.minimum = minimum } }
+
     private func look() {
         let free = freeBytes(path)
-        let isShort = free.map { $0 < minimum } ?? false
-        let wasShort = state.withLock { state in
-            defer { state.isShort = isShort }
+        let (isShort, wasShort, minimum) = state.withLock { state in
+            let wasShort = state.isShort
+            state.isShort = free.map { $0 < state.minimum } ?? false
             state.isLooking = false
-            return state.isShort
+            return (state.isShort, wasShort, state.minimum)
         }
         if isShort != wasShort {
             changed(isShort ? "\"\(path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)

@@ -17,7 +17,8 @@ package struct LineFramer: Sendable {
     /// Bytes of a line without its end that are kept whether or not there is room.
     package static let alwaysKept = 4 << 10
 
-    private let limit: Int
+    /// Bytes of the longest line, its end not counted; a line that has begun goes by the limit at its end.
+    package var limit: Int
     private let hasRoom: @Sendable (Int) -> Bool
     private var partial: [UInt8] = []
     /// Bytes of the present line that were counted by `hasRoom`, beyond what is always kept.

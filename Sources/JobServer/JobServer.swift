@@ -14,7 +14,6 @@ package struct JobServer: Service {
     private let engine: JobEngine
     private let listener: Listener
     private let group: MultiThreadedEventLoopGroup
-    private let adminGroup: UInt32?
     private let logger: Logger
     private let state: ServerState
 
@@ -25,9 +24,15 @@ package struct JobServer: Service {
         self.engine = engine
         self.listener = listener
         self.group = group
-        self.adminGroup = adminGroup
         self.logger = logger
-        state = ServerState(identity: identity, limits: engine.settings.limits, memory: memory)
+        state = ServerState(
+            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory)
+    }
+
+    /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be
+    /// administrators; nobody is disconnected.
+    package func configure(adminGroup: UInt32?) {
+        state.configure(engine.settings.limits, adminGroup: adminGroup)
     }
 
     /// Connections that are open now.
@@ -78,7 +83,7 @@ package struct JobServer: Service {
             let channel = try await adopt(client.descriptor, account)
             // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
-                try await converse(channel, peer.caller(adminGroup: adminGroup), account)
+                try await converse(channel, peer, account)
             }
         } catch {
             logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
@@ -96,12 +101,12 @@ package struct JobServer: Service {
     private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
 
     private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
-        let limit = engine.settings.limits.line
-        return try await ClientBootstrap(group: group)
+        try await ClientBootstrap(group: group)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .withConnectedSocket(descriptor) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(FrameHandler(limit: limit, account: account))
+                    try channel.pipeline.syncOperations.addHandler(
+                        FrameHandler(limit: { [limits = state.limits] in limits.line }, account: account))
                     return try Channel(
                         wrappingChannelSynchronously: channel,
                         configuration: .init(
@@ -112,12 +117,12 @@ package struct JobServer: Service {
             }
     }
 
-    private func converse(_ channel: Channel, _ caller: Caller, _ account: MemoryAccount) async throws {
+    private func converse(_ channel: Channel, _ peer: Peer, _ account: MemoryAccount) async throws {
         let raw = channel.channel
         let connection = Connection(
-            caller: caller, engine: engine, server: state, account: account, logger: logger
+            peer: peer, engine: engine, server: state, account: account, logger: logger
         ) {
-            warn("A client does not read; its connection is closed.", of: caller.uid)
+            warn("A client does not read; its connection is closed.", of: peer.uid)
             raw.close(promise: nil)
         }
         // A client that has closed the connection waits for nothing.

@@ -26,14 +26,26 @@ final class ServerState: Sendable {
     }
 
     let identity: ServerIdentity
-    private let limits: JobLimits
+    let limits: ServerLimits
     private let memory: MemoryTotal
     private let state = Mutex(State())
 
-    init(identity: ServerIdentity, limits: JobLimits, memory: MemoryTotal = MemoryTotal(limit: .max)) {
+    init(
+        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil,
+        memory: MemoryTotal = MemoryTotal(limit: .max)
+    ) {
         self.identity = identity
-        self.limits = limits
+        self.limits = ServerLimits(limits, adminGroup: adminGroup)
         self.memory = memory
+    }
+
+    /// Has other limits hold, for connections that are open too; those that are too many now stay.
+    func configure(_ limits: JobLimits, adminGroup: UInt32?) {
+        self.limits.configure(limits, adminGroup: adminGroup)
+        memory.raise(toAtLeast: limits.memoryPerUser)
+        for account in state.withLock({ $0.accounts.values.compactMap(\.account) }) {
+            account.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
+        }
     }
 
     var connectionCount: Int { state.withLock(\.connections) }
@@ -43,11 +55,12 @@ final class ServerState: Sendable {
 
     /// Admits a connection; an error says why not.
     func enter(_ uid: UInt32) -> ProtocolError? {
-        state.withLock { state in
+        let (most, mostOwn) = (limits.connections, limits.connectionsPerUser)
+        return state.withLock { state in
             let own = state.byUser[uid, default: 0]
-            guard state.connections < limits.connections, own < limits.connectionsPerUser else {
+            guard state.connections < most, own < mostOwn else {
                 let reason =
-                    state.connections < limits.connections
+                    state.connections < most
                     ? "You have \(own) connections" : "There are \(state.connections) connections"
                 return ProtocolError(
                     .busy, "\(reason), and more are not allowed; close one or try again later.",

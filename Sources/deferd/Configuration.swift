@@ -1,5 +1,6 @@
 import DataSources
 import JobCore
+import JobEngine
 import JobModel
 import Logging
 
@@ -21,7 +22,7 @@ struct Configuration: Sendable {
     var retentionCount = 100_000
     var retentionBytes = 1 << 30
     var storedPerUser = 1 << 30
-    var adminGroup: String?
+    var adminGroup: AdminGroup?
     var logLevel = Logger.Level.info
 
     /// The configuration without any file, variable or flag.
@@ -34,7 +35,22 @@ struct Configuration: Sendable {
         downloads.isSystemInstance = instance.isSystem
     }
 
-    var core: CoreSettings {
+    /// The configuration that a daemon that runs by this one goes by from now on, where `read` is what it says now; and the
+    /// names of the keys whose new values need a restart, which keep their old ones.
+    func reloaded(_ read: Configuration) -> (configuration: Configuration, kept: [String]) {
+        var configuration = read
+        let kept = ConfigurationKey.all.filter { $0.keep(self, in: &configuration) }
+        return (configuration, kept.map(\.name))
+    }
+
+    var engine: EngineSettings {
+        var settings = EngineSettings(bodies: stateDirectory + "/bodies")
+        settings.core = core
+        settings.minimumFree = Int64(downloads.minimumFree / 2)
+        return settings
+    }
+
+    private var core: CoreSettings {
         var settings = CoreSettings()
         settings.limits = limits
         settings.limits.redirects = http.redirects
@@ -50,6 +66,12 @@ struct Configuration: Sendable {
     }
 
     var sources: SourceSettings { SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads) }
+}
+
+/// The group whose members are administrators, looked up when the configuration is read.
+struct AdminGroup: Sendable, Equatable {
+    let name: String
+    let id: UInt32
 }
 
 /// What is wrong with the configuration, and where.

@@ -1,57 +1,76 @@
 import DataSources
 import JobModel
+import JobServer
 import Logging
 
-/// A key of the configuration: its name, and what its value changes.
+/// A key of the configuration: its name, what its value changes, and whether a reload takes it over.
 struct ConfigurationKey: Sendable {
     typealias Apply = @Sendable (inout Configuration, ConfigurationValue) throws(ConfigurationValue.Misfit) -> Void
 
-    let name: String
-    let apply: Apply
+    /// What a daemon that runs makes of a new value.
+    enum Change: Sendable {
+        /// A reload takes it over.
+        case reload
+        /// It is told that a restart is needed, and keeps the old one.
+        case restart
+    }
 
-    private init(_ name: String, _ apply: @escaping Apply) {
+    let name: String
+    let change: Change
+    let apply: Apply
+    private let isSame: @Sendable (Configuration, Configuration) -> Bool
+    private let copy: @Sendable (_ from: Configuration, _ to: inout Configuration) -> Void
+
+    /// `merge` says what becomes of the value that is there and the one that was read.
+    private init<Value: Equatable & Sendable>(
+        _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable, _ change: Change = .reload,
+        merge: @escaping @Sendable (Value, Value) -> Value = { $1 },
+        _ read: @escaping @Sendable (ConfigurationValue) throws(ConfigurationValue.Misfit) -> Value
+    ) {
         self.name = name
-        self.apply = apply
+        self.change = change
+        apply = { (configuration, value) throws(ConfigurationValue.Misfit) in
+            configuration[keyPath: path] = merge(configuration[keyPath: path], try read(value))
+        }
+        isSame = { $0[keyPath: path] == $1[keyPath: path] }
+        copy = { $1[keyPath: path] = $0[keyPath: path] }
+    }
+
+    /// Gives `configuration` the value of `present` where a reload cannot change it; true where it said another one.
+    func keep(_ present: Configuration, in configuration: inout Configuration) -> Bool {
+        guard change == .restart, !isSame(present, configuration) else { return false }
+        copy(present, &configuration)
+        return true
     }
 
     private static func count(
         _ name: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable, _ range: ClosedRange<Int>
     ) -> ConfigurationKey {
-        ConfigurationKey(name) { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try value.integer(range)
-        }
+        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.integer(range) }
     }
 
     private static func seconds(
         _ name: String, _ path: any WritableKeyPath<Configuration, Double> & Sendable, _ range: ClosedRange<Double>
     ) -> ConfigurationKey {
-        ConfigurationKey(name) { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try value.seconds(range)
-        }
+        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.seconds(range) }
     }
 
     private static func strings(
         _ name: String, _ path: any WritableKeyPath<Configuration, [String]> & Sendable
     ) -> ConfigurationKey {
-        ConfigurationKey(name) { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try value.strings()
-        }
+        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.strings() }
     }
 
     private static func text(
-        _ name: String, _ path: any WritableKeyPath<Configuration, String?> & Sendable
+        _ name: String, _ path: any WritableKeyPath<Configuration, String?> & Sendable, _ change: Change = .reload
     ) -> ConfigurationKey {
-        ConfigurationKey(name) { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try value.optionalText()
-        }
+        ConfigurationKey(name, path, change) { (value) throws(ConfigurationValue.Misfit) in try value.optionalText() }
     }
 
     private static func path(
         _ name: String, _ path: any WritableKeyPath<Configuration, String> & Sendable
     ) -> ConfigurationKey {
-        ConfigurationKey(name) { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try value.path()
-        }
+        ConfigurationKey(name, path, .restart) { (value) throws(ConfigurationValue.Misfit) in try value.path() }
     }
 
     /// The largest size or count that a limit takes.
@@ -59,18 +78,18 @@ struct ConfigurationKey: Sendable {
 
     static let all: [ConfigurationKey] = [
         path("socket.path", \.socketPath),
-        ConfigurationKey("socket.mode") { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration.socketMode = try value.octal()
+        ConfigurationKey("socket.mode", \.socketMode, .restart) { (value) throws(ConfigurationValue.Misfit) in
+            try value.octal()
         },
-        text("socket.group", \.socketGroup),
+        text("socket.group", \.socketGroup, .restart),
         path("state.directory", \.stateDirectory),
         path("downloads.directory", \.downloads.directory),
-        ConfigurationKey("downloads.roots") { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration.downloads.roots = try value.paths()
+        ConfigurationKey("downloads.roots", \.downloads.roots, .restart) { (value) throws(ConfigurationValue.Misfit) in
+            try value.paths()
         },
         count("downloads.minimumFree", \.downloads.minimumFree, 0...most),
-        ConfigurationKey("queues") { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration.queues.merge(try value.queues()) { $1 }
+        ConfigurationKey("queues", \.queues, merge: { $0.merging($1) { $1 } }) {
+            (value) throws(ConfigurationValue.Misfit) in try value.queues()
         },
         count("limits.line", \.limits.line, 64...1 << 30),
         count("limits.outbound", \.limits.outbound, 1024...1 << 32),
@@ -96,8 +115,8 @@ struct ConfigurationKey: Sendable {
         seconds("http.retryAfter", \.http.retryAfter, 0...31_622_400),
         count("http.redirects", \.http.redirects, 0...100),
         text("http.proxy", \.http.proxy),
-        ConfigurationKey("http.userAgent") { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration.http.userAgent = try value.text()
+        ConfigurationKey("http.userAgent", \.http.userAgent) { (value) throws(ConfigurationValue.Misfit) in
+            try value.text()
         },
         strings("policy.schemes", \.policy.schemes),
         strings("policy.allowHosts", \.policy.allowHosts),
@@ -107,14 +126,21 @@ struct ConfigurationKey: Sendable {
         seconds("retention.age", \.retentionAge, 0...3_153_600_000),
         count("retention.count", \.retentionCount, 0...most),
         count("retention.bytes", \.retentionBytes, 0...most),
-        text("access.adminGroup", \.adminGroup),
-        ConfigurationKey("log.level") { (configuration, value) throws(ConfigurationValue.Misfit) in
+        ConfigurationKey("access.adminGroup", \.adminGroup) { (value) throws(ConfigurationValue.Misfit) in
+            guard let name = try value.optionalText() else { return nil }
+            do throws(ListenerError) {
+                return AdminGroup(name: name, id: try Listener.group(name))
+            } catch {
+                throw ConfigurationValue.Misfit(reason: error.message)
+            }
+        },
+        ConfigurationKey("log.level", \.logLevel) { (value) throws(ConfigurationValue.Misfit) in
             let text = try value.text()
             guard let level = Logger.Level(rawValue: text) else {
                 let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ConfigurationValue.Misfit(reason: "must be one of \(known)")
             }
-            configuration.logLevel = level
+            return level
         },
     ]
 

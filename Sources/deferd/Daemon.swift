@@ -25,6 +25,7 @@ struct Daemon {
     let flags: Configuration.Flags
     let sockets: ListenSockets
     let level: LevelledLogHandler.Level
+    let hangUps: UnixSignalsSequence
     let logger: Logger
 
     /// Runs until it is told to stop.
@@ -32,16 +33,11 @@ struct Daemon {
         let startedAt = EngineClock.system.now().wall
         let store = try openStore()
         let group = MultiThreadedEventLoopGroup.singleton
-        let bodies = configuration.stateDirectory + "/bodies"
-        try makeDirectory(bodies)
+        let settings = configuration.engine
+        try makeDirectory(settings.bodies)
         if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
-        var settings = EngineSettings(bodies: bodies)
-        settings.core = configuration.core
-        settings.minimumFree = Int64(configuration.downloads.minimumFree / 2)
-        let adminGroup: UInt32?
         let listener: Listener
         do {
-            adminGroup = try configuration.adminGroup.map { (name) throws(ListenerError) in try Listener.group(name) }
             listener = try listen()
         } catch {
             throw StartError(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
@@ -63,9 +59,11 @@ struct Daemon {
         let server = JobServer(
             engine: engine, listener: listener, group: group,
             identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
-            adminGroup: adminGroup, memory: .quarter(atLeast: configuration.limits.memoryPerUser), logger: logger)
-        let supervision = Supervision(
-            engine: engine, group: group, flags: flags, configuration: configuration, level: level, logger: logger)
+            adminGroup: configuration.adminGroup?.id, memory: .quarter(atLeast: configuration.limits.memoryPerUser),
+            logger: logger)
+        let reload = Reload(
+            of: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
+        let supervision = Supervision(engine: engine, group: group, reload: reload, hangUps: hangUps, logger: logger)
         logger.notice(
             "deferd \(ProductVersion.current) serves.",
             metadata: [

@@ -7,6 +7,7 @@ import Logging
 import LoopTasks
 import NIOPosix
 import Systemd
+import UnixSignals
 
 @main
 struct Deferd: AsyncParsableCommand {
@@ -71,6 +72,8 @@ struct Deferd: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         // With the signal ignored, a limit on the size of files makes writing fail, which is reported like a full disk.
         signal(SIGXFSZ, SIG_IGN)
+        // From here on one may come, by whoever has just changed the file.
+        let hangUps = await UnixSignalsSequence(trapping: .sighup)
         let isJournal = JournalLogHandler.isJournal()
         let flags = Configuration.Flags(
             config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
@@ -100,7 +103,8 @@ struct Deferd: AsyncParsableCommand {
                 ).run()
             }
             let daemon = Daemon(
-                configuration: settings, flags: flags, sockets: try sockets.get(), level: level, logger: logger)
+                configuration: settings, flags: flags, sockets: try sockets.get(), level: level, hangUps: hangUps,
+                logger: logger)
             try await daemon.run()
         } catch let error as Daemon.StartError {
             throw Self.ended(error.message, error.code, isJournal)

@@ -7,6 +7,7 @@ import LoopTasks
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import Synchronization
 import Systemd
 import UnixSignals
 
@@ -14,20 +15,32 @@ import UnixSignals
 struct Supervision: Service {
     let engine: JobEngine
     let group: MultiThreadedEventLoopGroup
-    let flags: Configuration.Flags
-    let configuration: Configuration
-    let level: LevelledLogHandler.Level
+    let reload: Reload
+    /// SIGHUPs, also those that came while the daemon started.
+    let hangUps: UnixSignalsSequence
     let logger: Logger
+    private let status = StatusLine()
+
+    init(
+        engine: JobEngine, group: MultiThreadedEventLoopGroup, reload: Reload, hangUps: UnixSignalsSequence,
+        logger: Logger
+    ) {
+        self.engine = engine
+        self.group = group
+        self.reload = reload
+        self.hangUps = hangUps
+        self.logger = logger
+    }
 
     func run() async throws {
         let notifier = ServiceNotifier()
         if notifier.isActive {
-            let logger = logger
+            let (logger, status) = (logger, status)
             await engine.observeStatus { statistics in
-                Self.note(logger) { () throws(SystemdError) in try notifier.status(Self.text(statistics)) }
+                let text = status.text(Self.text(statistics))
+                Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
             }
         }
-        let hangUps = await UnixSignalsSequence(trapping: .sighup)
         Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
         Tuning.settle()
         let watchdog = try Watchdog()
@@ -39,7 +52,7 @@ struct Supervision: Service {
                             await watchdog.run(clock: LoopClock(group.any()), logger: logger) { await probe() }
                         }
                     }
-                    tasks.addTask { await reload(on: hangUps, notifier) }
+                    tasks.addTask { await reload(notifier) }
                 }
             }
         } onGracefulShutdown: { [logger] in
@@ -68,23 +81,34 @@ struct Supervision: Service {
         return await engine.probe()
     }
 
-    private func reload(on hangUps: UnixSignalsSequence, _ notifier: ServiceNotifier) async {
+    private func reload(_ notifier: ServiceNotifier) async {
         for await _ in hangUps {
             Self.note(logger) { () throws(SystemdError) in try notifier.reloading() }
-            await reload()
-            Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
+            let text = status.text(remark: await reload.run())
+            Self.note(logger) { () throws(SystemdError) in try notifier.ready(status: text) }
+        }
+    }
+}
+
+/// What `systemctl status` shows: counts of jobs, and what the last reload came to where that is to be known.
+private final class StatusLine: Sendable {
+    private let parts = Mutex((counts: "", remark: String?.none))
+
+    func text(_ counts: String) -> String {
+        parts.withLock { parts in
+            parts.counts = counts
+            return Self.text(parts)
         }
     }
 
-    /// Applies the settings that can change while jobs run: the log level and the queues.
-    private func reload() async {
-        do {
-            let changed = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
-            level.current = changed.logLevel
-            _ = await engine.ask(.configure(changed.core), for: Caller(uid: 0, isAdmin: true))
-            logger.notice("The configuration was read again; what is not log.level or queues waits for a restart.")
-        } catch {
-            logger.error("The configuration was not taken over.", metadata: ["error": "\(error)"])
+    func text(remark: String?) -> String {
+        parts.withLock { parts in
+            parts.remark = remark
+            return Self.text(parts)
         }
+    }
+
+    private static func text(_ parts: (counts: String, remark: String?)) -> String {
+        [parts.counts, parts.remark].compactMap { $0?.isEmpty == false ? $0 : nil }.joined(separator: "; ")
     }
 }

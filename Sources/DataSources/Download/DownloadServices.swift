@@ -14,13 +14,13 @@ final class DownloadServices: Sendable {
     let logger: Logger
 
     init(
-        transport: HTTPTransport, policy: AccessPolicy, directories: DownloadDirectories, files: FileOperations,
-        queue: FileQueue, userAgent: String, minimumFree: Int, logger: Logger
+        transport: HTTPTransport, policy: AccessPolicy, directories: DownloadDirectories,
+        registry: FileReservations, files: FileOperations, queue: FileQueue, userAgent: String, minimumFree: Int, logger: Logger
     ) {
         self.transport = transport
         self.policy = policy
         self.directories = directories
-        registry = FileReservations()
+        self.registry = registry
         self.files = files
         self.queue = queue
         self.userAgent = userAgent

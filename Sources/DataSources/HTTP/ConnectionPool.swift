@@ -12,6 +12,9 @@ final class ConnectionPool: Sendable {
         let origin: RequestURL.Origin
         /// Decoding is a property of a connection.
         let coding: OutgoingRequest.Coding
+        /// The transport that opened it, as ``beginGeneration()`` counts them: one with other settings or another policy must
+        /// not use it.
+        var generation = 0
     }
 
     private struct Entry {
@@ -23,6 +26,7 @@ final class ConnectionPool: Sendable {
         /// The one used last is the last.
         var idle: [Entry] = []
         var open: [ObjectIdentifier: any Channel] = [:]
+        var generation = 0
         var isClosed = false
     }
 
@@ -30,6 +34,21 @@ final class ConnectionPool: Sendable {
     static let longest = TimeAmount.seconds(30)
 
     private let state = Mutex(State())
+
+    /// Closes what is idle, and keeps from now on only connections of the generation that it gives; others go on until they are
+    /// idle.
+    func beginGeneration() -> Int {
+        let (generation, idle) = state.withLock { state in
+            defer { state.idle = [] }
+            state.generation += 1
+            return (state.generation, state.idle)
+        }
+        for entry in idle {
+            entry.expiry.cancel()
+            entry.connection.channel.close(promise: nil)
+        }
+        return generation
+    }
 
     /// An idle connection, which is the caller's from now on.
     func connection(_ key: Key) -> ServerConnection? {
@@ -50,7 +69,7 @@ final class ConnectionPool: Sendable {
         let expiry = channel.eventLoop.scheduleTask(in: Self.longest) { channel.close(promise: nil) }
         let surplus = state.withLock { state -> Entry? in
             let entry = Entry(connection: connection, expiry: expiry)
-            if state.isClosed { return entry }
+            if state.isClosed || connection.key.generation != state.generation { return entry }
             state.idle.append(entry)
             return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
         }

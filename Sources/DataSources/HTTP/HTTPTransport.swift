@@ -8,15 +8,19 @@ import NIOHTTP1
 /// An object, so that the asynchronous steps that use it share it instead of copying it.
 final class HTTPTransport: Sendable {
     private let connector: ServerConnector
-    private let pool = ConnectionPool()
+    private let pool: ConnectionPool
+    private let generation: Int
     private let policy: AccessPolicy
     private let settings: HTTPSettings
     private let headerLimit: Int
     private let patience: ResponseStream.Patience
 
     init(
-        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver, queue: FileQueue
+        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver,
+        pool: ConnectionPool, queue: FileQueue
     ) throws(JobError) {
+        self.pool = pool
+        generation = pool.beginGeneration()
         connector = try ServerConnector(
             settings, limits: limits, policy: policy, resolver: resolver, pool: pool, queue: queue)
         self.policy = policy
@@ -58,7 +62,8 @@ final class HTTPTransport: Sendable {
     ) async throws(JobError) -> IncomingResponse {
         try request.check()
         let key = ConnectionPool.Key(
-            loop: ObjectIdentifier(handle.loop), origin: request.url.origin, coding: request.coding)
+            loop: ObjectIdentifier(handle.loop), origin: request.url.origin, coding: request.coding,
+            generation: generation)
         if let connection = pool.connection(key) {
             // A server may close what is idle at the very moment that it is used again.
             if let response = try await exchange(request, on: connection, isReused: true, handle) { return response }
@@ -94,10 +99,5 @@ final class HTTPTransport: Sendable {
             if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }
             throw JobError(transport: error, to: request.url)
         }
-    }
-
-    /// Closes all connections.
-    func shutdown() {
-        pool.close()
     }
 }

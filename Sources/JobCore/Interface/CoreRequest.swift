@@ -27,8 +27,10 @@ package enum CoreRequest: Sendable {
     case statistics
     /// Passes through the core and a write. Answered with `done`, also where the storage fails: a full disk is no hang.
     case probe
-    /// What the configuration says, read again. Only the daemon itself asks for it. Answered with `done`.
-    case configure(CoreSettings)
+    /// What the configuration says, read again; nil leaves the policy as it is. Only the daemon itself asks for it. Answered
+    /// with `done`. Jobs that were accepted before stay what they are; what of them is checked again, such as a URL whose
+    /// expressions are filled in, is checked by what holds then.
+    case configure(CoreSettings, policy: ResourcePolicy? = nil)
 }
 
 /// A job to be submitted, admitted by ``Admission``.

@@ -8,14 +8,16 @@ import Synchronization
 
 /// One client: reads its calls in order, has them carried out, and sends the contents of the outbox.
 final class Connection: Sendable {
-    let caller: Caller
+    private let peer: Peer
     let engine: JobEngine
     let outbox: Outbox
     let server: ServerState
     let logger: Logger
     private let account: MemoryAccount
     private let state = Mutex(State())
-    private let limits: JobLimits
+    private let limits: ServerLimits
+    /// Who calls, with the rights that they have now: the administrators' group may change while they are connected.
+    var caller: Caller { peer.caller(adminGroup: limits.adminGroup) }
 
     private struct Wait {
         let call: Call
@@ -39,15 +41,15 @@ final class Connection: Sendable {
     }
 
     init(
-        caller: Caller, engine: JobEngine, server: ServerState, account: MemoryAccount, logger: Logger,
+        peer: Peer, engine: JobEngine, server: ServerState, account: MemoryAccount, logger: Logger,
         overflowed: @escaping @Sendable () -> Void
     ) {
-        self.caller = caller
+        self.peer = peer
         self.engine = engine
         self.server = server
         self.account = account
         self.logger = logger
-        limits = engine.settings.limits
+        limits = server.limits
         outbox = Outbox(
             limit: limits.outbound, account: account, deliver: engine.afterwards, overflowed: overflowed)
     }

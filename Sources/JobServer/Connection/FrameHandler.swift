@@ -28,14 +28,19 @@ final class FrameHandler: ChannelDuplexHandler {
     private var framer: LineFramer
     private let account: MemoryAccount
 
-    init(limit: Int, account: MemoryAccount) {
-        framer = LineFramer(limit: limit) { account.admits(unfinished: $0) }
+    /// The length of the longest line may change between reads.
+    private let limit: @Sendable () -> Int
+
+    init(limit: @escaping @Sendable () -> Int, account: MemoryAccount) {
+        framer = LineFramer(limit: limit()) { account.admits(unfinished: $0) }
+        self.limit = limit
         self.account = account
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
         var frames: [LineFramer.Frame] = []
+        framer.limit = limit()
         let kept = framer.kept
         buffer.withUnsafeReadableBytes { framer.feed($0, into: &frames) }
         guard !frames.isEmpty else { return }

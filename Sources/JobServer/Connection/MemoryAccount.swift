@@ -37,7 +37,7 @@ final class MemoryAccount: Sendable {
     /// With less than this unread on each, all connections of a user are far from the bound.
     fileprivate static let smallBacklog = 64 << 10
 
-    private let most: Int
+    private let most: Atomic<Int>
     private let total: MemoryTotal
     let used = Atomic<Int>(0)
     /// The part of it that lines take which are not complete: they may wait for ever, so half is left for others.
@@ -49,7 +49,7 @@ final class MemoryAccount: Sendable {
         limit: Int, total: MemoryTotal = MemoryTotal(limit: .max),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
-        most = limit
+        most = Atomic(limit)
         self.total = total
         self.now = now
         total.enter()
@@ -62,9 +62,15 @@ final class MemoryAccount: Sendable {
     }
 
     /// The bound as it is now.
-    private var limit: Int { total.share(of: most) }
+    private var limit: Int { total.share(of: most.load(ordering: .relaxed)) }
 
     var isFull: Bool { used.load(ordering: .relaxed) >= limit }
+
+    /// Changes the bound, and how many bytes may wait for each connection; what is past it now is closed when more comes.
+    func configure(limit: Int, outbound: Int) {
+        most.store(limit, ordering: .relaxed)
+        for outbox in state.withLock({ $0.members.values.compactMap(\.outbox) }) { outbox.configure(limit: outbound) }
+    }
 
     /// Counts bytes, whatever the bound is.
     func charge(_ bytes: Int) {

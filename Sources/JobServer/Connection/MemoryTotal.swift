@@ -7,16 +7,22 @@ import Synchronization
 /// While there is less, each user has a bound of their own. From then on each has an equal part: who has more is refused,
 /// and who has little goes on undisturbed.
 package final class MemoryTotal: Sendable {
-    private let limit: Int
+    private let most: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let accounts = Atomic<Int>(0)
 
     package init(limit: Int) {
-        self.limit = limit
+        most = Atomic(limit)
+    }
+
+    /// Raises what there is at least, as one user's part may be.
+    func raise(toAtLeast least: Int) {
+        if most.load(ordering: .relaxed) < least { most.store(least, ordering: .relaxed) }
     }
 
     /// What an account may have now that never has more than `most`.
     func share(of most: Int) -> Int {
+        let limit = self.most.load(ordering: .relaxed)
         if used.load(ordering: .relaxed) < limit { return most }
         return min(most, limit / max(1, accounts.load(ordering: .relaxed)))
     }

@@ -8,6 +8,8 @@ struct Peer: Sendable, Equatable {
     let uid: UInt32
     let pid: Int32
     let groups: Set<UInt32>
+    /// The daemon's own user, which never changes.
+    private static let own = geteuid()
 
     /// The credentials that the peer had when it connected; nil where the kernel gives none.
     init?(socket: Int32) {
@@ -32,6 +34,6 @@ struct Peer: Sendable, Equatable {
     /// The rights of this peer; members of `adminGroup` are administrators, as are root and the daemon's own user.
     func caller(adminGroup: UInt32?) -> Caller {
         let isMember = adminGroup.map(groups.contains) ?? false
-        return Caller(uid: uid, isAdmin: uid == 0 || uid == geteuid() || isMember)
+        return Caller(uid: uid, isAdmin: uid == 0 || uid == Self.own || isMember)
     }
 }

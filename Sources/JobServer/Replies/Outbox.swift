@@ -59,7 +59,7 @@ final class Outbox: Sendable {
     static let chunk = 256 << 10
 
     private let state = Mutex(State())
-    private let limit: Int
+    private let limit: Atomic<Int>
     private let account: MemoryAccount
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
@@ -71,12 +71,15 @@ final class Outbox: Sendable {
         deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         overflowed: @escaping @Sendable () -> Void
     ) {
-        self.limit = limit
+        self.limit = Atomic(limit)
         self.account = account
         self.deliver = deliver
         self.overflowed = overflowed
         account.enter(self)
     }
+
+    /// Changes how many bytes may wait, from the next on.
+    func configure(limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
     /// Bytes of what waits and is being sent, and a number that grows whenever something was sent.
     var backlog: (size: Int, sent: Int) { state.withLock { ($0.size + $0.sending, $0.sent) } }
@@ -159,7 +162,7 @@ final class Outbox: Sendable {
             state.entries.append(entry)
             state.size += size
             account.charge(size)
-            return state.size <= limit
+            return state.size <= limit.load(ordering: .relaxed)
         }
     }
 

@@ -63,6 +63,13 @@ final class Daemon: Sendable {
         _ = try await readiness.statuses.next("status with \"\(text)\"") { $0.contains(text) }
     }
 
+    /// Has it read another configuration, and returns once that is taken over, or refused where `isRefused`.
+    func reload(_ configuration: String, isRefused: Bool = false) async throws {
+        try directory.write(configuration, to: "deferd.yaml")
+        process.send(signal: SIGHUP)
+        try await process.line(containing: isRefused ? "not taken over" : "read again")
+    }
+
     /// A connection.
     func connect(reads: Bool = true) throws -> Wire { try Wire(socket, reads: reads) }
 
