@@ -142,11 +142,16 @@ package struct JobServer: Service {
                     outbound.finish()
                 }
                 await withGracefulShutdownHandler {
-                    await read(inbound, connection)
+                    await read(inbound, connection, of: raw)
                 } onGracefulShutdown: {
                     connection.shutDown()
-                    // Ends the reading; what was read already is still answered.
-                    raw.close(mode: .input, promise: nil)
+                    // Ends the reading; what was read already is still answered. Who has just connected is about to send
+                    // something, and did so in time.
+                    if connection.hasBegun {
+                        raw.close(mode: .input, promise: nil)
+                    } else {
+                        raw.eventLoop.scheduleTask(in: Self.patience) { raw.close(mode: .input, promise: nil) }
+                    }
                 }
                 connection.outbox.finish()
                 do { try await tasks.waitForAll() } catch {
@@ -158,9 +163,17 @@ package struct JobServer: Service {
         }
     }
 
-    private func read(_ inbound: NIOAsyncChannelInboundStream<ReadLines>, _ connection: Connection) async {
+    /// How long a stop waits for the first call of a connection.
+    private static let patience = TimeAmount.milliseconds(500)
+
+    private func read(
+        _ inbound: NIOAsyncChannelInboundStream<ReadLines>, _ connection: Connection, of channel: any NIOCore.Channel
+    ) async {
         do {
-            for try await lines in inbound { await connection.handle(lines) }
+            for try await lines in inbound {
+                await connection.handle(lines)
+                if connection.isShuttingDown { channel.close(mode: .input, promise: nil) }
+            }
             // The client only shut its writing side: it still gets what it asked for.
             await connection.drained()
         } catch {

@@ -40,6 +40,16 @@ package struct ServiceNotifier: Sendable {
         try send(["WATCHDOG=1"])
     }
 
+    /// Has the manager do what it does where the watchdog was not fed in time.
+    package func watchdogTrigger() throws(SystemdError) {
+        try send(["WATCHDOG=trigger"])
+    }
+
+    /// The start, or what comes after it, failed for this reason, and the process ends with this exit status.
+    package func failed(status: String, errorNumber: Int32, exitStatus: Int32) throws(SystemdError) {
+        try send(["STATUS=" + Self.line(status), "ERRNO=\(errorNumber)", "EXIT_STATUS=\(exitStatus)"])
+    }
+
     /// Asks that the start or the stop under way may take at least this much longer, counted from now.
     package func extendTimeout(_ duration: Duration) throws(SystemdError) {
         try send(["EXTEND_TIMEOUT_USEC=\(max(1, duration.microseconds))"])
@@ -62,6 +72,12 @@ package struct ServiceNotifier: Sendable {
             )
         }
         try send(["FDSTORE=1", "FDNAME=\(name)"], descriptors: [descriptor])
+    }
+
+    /// Has the manager close its copies of what was stored under this name.
+    package func removeDescriptors(name: String) throws(SystemdError) {
+        guard Self.isDescriptorName(name) else { return }
+        try send(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
     }
 
     private func send(_ assignments: [String], descriptors: [Int32] = []) throws(SystemdError) {

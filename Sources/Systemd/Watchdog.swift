@@ -4,11 +4,13 @@ package import Logging
 /// Feeds the service manager's watchdog for as long as the process really works.
 ///
 /// The watchdog is fed once in half its interval, and only after a probe has passed within the interval. A probe that
-/// hangs is waited for, not abandoned, so at most one runs at a time: the manager ends a process that is stuck.
+/// hangs is waited for, not abandoned, so at most one runs at a time: the manager ends a process that is stuck. A probe that
+/// fails says that it is broken, and the manager need not wait for the interval to pass.
 package struct Watchdog: Sendable {
     /// How long the service manager waits for the next feed before it kills the service.
     package let interval: Duration
     private let feed: @Sendable () throws(SystemdError) -> Void
+    private let trigger: @Sendable () throws(SystemdError) -> Void
 
     /// The watchdog the service manager set for this process, or nil when it set none.
     package init?() throws(SystemdError) {
@@ -23,13 +25,18 @@ package struct Watchdog: Sendable {
         }
         guard result > 0, microseconds > 0 else { return nil }
         let notifier = ServiceNotifier()
-        self.init(interval: .microseconds(Int64(clamping: microseconds))) { () throws(SystemdError) in
-            try notifier.watchdog()
-        }
+        self.init(
+            interval: .microseconds(Int64(clamping: microseconds)),
+            feed: { () throws(SystemdError) in try notifier.watchdog() },
+            trigger: { () throws(SystemdError) in try notifier.watchdogTrigger() })
     }
 
-    init(interval: Duration, feed: @escaping @Sendable () throws(SystemdError) -> Void) {
+    init(
+        interval: Duration, feed: @escaping @Sendable () throws(SystemdError) -> Void,
+        trigger: @escaping @Sendable () throws(SystemdError) -> Void = {}
+    ) {
         self.interval = interval
+        self.trigger = trigger
         self.feed = feed
     }
 
@@ -71,6 +78,11 @@ package struct Watchdog: Sendable {
                 "The watchdog was not fed: the daemon does not pass its own probe.",
                 metadata: ["passed": "\(passed)", "elapsed": "\(elapsed)", "interval": "\(interval)"]
             )
+            if !passed {
+                do { try trigger() } catch {
+                    logger.error("The watchdog was not triggered.", metadata: ["error": "\(error)"])
+                }
+            }
             return (false, elapsed)
         }
         do {

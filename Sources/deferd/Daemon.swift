@@ -1,5 +1,6 @@
 import SystemPackage
 import DataSources
+import Foundation
 import Glibc
 import JobCore
 import JobEngine
@@ -31,7 +32,11 @@ struct Daemon {
     /// Runs until it is told to stop.
     func run() async throws {
         let startedAt = EngineClock.system.now().wall
-        let store = try openStore()
+        // Until requests are served, however many jobs there are to be read.
+        let timeout = TimeoutExtension(logger: logger)
+        timeout.begin()
+        defer { timeout.end() }
+        let store = try openStore(timeout)
         let group = MultiThreadedEventLoopGroup.singleton
         let settings = configuration.engine
         try makeDirectory(settings.bodies)
@@ -63,7 +68,8 @@ struct Daemon {
             logger: logger)
         let reload = Reload(
             of: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
-        let supervision = Supervision(engine: engine, group: group, reload: reload, hangUps: hangUps, logger: logger)
+        let supervision = Supervision(
+            engine: engine, group: group, reload: reload, hangUps: hangUps, timeout: timeout, logger: logger)
         logger.notice(
             "deferd \(ProductVersion.current) serves.",
             metadata: [
@@ -99,10 +105,8 @@ struct Daemon {
         close(directory)
     }
 
-    private func openStore() throws(StartError) -> SQLiteStore {
+    private func openStore(_ timeout: TimeoutExtension) throws(StartError) -> SQLiteStore {
         let logger = logger
-        let start = LongStart(logger: logger)
-        defer { start.end() }
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
                 logger.error("A stored job cannot be read.", metadata: ["error": "\(error.message)"])
@@ -116,7 +120,7 @@ struct Daemon {
                 }
             } reportMigration: {
                 logger.notice("What an older version stored is brought up to date; this may take a while.")
-                start.begin()
+                timeout.extendNow()
             }
         } catch {
             throw StartError(error)
@@ -124,13 +128,50 @@ struct Daemon {
     }
 
     private func listen() throws(ListenerError) -> Listener {
-        if let passed = sockets.sockets.first(where: { $0.name == "deferd" }) ?? sockets.sockets.first {
+        let stored = sockets.sockets.filter { $0.name == Self.storedName }
+        let passed = sockets.sockets.filter { $0.name != Self.storedName }
+        if let passed = passed.first(where: { $0.name == "deferd" }) ?? passed.first {
+            forget(stored)
             return Listener(adopting: passed.descriptor)
+        }
+        if let socket = stored.first {
+            let resumed = try Listener(
+                resuming: socket.descriptor, path: configuration.socketPath, mode: configuration.socketMode,
+                group: configuration.socketGroup)
+            if let resumed { return resumed }
+            forget(stored)
         }
         let directory = configuration.socketPath.split(separator: "/").dropLast().joined(separator: "/")
         try? makeDirectory("/" + directory, mode: 0o755)
-        return try Listener(
+        var listener = try Listener(
             path: configuration.socketPath, mode: configuration.socketMode, group: configuration.socketGroup)
+        listener.isKept = store(listener.descriptor)
+        return listener
+    }
+
+    /// Under which the service manager keeps a socket that the daemon made itself.
+    private static let storedName = "listener"
+
+    /// Has the service manager keep the socket for the next daemon, so that nobody who connects meanwhile is refused; false
+    /// where it keeps nothing.
+    private func store(_ descriptor: Int32) -> Bool {
+        // systemd 254 and later says so by itself; before, the unit does.
+        let room = ProcessInfo.processInfo.environment["FDSTORE"].flatMap { Int($0) } ?? 0
+        guard room > 0, ServiceNotifier().isActive else { return false }
+        do {
+            try ServiceNotifier().storeDescriptor(descriptor, name: Self.storedName)
+            return true
+        } catch {
+            logger.warning("The service manager does not keep the socket.", metadata: ["error": "\(error)"])
+            return false
+        }
+    }
+
+    /// Closes sockets that an earlier daemon listened on and this one does not.
+    private func forget(_ stored: [ListenSockets.Socket]) {
+        guard !stored.isEmpty else { return }
+        for socket in stored { close(socket.descriptor) }
+        try? ServiceNotifier().removeDescriptors(name: Self.storedName)
     }
 
     private func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(StartError) {

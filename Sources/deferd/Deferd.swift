@@ -113,8 +113,11 @@ struct Deferd: AsyncParsableCommand {
         }
     }
 
-    /// Says why the daemon ends, in the journal or on standard error.
+    /// Says why the daemon ends, to the service manager and in the journal or on standard error.
     private static func ended(_ message: String, _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
+        // Nobody else can be told that this fails.
+        try? ServiceNotifier().failed(
+            status: message, errorNumber: status.errorNumber, exitStatus: status.rawValue)
         if isJournal {
             Logger(label: "deferd") { _ in JournalLogHandler() }.critical("\(message)")
         } else {
@@ -136,4 +139,16 @@ enum ExitStatus: Int32 {
     /// What keeps it from starting may pass: a full disk, or one that fails.
     case tryAgain = 75
     case configuration = 78
+
+    /// The closest number of errno(3).
+    var errorNumber: Int32 {
+        switch self {
+        case .ok: 0
+        case .usage, .configuration: EINVAL
+        case .badData: EBADMSG
+        case .unavailable: EADDRINUSE
+        case .software: EPROTO
+        case .tryAgain: EAGAIN
+        }
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import JobCore
 import JobEngine
 import JobModel
@@ -18,13 +19,16 @@ struct Supervision: Service {
     let reload: Reload
     /// SIGHUPs, also those that came while the daemon started.
     let hangUps: UnixSignalsSequence
+    /// Looked at while the daemon starts and while it stops.
+    let timeout: TimeoutExtension
     let logger: Logger
     private let status = StatusLine()
 
     init(
         engine: JobEngine, group: MultiThreadedEventLoopGroup, reload: Reload, hangUps: UnixSignalsSequence,
-        logger: Logger
+        timeout: TimeoutExtension, logger: Logger
     ) {
+        self.timeout = timeout
         self.engine = engine
         self.group = group
         self.reload = reload
@@ -41,7 +45,12 @@ struct Supervision: Service {
                 Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
             }
         }
-        Self.note(logger) { () throws(SystemdError) in try notifier.ready() }
+        timeout.end()
+        Self.note(logger) { () throws(SystemdError) in
+            // The manager may have started something else that started this.
+            try notifier.mainPID(getpid())
+            try notifier.ready()
+        }
         Tuning.settle()
         let watchdog = try Watchdog()
         await withGracefulShutdownHandler {
@@ -55,8 +64,10 @@ struct Supervision: Service {
                     tasks.addTask { await reload(notifier) }
                 }
             }
-        } onGracefulShutdown: { [logger] in
+        } onGracefulShutdown: { [logger, timeout] in
             Self.note(logger) { () throws(SystemdError) in try notifier.stopping(status: "Stopping; jobs are stored.") }
+            // Until the process ends: what is stored last may be much.
+            timeout.begin()
         }
     }
 

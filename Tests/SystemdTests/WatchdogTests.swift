@@ -75,6 +75,7 @@ import Testing
             rounds.next() == 2
         }
         #expect(rounds.fed == [.seconds(2)])
+        #expect(rounds.triggered == [.seconds(0), .seconds(1)], "it is broken, and that is told at once")
     }
 
     @Test func watchdog_isNotFed_whenTheProbePassesTooLate() async {
@@ -84,6 +85,7 @@ import Testing
             return true
         }
         #expect(rounds.fed == [.seconds(9)])
+        #expect(rounds.triggered == [], "slow is not broken: the manager sees to it by itself")
     }
 
     @Test func watchdog_ends_whenItsTaskIsCancelledAsleep() async {
@@ -104,18 +106,20 @@ import Testing
 private final class Rounds: Sendable {
     let clock = JumpingClock()
     private let stopAfter: Int
-    private let state = Mutex((round: 0, fed: [Duration]()))
+    private let state = Mutex((round: 0, fed: [Duration](), triggered: [Duration]()))
 
     init(stopAfter: Int) {
         self.stopAfter = stopAfter
     }
 
     var fed: [Duration] { state.withLock { $0.fed } }
+    var triggered: [Duration] { state.withLock { $0.triggered } }
 
     func watchdog(interval: Duration) -> Watchdog {
-        Watchdog(interval: interval) { [self] () throws(SystemdError) in
-            state.withLock { $0.fed.append(clock.now.offset) }
-        }
+        Watchdog(
+            interval: interval,
+            feed: { [self] () throws(SystemdError) in state.withLock { $0.fed.append(clock.now.offset) } },
+            trigger: { [self] () throws(SystemdError) in state.withLock { $0.triggered.append(clock.now.offset) } })
     }
 
     /// Runs the watchdog in a task of its own: the last round cancels that, not the test.

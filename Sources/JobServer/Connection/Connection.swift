@@ -31,6 +31,8 @@ final class Connection: Sendable {
         /// Lines whose answers are not complete.
         var open = 0
         var isShuttingDown = false
+        /// A call has come.
+        var hasBegun = false
         /// The client is gone, so nobody is left to answer.
         var isGone = false
         /// Groups of submissions without an answer, and who reads on once there are so few.
@@ -58,6 +60,7 @@ final class Connection: Sendable {
 
     /// Carries out the calls of one read. They are answered in order, but for those that wait.
     func handle(_ lines: ReadLines) async {
+        state.withLock { $0.hasBegun = true }
         var submits: [Submit] = []
         for frame in lines.frames {
             switch frame {
@@ -356,6 +359,9 @@ final class Connection: Sendable {
         for wait in waits { wait.call.fail(Self.shuttingDown) }
         checkDrained()
     }
+
+    var hasBegun: Bool { state.withLock(\.hasBegun) }
+    var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }
 
     private static let shuttingDown = ProtocolError(
         .shuttingDown, "The daemon is shutting down; ask again when it is back.")

@@ -6,9 +6,11 @@ import Glibc
 /// A listening Unix socket, its own or one that was handed over.
 package struct Listener: Sendable {
     /// The socket; ``connections()`` closes it.
-    let descriptor: Int32
-    /// The path to remove at the end; nil for a socket that was handed over.
+    package let descriptor: Int32
+    /// Where it listens; nil for a socket that was handed over.
     package let path: String?
+    /// Whether somebody else has a copy of the socket, which goes on listening: then its file stays when this one ends.
+    package var isKept = false
 
     /// Adopts a socket that listens already.
     package init(adopting descriptor: Int32) {
@@ -16,6 +18,26 @@ package struct Listener: Sendable {
         path = nil
         // Accepting must not block, whoever made the socket.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+
+    /// Goes on with a socket that an earlier daemon listened on at `path`; nil where it is another, or its file is gone.
+    package init?(resuming descriptor: Int32, path: String, mode: UInt32, group: String?) throws(ListenerError) {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+        }
+        let bound = withUnsafeBytes(of: &address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        var status = stat()
+        guard isKnown, bound == path, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+        let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
+        guard groupID.map({ chown(path, uid_t.max, $0) }) ?? 0 == 0, chmod(path, mode) == 0 else {
+            throw Self.failure("listen at", path)
+        }
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        self.descriptor = descriptor
+        self.path = path
+        isKept = true
     }
 
     /// Listens at `path`. A socket file that nobody listens at any more is replaced; anything else is left alone.
@@ -108,7 +130,7 @@ package struct Listener: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Connection.self)
         let queue = DispatchQueue(label: "deferd.accept")
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-        let (descriptor, path) = (descriptor, path)
+        let (descriptor, path) = (descriptor, isKept ? nil : path)
         source.setEventHandler {
             // A bounded number at once, so that one who connects without end does not starve the rest.
             for _ in 0..<64 {

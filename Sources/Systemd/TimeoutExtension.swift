@@ -1,0 +1,119 @@
+// The compiler counts timeval as a member of the module that includes its header first.
+import CSystemd
+import Dispatch
+import Glibc
+package import Logging
+import Synchronization
+
+/// Extends the service manager's timeout, again and again, while a start or a stop takes long and the process works on it.
+///
+/// Work is what the kernel counts of the process: time on a processor, and blocks from and to disks. A process that hangs does
+/// none, gets no more time, and is ended by the manager.
+package final class TimeoutExtension: Sendable {
+    /// What the kernel has counted so far.
+    struct Work: Sendable, Equatable {
+        var processor: Duration
+        var blocks: Int
+
+        /// Whether there was more than what looking costs.
+        func isMore(than earlier: Work) -> Bool {
+            processor - earlier.processor >= .milliseconds(20) || blocks != earlier.blocks
+        }
+
+        /// What the kernel has counted of this process.
+        static func current() -> Work {
+            var usage = rusage()
+            guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else {
+                return Work(processor: .zero, blocks: 0)
+            }
+            func duration(_ time: timeval) -> Duration { .seconds(time.tv_sec) + .microseconds(time.tv_usec) }
+            return Work(
+                processor: duration(usage.ru_utime) + duration(usage.ru_stime),
+                blocks: usage.ru_inblock &+ usage.ru_oublock)
+        }
+    }
+
+    /// How often it is looked, which is less than half of any timeout in the units.
+    private static let interval = 10
+    /// What is asked for each time.
+    private static let extent = Duration.seconds(60)
+    /// An hour of looks: a busy loop is work too, as far as the kernel can tell.
+    private static let mostLooks = 360
+
+    private struct State {
+        var looked: Work
+        var looks = 0
+        var isOver = true
+        /// Grows with each start or stop that begins.
+        var number = 0
+    }
+
+    private let state: Mutex<State>
+    private let queue = DispatchQueue(label: "deferd.patience")
+    private let work: @Sendable () -> Work
+    private let extend: @Sendable (Duration) throws(SystemdError) -> Void
+    private let logger: Logger
+
+    package convenience init(logger: Logger) {
+        self.init(
+            logger: logger, work: Work.current,
+            extend: { (duration) throws(SystemdError) in try ServiceNotifier().extendTimeout(duration) })
+    }
+
+    /// A start or a stop begins: looks, until ``end()``.
+    package func begin() {
+        let number = reset()
+        if ServiceNotifier().isActive { lookSoon(number) }
+    }
+
+    /// Begins without looking by itself.
+    func reset() -> Int {
+        let now = work()
+        return state.withLock { state in
+            state = State(looked: now, isOver: false, number: state.number + 1)
+            return state.number
+        }
+    }
+
+    init(
+        logger: Logger, work: @escaping @Sendable () -> Work,
+        extend: @escaping @Sendable (Duration) throws(SystemdError) -> Void
+    ) {
+        self.logger = logger
+        self.work = work
+        self.extend = extend
+        state = Mutex(State(looked: work()))
+    }
+
+    private func lookSoon(_ number: Int) {
+        queue.asyncAfter(deadline: .now() + .seconds(Self.interval)) { [weak self] in
+            guard let self, look(number) else { return }
+            lookSoon(number)
+        }
+    }
+
+    /// Extends the timeout where there was work since it was looked last; false where it is not to be looked again.
+    func look(_ number: Int) -> Bool {
+        let now = work()
+        let hasWorked = state.withLock { state -> Bool? in
+            guard !state.isOver, state.number == number, state.looks < Self.mostLooks else { return nil }
+            defer { state.looked = now }
+            state.looks += 1
+            return now.isMore(than: state.looked)
+        }
+        guard let hasWorked else { return false }
+        if hasWorked { extendNow() }
+        return true
+    }
+
+    /// Extends the timeout at once, as something has begun that may take long.
+    package func extendNow() {
+        guard state.withLock({ !$0.isOver }) else { return }
+        do { try extend(Self.extent) } catch {
+            logger.warning("The service manager was not told.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// The start or stop is over.
+    package func end() { state.withLock { $0.isOver = true } }
+}

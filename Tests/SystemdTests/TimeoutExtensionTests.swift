@@ -1,0 +1,62 @@
+import Logging
+import Synchronization
+import Testing
+
+@testable import Systemd
+
+@Suite struct TimeoutExtensionTests {
+    /// What the kernel would have counted, and what the manager was asked for.
+    private final class Process: Sendable {
+        let work = Mutex(TimeoutExtension.Work(processor: .zero, blocks: 0))
+        let asked = Mutex<[Duration]>([])
+
+        func timeout() -> TimeoutExtension {
+            TimeoutExtension(logger: Logger(label: "test"), work: { self.work.withLock { $0 } }) { duration in
+                self.asked.withLock { $0.append(duration) }
+            }
+        }
+
+        var count: Int { asked.withLock(\.count) }
+    }
+
+    @Test func timeout_isExtended_whileThereIsWork() {
+        let process = Process()
+        let timeout = process.timeout()
+        let number = timeout.reset()
+        #expect(timeout.look(number) && process.count == 0, "nothing was done")
+        process.work.withLock { $0.processor = .milliseconds(500) }
+        #expect(timeout.look(number) && process.count == 1)
+        #expect(timeout.look(number) && process.count == 1, "it hangs")
+        process.work.withLock { $0.processor += .milliseconds(1) }
+        #expect(timeout.look(number) && process.count == 1, "looking is no work")
+        process.work.withLock { $0.blocks = 8 }
+        #expect(timeout.look(number) && process.asked.withLock { $0 } == [.seconds(60), .seconds(60)])
+    }
+
+    @Test func timeout_isNotExtended_onceItIsOver() {
+        let process = Process()
+        let timeout = process.timeout()
+        let first = timeout.reset()
+        timeout.end()
+        process.work.withLock { $0.blocks = 8 }
+        #expect(!timeout.look(first))
+        timeout.extendNow()
+        #expect(process.count == 0)
+        let second = timeout.reset()
+        process.work.withLock { $0.blocks = 16 }
+        #expect(!timeout.look(first), "that of the start has ended")
+        #expect(timeout.look(second) && process.count == 1)
+    }
+
+    @Test func timeout_isNotExtendedForEver() {
+        let process = Process()
+        let timeout = process.timeout()
+        let number = timeout.reset()
+        var looks = 0
+        repeat {
+            looks += 1
+            process.work.withLock { $0.blocks += 1 }
+        } while timeout.look(number) && looks < 1000
+        #expect(process.count == 360)
+    }
+}
