@@ -211,7 +211,7 @@ let package = Package(
             swiftSettings: ours),
         // The programs that these two run are no dependencies, as they would be linked into the tests with their allocator.
         .testTarget(
-            name: "SystemdTests", dependencies: ["Systemd", log], exclude: ["boot.sh"],
+            name: "SystemdTests", dependencies: ["JobModel", "Systemd", log], exclude: ["boot.sh"],
             swiftSettings: ours),
         .testTarget(
             name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],

@@ -186,6 +186,7 @@ extension JobCore {
             throw CoreError(.wrongState(error.state), "Job \(job.id) is \(error.state.rawValue) and cannot be retried.")
         }
         entry.isBeingRetried = true
+        log(entry.job, .retried)
         entry.job.host = nextHost(of: entry.job)
         guard entry.job.children > 0 else { return saveRetry(entry, before: job, hasRemoved: false, id) }
         write(.removeChildren(of: job.id, fromLink: entry.job.link)) { [unowned self] result in

@@ -97,6 +97,7 @@ extension JobCore {
                 if child.state == .failed { count(entry.job.owner) { $0.failed += 1 } }
             }
             statusVersion += 1
+            logAccepted(made, ids, of: entry.job)
             notifyFailed(made, ids, entry.job)
             guard isCurrent else { return stopLater(ids) }
             join(entry, ids: ids, made.children.map(\.state), made.mode, made.concurrency)

@@ -69,6 +69,9 @@ extension JobCore {
             runStep(entry)
         case .wait:
             count(entry.job.owner) { $0.retried += 1 }
+            if let error = entry.job.lastFailure, let time = entry.job.notBefore {
+                log(entry.job, .retrying(in: max(0, time.seconds(since: now.wall)), error))
+            }
             deactivate(entry)
             notify(entry.job, lineage: entry.lineage)
             if let parent = entry.job.parent { lists.childPaused(entry.job.id, of: parent.job) }
@@ -92,6 +95,7 @@ extension JobCore {
             default: totals.cancelled += 1
             }
         }
+        log(job, job.end)
         deactivate(entry)
         notify(job, lineage: entry.lineage)
         for wait in waits.finished(job.id) { answer(wait, having: job) }
@@ -113,15 +117,17 @@ extension JobCore {
         if storageFailure == nil {
             storageFailure = error.message
             statusVersion += 1
-            log(.error, "Nothing can be stored; no new jobs until that works again: \(error.message)")
+            log(
+                .error, "Nothing can be stored; no new jobs until that works again: \(error.message)",
+                event: .storageFailed)
         }
         if !timers.isSet(.storage) { setTimer(.storage, in: 1) }
     }
 
     func roomChanged(_ new: String?) {
         switch (shortage, new) {
-        case (nil, let reason?): log(.error, "No new jobs until there is room: \(reason)")
-        case (_?, nil): log(.notice, "There is room for new jobs again.")
+        case (nil, let reason?): log(.error, "No new jobs until there is room: \(reason)", event: .diskShort)
+        case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }
         if (shortage == nil) != (new == nil) { statusVersion += 1 }
@@ -135,10 +141,22 @@ extension JobCore {
             guard storageFailure != nil else { return }
             storageFailure = nil
             statusVersion += 1
-            log(.notice, "Storing works again.")
+            log(.notice, "Storing works again.", event: .storageWorks)
             for entry in table.all {
                 if let action = entry.unsaved { save(entry, then: action) }
             }
+        }
+    }
+}
+
+extension Job {
+    /// How a finished job ended.
+    fileprivate var end: JobLogEntry.Event {
+        switch (state, carried) {
+        case (.succeeded, _): .succeeded
+        case (.cancelled, _): .cancelled
+        case (_, .failure(let error)): .failed(error)
+        default: .failed(JobError(.internal, "It has no error."))
         }
     }
 }

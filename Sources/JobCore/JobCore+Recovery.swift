@@ -67,6 +67,7 @@ extension JobCore {
     private func resumeQueued(_ job: Job) {
         let entry = activate(job)
         entry.hasOldMark = true
+        log(job, .resumed)
         entry.job.crashes += 1
         guard entry.job.crashes >= Self.mostCrashes else { return save(entry, then: .enqueue) }
         guard (try? transition(entry, .start)) != nil else { return deactivate(entry) }
@@ -77,6 +78,7 @@ extension JobCore {
     private func resumeRunning(_ job: Job, isCrashed: Bool) {
         let entry = activate(job)
         entry.hasOldMark = isCrashed
+        log(job, .resumed)
         // Jobs come by id, so a parent comes before its children. The crash can have come between the end of a list and
         // the cancelling of its children.
         if isOrphan(job) { return stop(entry, .cancel, nil) }

@@ -156,6 +156,7 @@ extension JobCore {
             var job = job
             job.id = id
             let isNew = table[id] == nil
+            log(job, .accepted)
             if isNew { notify(job) }
             if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)

@@ -179,6 +179,7 @@ extension JobCore {
             releasePermit(entry)
             return deactivate(entry)
         }
+        log(entry.job, .started)
         notify(entry.job)
         runStep(entry)
     }

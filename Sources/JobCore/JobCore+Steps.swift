@@ -166,12 +166,15 @@ extension JobCore {
         let outcome = bounded(outcome, of: entry)
         if case .failure(let error) = outcome { backOff(entry, error) }
         let action: Job.Action
+        let link = entry.job.link
         do {
             action = try transition(entry, .finished(outcome, random: random))
         } catch {
             return expect(false, "A step of job \(entry.job.id) ended, which is \(error.state.rawValue).")
         }
         if case .run = action {
+            // The state machine is at the next link already.
+            log(entry.job, .linkEnded(link, outcome.failure))
             if entry.permit?.key != .lists { releasePermit(entry) }
         } else {
             releaseAll(entry)
@@ -201,6 +204,10 @@ extension JobCore {
         // Of several answers the one with the latest time counts.
         timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
     }
+}
+
+extension Outcome {
+    fileprivate var failure: JobError? { if case .failure(let error) = self { error } else { nil } }
 }
 
 extension Job {

@@ -53,6 +53,7 @@ package final class JobCore {
     var waits = Waits()
     var counters = JobCounters()
     var retentionClock: RetentionClock
+    var jobLogBudget = JobLogBudget()
     /// By owner; there are as many as users ever submitted since the start.
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
@@ -193,13 +194,39 @@ package final class JobCore {
 
     func fail(_ id: RequestID, _ error: CoreError) { answer(id, .failed(error)) }
 
-    func log(_ level: CoreLog.Level, _ message: String, job: JobID? = nil, queue: String? = nil) {
-        emit(.log(CoreLog(level, message, job: job, queue: queue)))
+    func log(
+        _ level: CoreLog.Level, _ message: String, job: JobID? = nil, queue: String? = nil, event: CatalogEvent? = nil
+    ) {
+        emit(.log(CoreLog(level, message, job: job, queue: queue, event: event)))
+    }
+
+    /// Logs what happened to a job, where that is wanted and there is room for it in the log.
+    func log(_ job: Job, _ event: @autoclosure () -> JobLogEntry.Event) {
+        guard settings.jobLogging != .none else { return }
+        let event = event()
+        guard let leftOut = admitToLog(isTrouble: event.isTrouble) else { return }
+        emit(.log(CoreLog(JobLogEntry(event, of: job, leftOut: leftOut))))
+    }
+
+    /// The same for children that a list made, which are in memory in part only.
+    func logAccepted(_ made: ChildMaker, _ ids: [JobID], of parent: Job) {
+        guard settings.jobLogging != .none else { return }
+        for (child, id) in zip(made.children, ids) {
+            guard let leftOut = admitToLog(isTrouble: false) else { continue }
+            let entry = JobLogEntry(
+                accepted: id, of: parent, queue: child.queue, host: child.host, leftOut: leftOut)
+            emit(.log(CoreLog(entry)))
+        }
+    }
+
+    /// How many entries were left out since the last one; nil where this one is to be.
+    private func admitToLog(isTrouble: Bool) -> Int? {
+        settings.jobLogging == .all ? 0 : jobLogBudget.admit(isTrouble: isTrouble, at: now.monotonic)
     }
 
     /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.
     func expect(_ condition: Bool, _ message: @autoclosure () -> String, job: JobID? = nil) {
-        if !condition { log(.defect, message(), job: job) }
+        if !condition { log(.defect, message(), job: job, event: .defect) }
     }
 
     // MARK: - What every extension needs

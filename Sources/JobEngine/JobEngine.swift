@@ -289,22 +289,8 @@ package actor JobEngine {
             onStart?.resume(returning: result)
             onStart = nil
         case .yield: enter { $0.handle(.resume) }
-        case .log(let entry): log(entry)
+        case .log(let entry): logger.log(entry)
         }
-    }
-
-    private func log(_ entry: CoreLog) {
-        let level: Logger.Level =
-            switch entry.level {
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            case .defect: .critical
-            }
-        var metadata: Logger.Metadata = [:]
-        if let job = entry.job { metadata["job"] = "\(job)" }
-        if let queue = entry.queue { metadata["queue"] = "\(queue)" }
-        logger.log(level: level, "\(entry.message)", metadata: metadata)
     }
 
     // MARK: - Sources

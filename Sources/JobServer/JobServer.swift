@@ -69,7 +69,7 @@ package struct JobServer: Service {
             // The socket is new and its buffer empty, so the line fits.
             _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             close(descriptor)
-            warn("A connection was refused.", of: peer.uid, ["reason": "\(refusal.message)"])
+            warn(.connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(refusal.message)"])
             return nil
         }
         return Client(descriptor: descriptor, peer: peer)
@@ -90,9 +90,12 @@ package struct JobServer: Service {
         }
     }
 
-    private func warn(_ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:]) {
+    private func warn(
+        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:]
+    ) {
         guard let leftOut = state.warns(of: uid) else { return }
         var metadata = metadata
+        metadata["event"] = "\(event.rawValue)"
         metadata["uid"] = "\(uid)"
         if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
         logger.warning(message, metadata: metadata)
@@ -122,7 +125,7 @@ package struct JobServer: Service {
         let connection = Connection(
             peer: peer, engine: engine, server: state, account: account, logger: logger
         ) {
-            warn("A client does not read; its connection is closed.", of: peer.uid)
+            warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
             raw.close(promise: nil)
         }
         // A client that has closed the connection waits for nothing.

@@ -27,6 +27,9 @@ struct JournalEntry: Equatable {
             Field(name: "CODE_LINE", value: "\(event.line)"),
             Field(name: "CODE_FUNC", value: event.function),
         ]
+        if let id = metadata.first(where: { $0.key == MessageCatalog.key }).flatMap({ MessageCatalog.ids[$0.value] }) {
+            fields.append(Field(name: "MESSAGE_ID", value: id))
+        }
         fields += metadata.prefix(Self.metadataLimit).map {
             Field(name: Self.name(forKey: $0.key), value: Self.cut($0.value))
         }

@@ -76,7 +76,10 @@ package struct Watchdog: Sendable {
         guard passed, elapsed <= interval else {
             logger.warning(
                 "The watchdog was not fed: the daemon does not pass its own probe.",
-                metadata: ["passed": "\(passed)", "elapsed": "\(elapsed)", "interval": "\(interval)"]
+                metadata: [
+                    MessageCatalog.key: "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
+                    "interval": "\(interval)",
+                ]
             )
             if !passed {
                 do { try trigger() } catch {

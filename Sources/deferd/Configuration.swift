@@ -62,6 +62,7 @@ struct Configuration: Sendable {
         settings.retentionCount = retentionCount
         settings.retentionBytes = Int64(retentionBytes)
         settings.storedPerUser = Int64(storedPerUser)
+        settings.jobLogging = logLevel < .info ? .all : logLevel == .info ? .bounded : .none
         return settings
     }
 

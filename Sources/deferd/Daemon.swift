@@ -73,6 +73,7 @@ struct Daemon {
         logger.notice(
             "deferd \(ProductVersion.current) serves.",
             metadata: [
+                "event": "\(CatalogEvent.serving.rawValue)",
                 "socket": "\(listener.path ?? "passed by the service manager")",
                 "state": "\(configuration.stateDirectory)",
             ])
@@ -92,7 +93,9 @@ struct Daemon {
             logger.warning("Not every connection ended in time.", metadata: ["error": "\(error)"])
         }
         await engine.stop()
-        logger.notice("deferd has stopped; every job is stored.")
+        logger.notice(
+            "deferd has stopped; every job is stored.",
+            metadata: ["event": "\(CatalogEvent.stopped.rawValue)"])
     }
 
     /// Whatever the umask is: callers can reach their own directories through it, but not list it.
@@ -109,12 +112,14 @@ struct Daemon {
         let logger = logger
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
-                logger.error("A stored job cannot be read.", metadata: ["error": "\(error.message)"])
+                logger.error(
+                    "A stored job cannot be read.",
+                    metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
             } reportLog: { error in
                 if let error {
                     logger.warning(
                         "The log cannot be written into the database, and grows.",
-                        metadata: ["error": "\(error.message)"])
+                        metadata: ["event": "\(CatalogEvent.logStuck.rawValue)", "error": "\(error.message)"])
                 } else {
                     logger.notice("The log can be written into the database again.")
                 }

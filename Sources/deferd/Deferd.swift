@@ -119,7 +119,8 @@ struct Deferd: AsyncParsableCommand {
         try? ServiceNotifier().failed(
             status: message, errorNumber: status.errorNumber, exitStatus: status.rawValue)
         if isJournal {
-            Logger(label: "deferd") { _ in JournalLogHandler() }.critical("\(message)")
+            Logger(label: "deferd") { _ in JournalLogHandler() }.critical(
+                "\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
         } else {
             FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
         }

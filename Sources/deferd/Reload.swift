@@ -36,7 +36,8 @@ actor Reload {
                 try Configuration.load(flags, environment: ProcessInfo.processInfo.environment))
         } catch {
             logger.error(
-                "The configuration was not taken over; the old one stays in force.", metadata: ["error": "\(error)"])
+                "The configuration was not taken over; the old one stays in force.",
+                metadata: ["event": "\(CatalogEvent.reloadRefused.rawValue)", "error": "\(error)"])
             return "the configuration was not taken over: \(error)"
         }
     }
@@ -50,7 +51,8 @@ actor Reload {
         server.configure(adminGroup: changed.adminGroup?.id)
         level.current = changed.logLevel
         present = changed
-        logger.notice("The configuration was read again.")
+        logger.notice(
+            "The configuration was read again.", metadata: ["event": "\(CatalogEvent.reloaded.rawValue)"])
         for key in kept {
             logger.warning("A new value waits for a restart of the daemon.", metadata: ["key": "\(key)"])
         }

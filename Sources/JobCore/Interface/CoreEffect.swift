@@ -46,6 +46,7 @@ package struct SourceRun: Sendable {
 /// A message for the log.
 package struct CoreLog: Sendable, Hashable {
     package enum Level: Sendable, Hashable {
+        case info
         case notice
         case warning
         case error
@@ -53,15 +54,44 @@ package struct CoreLog: Sendable, Hashable {
         case defect
     }
 
-    package let level: Level
-    package let message: String
-    package let job: JobID?
-    package let queue: String?
+    package enum Content: Sendable, Hashable {
+        case message(String, job: JobID?, queue: String?)
+        /// What happened to a job; it becomes words only where it is written.
+        case job(JobLogEntry)
+    }
 
-    package init(_ level: Level, _ message: String, job: JobID? = nil, queue: String? = nil) {
+    package let level: Level
+    package let content: Content
+    /// What an administrator may want to be told of.
+    package let event: CatalogEvent?
+
+    package init(
+        _ level: Level, _ message: String, job: JobID? = nil, queue: String? = nil, event: CatalogEvent? = nil
+    ) {
         self.level = level
-        self.message = message
-        self.job = job
-        self.queue = queue
+        content = .message(message, job: job, queue: queue)
+        self.event = event
+    }
+
+    package init(_ entry: JobLogEntry) {
+        level = .info
+        content = .job(entry)
+        if case .failed = entry.event { event = .jobFailed } else { event = nil }
+    }
+
+    /// The job that it is about.
+    package var job: JobID? {
+        switch content {
+        case .message(_, let job, _): job
+        case .job(let entry): entry.job
+        }
+    }
+
+    /// A sentence.
+    package var message: String {
+        switch content {
+        case .message(let text, _, _): text
+        case .job(let entry): entry.message
+        }
     }
 }

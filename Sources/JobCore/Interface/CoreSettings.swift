@@ -23,6 +23,9 @@ package struct CoreSettings: Sendable {
     /// Bytes of specs and results that one user may have stored.
     package var storedPerUser: Int64 = 1 << 30
 
+    /// What the log says of jobs.
+    package var jobLogging = JobLogging.none
+
     package init() {}
 
     /// The most slots that one owner gets of a queue.
