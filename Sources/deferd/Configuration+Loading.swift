@@ -14,7 +14,12 @@ extension Configuration {
     }
 
     /// Reads defaults, file, variables and flags, the later over the earlier.
-    static func load(_ flags: Flags, environment: [String: String]) throws(ConfigurationError) -> Configuration {
+    ///
+    /// Credentials are read where the service manager passes some, and where they are needed; without `needsSecrets` only
+    /// whether they could be is checked.
+    static func load(
+        _ flags: Flags, environment: [String: String], needsSecrets: Bool = true
+    ) throws(ConfigurationError) -> Configuration {
         let instance = Instance(flags.instance, environment: environment)
         var configuration = Configuration(of: instance)
         if let path = flags.config ?? instance.configurationFile {
@@ -41,6 +46,16 @@ extension Configuration {
             try configuration.apply(key, .scalar(text), at: { _ in flag })
         }
         try configuration.check()
+        let secrets = environment["CREDENTIALS_DIRECTORY"]
+        if needsSecrets || secrets != nil {
+            for entry in configuration.credentials {
+                do { configuration.http.credentials.append(try entry.reading(from: secrets)) } catch {
+                    let path = flags.config ?? instance.configurationFile
+                    let location = error.line.map { "\(path ?? ""):\($0)" } ?? "DEFERD_HTTP_CREDENTIALS"
+                    throw ConfigurationError(location: location, key: "http.credentials", reason: error.reason)
+                }
+            }
+        }
         return configuration
     }
 

@@ -17,6 +17,8 @@ struct Configuration: Sendable {
     var queues = ["default": QueueSettings(name: "default", concurrency: 16)]
     var limits = JobLimits()
     var http = HTTPSettings()
+    /// Of which `http.credentials` has the secrets, once they were read.
+    var credentials: [CredentialEntry] = []
     var policy = PolicySettings()
     var retentionAge = 604_800.0
     var retentionCount = 100_000

@@ -131,10 +131,14 @@ struct ConfigurationFile {
         case .mapping(let mapping):
             var members: [ConfigurationValue.Member] = []
             for (name, value) in mapping {
-                guard let text = name.scalar?.string, let number = value.scalar?.string else {
-                    throw fault(name, key, "must be names with single values")
+                guard let text = name.scalar?.string else { throw fault(name, key, "must be names with values") }
+                var member = ConfigurationValue.Member(name: text, value: "", line: name.mark?.line)
+                switch try self.value(value, key) {
+                case .scalar(let single): member.value = single
+                case .list(let elements): member.list = elements
+                case .map: throw fault(name, key, "must be names with single values")
                 }
-                members.append(ConfigurationValue.Member(name: text, value: number, line: name.mark?.line))
+                members.append(member)
             }
             return members
         default: throw fault(node, key, "must be names with single values")

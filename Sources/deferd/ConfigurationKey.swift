@@ -115,6 +115,9 @@ struct ConfigurationKey: Sendable {
         seconds("http.retryAfter", \.http.retryAfter, 0...31_622_400),
         count("http.redirects", \.http.redirects, 0...100),
         text("http.proxy", \.http.proxy),
+        ConfigurationKey("http.credentials", \.credentials) { (value) throws(ConfigurationValue.Misfit) in
+            try value.credentials()
+        },
         ConfigurationKey("http.userAgent", \.http.userAgent) { (value) throws(ConfigurationValue.Misfit) in
             try value.text()
         },

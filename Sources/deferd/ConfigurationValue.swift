@@ -9,9 +9,11 @@ enum ConfigurationValue {
     /// One pair of a map, and its line.
     struct Member {
         let name: String
-        let value: String
+        var value: String
         /// The pairs inside it, where its value is a map itself.
         var inner: [Member] = []
+        /// The elements, where its value is a list.
+        var list: [String]?
         var line: Int?
     }
 
@@ -79,20 +81,26 @@ enum ConfigurationValue {
         return paths
     }
 
+    /// The pairs of a map; in a variable `name=value` separated by commas.
+    func pairs(_ reason: String) throws(Misfit) -> [Member] {
+        switch self {
+        case .map(let members): return members
+        case .list: throw Misfit(reason: reason)
+        case .scalar(let text):
+            var pairs: [Member] = []
+            for part in text.split(separator: ",") {
+                let halves = part.split(separator: "=", maxSplits: 1)
+                guard halves.count == 2 else { throw Misfit(reason: "must be name=value, separated by commas") }
+                pairs.append(Member(name: halves[0].trimmed, value: halves[1].trimmed))
+            }
+            return pairs
+        }
+    }
+
     /// Queues by name, each with its concurrency or with a map of `concurrency` and `perUser`; in a variable
     /// `name=concurrency` separated by commas.
     func queues() throws(Misfit) -> [String: QueueSettings] {
-        var pairs: [Member] = []
-        switch self {
-        case .map(let members): pairs = members
-        case .scalar(let text):
-            for part in text.split(separator: ",") {
-                let halves = part.split(separator: "=", maxSplits: 1)
-                guard halves.count == 2 else { throw Misfit(reason: "must be name=number, separated by commas") }
-                pairs.append(Member(name: halves[0].trimmed, value: halves[1].trimmed))
-            }
-        case .list: throw Misfit(reason: "must be names with numbers, such as \"default: 16\"")
-        }
+        let pairs = try pairs("must be names with numbers, such as \"default: 16\"")
         var queues: [String: QueueSettings] = [:]
         for pair in pairs {
             guard !pair.name.isEmpty, pair.name.utf8.count <= 64 else {

@@ -81,7 +81,8 @@ struct Deferd: AsyncParsableCommand {
             logLevel: logLevel)
         var settings: Configuration
         do {
-            settings = try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
+            settings = try Configuration.load(
+                flags, environment: ProcessInfo.processInfo.environment, needsSecrets: !check && upgradeState == nil)
         } catch {
             throw Self.ended(error.description, .configuration, isJournal)
         }

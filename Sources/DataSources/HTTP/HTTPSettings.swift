@@ -16,6 +16,8 @@ package struct HTTPSettings: Sendable, Equatable {
     package var proxy: String?
     /// The path of a PEM file with authorities that are trusted beside the system's, or nil.
     package var certificates: String?
+    /// What requests to some hosts carry that the jobs do not know.
+    package var credentials: [HostCredential] = []
     /// What a request says it comes from, unless its own headers say so.
     package var userAgent = "deferd/1.0"
 

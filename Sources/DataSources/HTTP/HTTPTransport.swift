@@ -33,6 +33,7 @@ final class HTTPTransport: Sendable {
     /// Sends `request`, follows its redirects, and returns what answers it; the caller closes that.
     func open(_ request: OutgoingRequest, _ handle: TransferHandle) async throws(JobError) -> IncomingResponse {
         var request = request
+        request.authorize(by: settings.credentials, for: handle.owner)
         for followed in 0... {
             try policy.check(request.url)
             let response = try await exchange(request, handle)

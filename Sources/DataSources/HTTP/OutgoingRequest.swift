@@ -14,6 +14,8 @@ struct OutgoingRequest: Sendable {
     private(set) var headers: HTTPHeaders
     private(set) var body: [UInt8]?
     let coding: Coding
+    /// What the configuration adds for the origin of the first request.
+    private var credentials: [HostCredential] = []
 
     /// `headers` win over what is filled in here.
     init(
@@ -44,6 +46,15 @@ struct OutgoingRequest: Sendable {
         headers.replaceOrAdd(name: name, value: value)
     }
 
+    /// Adds what the configuration has for the request's origin and user, where the job has no such field of its own.
+    ///
+    /// Only here, where a request begins that the job itself names: another server's redirect must not make the daemon use its
+    /// account. And not for TRACE, whose answer is the request.
+    mutating func authorize(by all: [HostCredential], for owner: UInt32) {
+        guard !all.isEmpty, method != "TRACE" else { return }
+        credentials = all.filter { $0.applies(to: url, of: owner) && !headers.contains(name: $0.header) }
+    }
+
     private mutating func fillCredentials() {
         guard let credentials = url.credentials else { return }
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
@@ -52,9 +63,10 @@ struct OutgoingRequest: Sendable {
     /// What is sent before the body.
     var head: HTTPRequestHead {
         var fields = HTTPHeaders()
-        fields.reserveCapacity(headers.count + 2)
+        fields.reserveCapacity(headers.count + credentials.count + 2)
         fields.add(name: "Host", value: url.authority)
         fields.add(contentsOf: headers)
+        for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
         if let length = body?.count ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
             fields.add(name: "Content-Length", value: String(length))
         }
@@ -88,6 +100,7 @@ struct OutgoingRequest: Sendable {
         next.url = location
         if location.origin != url.origin {
             for name in ["Authorization", "Cookie", "Proxy-Authorization"] { next.headers.remove(name: name) }
+            next.credentials = []
         }
         next.fillCredentials()
         let becomesGet = status == 303 ? method != "HEAD" : (status == 301 || status == 302) && method == "POST"

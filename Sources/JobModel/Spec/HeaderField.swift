@@ -13,6 +13,9 @@ package struct HeaderField: Sendable, Equatable {
         "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
+    /// Whether the transfer itself needs the field of this name.
+    package static func isReserved(_ name: String) -> Bool { reserved.contains(name.lowercased()) }
+
     /// The most bytes that the fields of one request may have together.
     static let limit = 64 << 10
 

@@ -1,0 +1,52 @@
+package import JobModel
+
+/// A header field that the daemon adds to requests to one origin, so that jobs can use an account without knowing its secret.
+///
+/// It is added where the request is sent and stands nowhere else: not in specs, results, errors, checkpoints or the log.
+package struct HostCredential: Sendable, Equatable {
+    /// A value that no description shows.
+    package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+        let value: String
+
+        package init(_ value: String) { self.value = value }
+
+        package var description: String { "***" }
+        package var customMirror: Mirror { Mirror(self, children: [:]) }
+    }
+
+    let origin: RequestURL.Origin
+    let header: String
+    let secret: Secret
+    /// The users whose jobs get it; nil for all.
+    let users: Set<UInt32>?
+
+    /// `host` is a name or an address, which may have a port. Only https keeps a secret from those on the way, and proves who
+    /// gets it, unless `isInsecure` allows plain http instead. Throws where the host, the header or the secret cannot be one.
+    package init(
+        host: String, header: String, secret: Secret, users: Set<UInt32>? = nil, isInsecure: Bool = false
+    ) throws(JobError) {
+        guard let url = RequestURL("\(isInsecure ? "http" : "https")://\(host)/"), url.target == "/",
+            url.credentials == nil, !host.contains("/")
+        else {
+            throw JobError(
+                .invalid, "\"\(host.echoed)\" is no host; write a name or an address, with a port if it has one.")
+        }
+        guard HeaderField.isToken(header), !HeaderField.isReserved(header) else {
+            throw JobError(.invalid, "\"\(header.echoed)\" cannot be the name of a credential's header field.")
+        }
+        guard !secret.value.isEmpty, secret.value.utf8.count <= 8192, HeaderField.flaw(ofValue: secret.value) == nil
+        else {
+            throw JobError(
+                .invalid, "the credential must be one line of 1 to 8192 bytes without control characters.")
+        }
+        origin = url.origin
+        self.header = header
+        self.secret = secret
+        self.users = users
+    }
+
+    /// Whether a request for `url` on behalf of `owner` gets it.
+    func applies(to url: RequestURL, of owner: UInt32) -> Bool {
+        url.origin == origin && users?.contains(owner) ?? true
+    }
+}
