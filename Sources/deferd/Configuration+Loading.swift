@@ -4,7 +4,7 @@ import JobModel
 
 extension Configuration {
     /// What the command line says.
-    struct Flags {
+    struct Flags: Sendable {
         var config: String?
         var instance: Instance.Kind?
         var socket: String?

@@ -1,4 +1,5 @@
 import DataSources
+import Dispatch
 import Foundation
 import JobEngine
 import JobModel
@@ -14,6 +15,7 @@ actor Reload {
     private let server: JobServer
     private let level: LevelledLogHandler.Level
     private let logger: Logger
+    private let queue = DispatchQueue(label: "deferd.reload")
     private var present: Configuration
 
     /// `configuration` is what the daemon started with.
@@ -32,13 +34,24 @@ actor Reload {
     /// Gives what is to be known of it: why nothing was taken over, or what waits for a restart.
     func run() async -> String? {
         do {
-            return try await takeOver(
-                try Configuration.load(flags, environment: ProcessInfo.processInfo.environment))
+            return try await takeOver(try await read().get())
         } catch {
             logger.error(
                 "The configuration was not taken over; the old one stays in force.",
                 metadata: ["event": "\(CatalogEvent.reloadRefused.rawValue)", "error": "\(error)"])
             return "the configuration was not taken over: \(error)"
+        }
+    }
+
+    /// Off the event loops, as files and the names of users and groups may be slow.
+    private func read() async -> Result<Configuration, ConfigurationError> {
+        await withCheckedContinuation { continuation in
+            queue.async { [flags] in
+                continuation.resume(
+                    returning: Result { () throws(ConfigurationError) in
+                        try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
+                    })
+            }
         }
     }
 

@@ -75,6 +75,8 @@ enum BootedSystem {
         say() { echo "$1: ${*:2}"; }
         show() { systemctl show --property "$1" --value "${2:-deferd.service}"; }
         client() { deferctl --socket "$socket" "$@"; }
+        # Submits a job; gives its id.
+        submit() { client submit - <<<"$1" | sed -nE '1s/[^0-9]*([0-9]+).*/\1/p'; }
         # The process id of whoever answers on the socket.
         answering() { client info --json | grep -oE '"pid" ?: ?[0-9]+' | grep -oE '[0-9]+'; }
         # Waits, without polling, until the journal holds that message, or that many of them, and prints them. The

@@ -104,6 +104,7 @@ struct SystemdBootTests {
             #"""
             systemctl start deferd.service
             old=$(show MainPID)
+            job=$(submit '{"source": {"type": "timer", "seconds": 3}, "then": [{"then": {"return": "gone on"}}]}')
             awaiting "Got notification message from PID $old \(WATCHDOG=1"
             kill -STOP "$old"
             awaiting 'Scheduled restart job'
@@ -111,6 +112,7 @@ struct SystemdBootTests {
             say restarts "$(show NRestarts)"
             say main "$old $new $(show MainPID)"
             say cause "$(awaiting 'Failed with result')"
+            say job "$(client wait "$job" --json | grep -o 'gone on' | head -n 1)"
             """#,
             files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=2\n"]
         )
@@ -118,6 +120,7 @@ struct SystemdBootTests {
         let processes = try #require(transcript.said("main").first).split(separator: " ")
         #expect(processes.count == 3 && processes[0] != processes[1] && processes[1] == processes[2])
         #expect(transcript.said("cause").first?.contains("'watchdog'") == true)
+        #expect(transcript.said("job") == ["gone on"])
     }
 
     @Test func watchdog_isFed_whileTheDaemonWorks() async throws {
@@ -137,7 +140,7 @@ struct SystemdBootTests {
         let transcript = try await BootedSystem.run(
             #"""
             systemctl start deferd.service
-            job=$(client submit - <<<'{"source": {"type": "timer", "seconds": 3600}}' | sed -nE '1s/[^0-9]*([0-9]+).*/\1/p')
+            job=$(submit '{"source": {"type": "timer", "seconds": 3600}}')
             systemctl stop deferd.service
             say result "$(show Result) $(show ExecMainCode) $(show ExecMainStatus)"
             say stopping "$(awaiting 'Got notification message.*STOPPING=1')"
@@ -205,6 +208,155 @@ struct SystemdBootTests {
             #expect(entry["CODE_FUNC"] is String && entry["MESSAGE"] is String)
         }
         #expect(own.contains { $0.keys.contains { $0.hasPrefix("DEFERD_") } })
+    }
+
+    /// One boot for what an administrator does with a running daemon: credentials, the journal, reloads.
+    @Test func administrator_seesAndChangesWhatRuns() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            mkdir -p /etc/deferd
+            configure() { printf '%s\n' "$@" >/etc/deferd/deferd.yaml; }
+            credentials=('http:' '  credentials:' '    127.0.0.1:8080: {header: X-Token, credential: token, insecure: true}')
+            configure "${credentials[@]}"
+            install -m 600 /dev/null /etc/deferd/token; echo 'the secret' >/etc/deferd/token
+            systemctl start origin.socket deferd.service
+            main=$(show MainPID)
+
+            job=$(submit '{"source": {"type": "url", "url": "http://127.0.0.1:8080/file"}}')
+            say result "$(client wait "$job" --json | grep -c '"state" \?: \?"succeeded"')"
+            say header "$(grep -ci '^x-token: the secret' /run/origin.log)"
+            lost=$(submit '{"source": {"type": "url", "url": "http://127.0.0.1:9/"}, "retry": {"max": 0}}')
+            client wait "$lost" --json >/dev/null || true
+
+            # A connection that stays open over the reloads.
+            coproc wire { timeout 50 perl -MIO::Socket::UNIX -e '$| = 1;
+              $daemon = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die;
+              while (<STDIN>) { print $daemon $_; $daemon->flush; print scalar <$daemon> }' "$socket"; }
+            links() {
+              echo '{"jsonrpc": "2.0", "id": 1, "method": "server.info"}' >&"${wire[1]}"
+              read -r -u "${wire[0]}" line
+              say links "$(grep -oE '"links" ?: ?[0-9]+' <<<"$line" | grep -oE '[0-9]+')"
+            }
+            links
+            configure "${credentials[@]}" 'limits:' '  links: 7' 'socket:' '  mode: "0666"'
+            systemctl reload deferd.service
+            awaiting 'The configuration was read again' >/dev/null
+            links
+            configure "${credentials[@]}" 'limits:' '  links: many'
+            systemctl reload deferd.service
+            awaiting 'The configuration was not taken over' >/dev/null
+            links
+            say status "$(show StatusText)"
+            say main "$main $(show MainPID)"
+
+            journalctl --sync
+            journalctl DEFERD_JOB="$job" --output json | sed 's/^/story: /'
+            journalctl DEFERD_JOB="$lost" --output json | sed 's/^/lost: /'
+            for id in 3ceaaf30814248ea91d93080f9b439fc 6fced11d2bd841e6847a8387cdde8d51 3a124c647e024f05b7c1dce27f7695f5; do
+              say event "$(journalctl MESSAGE_ID=$id --output cat | wc -l)"
+            done
+            say waiting "$(journalctl DEFERD_KEY=socket.mode --output cat | wc -l)"
+            say printed "$(journalctl --identifier deferd _TRANSPORT=stdout --output cat)"
+            say leaked "$(journalctl --output cat | grep -c 'the secret')$(grep -rlc 'the secret' /var/lib/deferd | wc -l)"
+            """#,
+            files: [
+                "deferd.service.d/credentials.conf": "[Service]\nLoadCredential=token:/etc/deferd/token\n",
+                "origin.socket": "[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n",
+                "origin@.service": #"""
+                [Service]
+                StandardInput=socket
+                StandardError=journal
+                ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do echo "$$line" \
+                    >>/run/origin.log; done; printf "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
+
+                """#,
+            ]
+        )
+        #expect(transcript.said("result") == ["1"])
+        #expect(transcript.said("header") == ["1"])
+        #expect(transcript.said("leaked") == ["00"])
+        #expect(transcript.said("links") == ["100", "7", "7"])
+        #expect(transcript.said("status").first?.contains("/etc/deferd/deferd.yaml:5: limits.links") == true)
+        let processes = try #require(transcript.said("main").first).split(separator: " ")
+        #expect(processes.count == 2 && Set(processes).count == 1)
+        #expect(transcript.said("event") == ["1", "1", "1"])
+        #expect(transcript.said("waiting") == ["1"])
+        #expect(transcript.said("printed") == [""], "libdispatch may not complain of priorities, for example")
+        func entries(_ name: String) throws -> [[String: Any]] {
+            try transcript.said(name).map {
+                try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+            }
+        }
+        let story = try entries("story")
+        let messages = story.compactMap { ($0["MESSAGE"] as? String)?.split(separator: " ").dropFirst(2).first }
+        #expect(messages == ["was", "runs", "succeeded."])
+        for entry in story {
+            #expect(entry["DEFERD_OWNER"] as? String == "0" && entry["PRIORITY"] as? String == "6")
+            #expect(entry["DEFERD_HOST"] as? String == "127.0.0.1:8080")
+            #expect((entry["CODE_FILE"] as? String)?.hasSuffix(".swift") == true)
+        }
+        let failure = try #require(try entries("lost").last)
+        #expect(failure["MESSAGE_ID"] as? String == "ab57f985433243daa75a2e199b58ba8d")
+        #expect(failure["DEFERD_KIND"] as? String == "connect")
+    }
+
+    /// With the socket unit, and with a socket that the service manager keeps for a daemon that made it itself.
+    @Test func restart_losesNoConnection_underLoad() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            # Asks again and again until told to stop; says how many got no answer.
+            load() {
+              local lost=0 count=0
+              until [ -e "/run/over-$1" ]; do
+                deferctl --socket "$2" info --json >/dev/null 2>>/run/lost || lost=$((lost + 1))
+                count=$((count + 1))
+              done
+              say "$1" "$lost of $([ "$count" -gt 10 ] && echo many || echo "$count")"
+            }
+            restart() {
+              for round in 1 2 3 4 5 6 7 8 9 10; do
+                old=$(show MainPID "$1")
+                systemctl restart "$1"
+                say restarted "$([ "$old" = "$(show MainPID "$1")" ] || echo yes)"
+              done
+            }
+            systemctl start deferd.service
+            load activated "$socket" & one=$!
+            load activated "$socket" & two=$!
+            restart deferd.service
+            touch /run/over-activated; wait $one; wait $two
+
+            systemctl start alone.service
+            load kept /run/alone/socket & one=$!
+            load kept /run/alone/socket & two=$!
+            restart alone.service
+            touch /run/over-kept; wait $one; wait $two
+            say inode "$(stat --format %F /run/alone/socket)"
+            systemctl stop alone.service
+            cat /run/lost | sed 's/^/error: /'
+            """#,
+            files: [
+                "deferd.service.d/limit.conf": "[Unit]\nStartLimitIntervalSec=0\n",
+                "alone.service": """
+                [Unit]
+                StartLimitIntervalSec=0
+                [Service]
+                Type=notify
+                User=deferd
+                ExecStart=/usr/local/bin/deferd --instance system --socket /run/alone/socket --state-directory /var/lib/alone
+                FileDescriptorStoreMax=1
+                Environment=FDSTORE=1
+                RuntimeDirectory=alone
+                RuntimeDirectoryPreserve=restart
+                StateDirectory=alone
+
+                """,
+            ]
+        )
+        #expect(transcript.said("activated") == ["0 of many", "0 of many"], "\(transcript.said("error"))")
+        #expect(transcript.said("kept") == ["0 of many", "0 of many"], "\(transcript.said("error"))")
+        #expect(transcript.said("restarted").count == 20 && transcript.said("restarted").allSatisfy { $0 == "yes" })
+        #expect(transcript.said("inode") == ["socket"])
     }
 
     @Test func sandbox_holds_whenTheDaemonRuns() async throws {

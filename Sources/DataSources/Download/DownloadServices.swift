@@ -15,7 +15,8 @@ final class DownloadServices: Sendable {
 
     init(
         transport: HTTPTransport, policy: AccessPolicy, directories: DownloadDirectories,
-        registry: FileReservations, files: FileOperations, queue: FileQueue, userAgent: String, minimumFree: Int, logger: Logger
+        registry: FileReservations, files: FileOperations, queue: FileQueue, userAgent: String, minimumFree: Int,
+        logger: Logger
     ) {
         self.transport = transport
         self.policy = policy
