@@ -25,7 +25,8 @@ struct DocumentTransfer: Sendable {
             defer { response.close() }
             let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
             let body = try await spill.removingUnlessFinished { () async throws(JobError) in
-                let body = try await receive(response, in: spill, beyond: settings.limits.inlineResult, handle)
+                let body = try await receive(
+                    response, in: spill, beyond: settings.limits.inlineResult, upTo: context.roomForBody, handle)
                 if case .spilled = body { try await spill.finish() }
                 return body
             }
@@ -73,9 +74,10 @@ struct DocumentTransfer: Sendable {
         return request
     }
 
-    /// The body in memory, or in the file `spill` where it is longer than `threshold`.
+    /// The body in memory, or in the file `spill` where it is longer than `threshold`; there it may have `room` bytes.
     private func receive(
-        _ response: IncomingResponse, in spill: SpillFile, beyond threshold: Int, _ handle: TransferHandle
+        _ response: IncomingResponse, in spill: SpillFile, beyond threshold: Int, upTo room: Int64 = .max,
+        _ handle: TransferHandle
     ) async throws(JobError) -> ResponseBody {
         let limit = settings.limits.body
         let announced = spec.method == "HEAD" || response.status == 304 ? nil : response.contentLength
@@ -89,6 +91,12 @@ struct DocumentTransfer: Sendable {
             guard size <= limit else { throw JobError(bodyOf: response.url, largerThan: limit) }
             for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
             if size > threshold {
+                guard size <= room else {
+                    throw JobError(
+                        .tooLarge,
+                        "The body of \(SourceMessage.quoted(response.url)) cannot be kept, as there is room for "
+                            + "\(room) bytes more of your jobs; remove some that are over, then retry the job.")
+                }
                 try await spill.write(bytes)
                 bytes.removeAll(keepingCapacity: true)
             }

@@ -13,6 +13,8 @@ package struct SourceContext: Sendable {
     package let bodyPath: String
     /// That directory, where it is open already.
     package let bodyDirectory: OpenDirectory?
+    /// Bytes that such a body may have.
+    package let roomForBody: Int64
     /// Seconds that this attempt may take, or nil. Unlike a cancelled download, one that fails by this can be resumed.
     package let timeout: Double?
     /// Keeps room for the result until it is stored.
@@ -30,7 +32,7 @@ package struct SourceContext: Sendable {
 
     package init(
         job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
-        bodyDirectory: OpenDirectory? = nil, timeout: Double? = nil,
+        bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true,
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
@@ -42,6 +44,7 @@ package struct SourceContext: Sendable {
         self.owner = owner
         self.bodyPath = bodyPath
         self.bodyDirectory = bodyDirectory
+        self.roomForBody = roomForBody
         self.timeout = timeout
         self.memory = memory
         self.checkpoint = checkpoint

@@ -26,7 +26,8 @@ extension JobCore {
         guard let owner = counters.largestFinished(above: settings.retentionBytes, except: passed) else {
             return setTimer(.retention, in: Self.purgeInterval)
         }
-        write(.purgeOldest(count: 64, owner: owner)) { [unowned self] result in
+        let excess = counters.finishedBytes.saturatingSubtracting(settings.retentionBytes)
+        write(.purgeOldest(count: 64, freeing: excess, owner: owner)) { [unowned self] result in
             guard case .success(.removed(let removed)) = result else {
                 return setTimer(.retention, in: Self.purgeInterval)
             }

@@ -89,7 +89,8 @@ extension JobCore {
                 SourceRun(
                     run: run, parameters: parameters, job: job.id, link: job.link, attempt: job.attempt,
                     owner: job.owner, timeout: job.step?.timeout ?? job.spec.timeout,
-                    mayResume: job.attempt > 1 || job.createdAt < startedAt.wall)))
+                    mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
+                    roomForBody: max(0, settings.storedPerUser.saturatingSubtracting(counters.bytes(of: job.owner))))))
     }
 
     /// A timer waits without a slot. It counts from when the link began, also across restarts.
@@ -144,6 +145,12 @@ extension JobCore {
                     $0.bytesReceived = $0.bytesReceived.saturatingAdding(report.progress.completed)
                 }
             }
+        }
+        // A body in a file; nobody but the source writes such a result.
+        if case .success(let value) = outcome, entry.job.step?.type == .url, value["spilled"] == true,
+            let size = value["size"]?.int
+        {
+            entry.job.bodies[entry.job.link] = max(0, size)
         }
         stepEnded(entry, outcome, random: random)
     }

@@ -331,7 +331,7 @@ package actor JobEngine {
         return SourceContext(
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
             bodyPath: files.bodies.file(of: run.job, link: run.link),
-            bodyDirectory: files.bodies.opened, timeout: run.timeout,
+            bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint,
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()

@@ -1,6 +1,7 @@
 import DataSources
 import Foundation
 import JobModel
+import Synchronization
 import Testing
 import TestOrigin
 
@@ -45,6 +46,22 @@ import TestOrigin
                 #expect(result["size"] == 300_000)
                 #expect(result["body"] == nil)
                 #expect(bench.bytes(of: bench.bodyPath) == bytes)
+            }
+        }
+    }
+
+    @Test func url_isTooLarge_whenItsOwnerHasNoRoomForTheBody() async throws {
+        try await TestOrigin.run { origin in
+            origin["/large"] = OriginResource(Workbench.bytes(300_000))
+            try await Workbench.run { bench in
+                bench.roomForBody.withLock { $0 = 299_999 }
+                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/large"))])
+                #expect(error.kind == .tooLarge && error.message.contains("299999 bytes more"), "\(error)")
+                #expect(!error.isRetryable)
+                #expect(bench.bytes(of: bench.bodyPath) == nil, "what was written of it is gone")
+                bench.roomForBody.withLock { $0 = 300_000 }
+                #expect(
+                    try await bench.result(["type": "url", "url": .string(origin.url("/large"))])["spilled"] == true)
             }
         }
     }

@@ -112,7 +112,18 @@ extension MemoryTables {
         return purge(roots.prefix(max(0, limit)))
     }
 
-    mutating func purge(_ roots: some Sequence<TimedJob>) -> [RemovedJob] {
+    mutating func purgeOldest(_ count: Int, freeing bytes: Int64, of owner: UInt32) -> [RemovedJob] {
+        var removed: [RemovedJob] = []
+        var freed: Int64 = 0
+        for root in finishedRoots[owner]?.rows().map(\.key).prefix(max(0, count)) ?? [] where freed < bytes {
+            let tree = remove(tree(of: [root.id]))
+            freed = tree.reduce(freed) { $0.saturatingAdding($1.size) }
+            removed += tree
+        }
+        return removed
+    }
+
+    private mutating func purge(_ roots: some Sequence<TimedJob>) -> [RemovedJob] {
         roots.flatMap { root in remove(tree(of: [root.id])) }
     }
 

@@ -77,8 +77,8 @@ package struct MemoryTables: Sendable {
         case .removeChildren(let parent, let link): return .removed(removeChildren(of: parent, fromLink: link))
         case .purge(let time, let kept, let limit):
             return .removed(purge(finishedBefore: time, keeping: kept, atMost: limit))
-        case .purgeOldest(let count, let owner):
-            return .removed(purge(finishedRoots[owner]?.rows().map(\.key).prefix(max(0, count)) ?? []))
+        case .purgeOldest(let count, let bytes, let owner):
+            return .removed(purgeOldest(count, freeing: bytes, of: owner))
         case .queue(let queue):
             settings.set(Name(queue.name), queue)
             return .done

@@ -146,6 +146,22 @@ import Testing
         #expect(try await store.recovery().counts.map(\.state) == [.queued, .queued])
     }
 
+    @Test(arguments: Conformer.allCases)
+    func bodiesInFiles_countAsStored(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var jobs = try await store.create(.example(), .example())
+        jobs[0] = try jobs[0].finished(at: .after(1))
+        jobs[0].bodies = [0: 3 << 20, 12: 70_000]
+        try await store.save(jobs[0])
+        try await store.reopen()
+        #expect(try await store.jobs([1, 2]) == jobs)
+        let size: Int64 = (3 << 20) + 70_000
+        #expect(jobs[0].bodySize == size && jobs[0].storedSize > size && jobs[0].memorySize < 1000)
+        #expect(
+            try await store.recovery().counts.map(\.bytes).reduce(0, +) == jobs.map(\.storedSize).reduce(0, +))
+        #expect(try await store.removing(.remove(1)).map(\.size) == [jobs[0].storedSize])
+    }
+
     // MARK: Removing
 
     @Test(arguments: Conformer.allCases)
@@ -236,7 +252,7 @@ import Testing
         #expect(try await purge(keeping: 5) == [3])
         #expect(try await purge(keeping: 3) == [5, 4])
         #expect(try await store.times() == StoredTimes(firstEnd: .after(10), lastEnd: .after(16)))
-        #expect(try await store.removing(.purgeOldest(count: 9, owner: 2)).map(\.id) == [7])
+        #expect(try await store.removing(.purgeOldest(count: 9, freeing: .max, owner: 2)).map(\.id) == [7])
         #expect(try await purge(keeping: 0) == [6, 1])
     }
 
@@ -248,9 +264,27 @@ import Testing
         _ = try await store.children(
             NewChildren(
                 parent: jobs[1].finished(at: .after(10)), template: nil, children: [.example(0, .spec(valueSpec))]))
-        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).map(\.id).sorted() == [2, 3, 5])
-        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).map(\.id) == [1])
-        #expect(try await store.removing(.purgeOldest(count: 2, owner: 1000)).isEmpty)
+        #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).map(\.id).sorted() == [2, 3, 5])
+        #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).map(\.id) == [1])
+        #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).isEmpty)
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func purgeOfTheOldest_stops_onceItHasFreedEnough(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var jobs = try await store.create(.example(), .example(), .example(), .example())
+        for index in jobs.indices {
+            jobs[index] = try jobs[index].finished(at: .after(index))
+            jobs[index].bodies = [0: 10_000]
+        }
+        for job in jobs { try await store.save(job) }
+        func purge(_ bytes: Int64) async throws -> [JobID] {
+            try await store.removing(.purgeOldest(count: 9, freeing: bytes, owner: 1000)).map(\.id)
+        }
+        #expect(try await purge(0) == [])
+        #expect(try await purge(1) == [1])
+        #expect(try await purge(jobs[0].storedSize + 1) == [2, 3])
+        #expect(try await purge(.max) == [4])
     }
 
     // MARK: Children

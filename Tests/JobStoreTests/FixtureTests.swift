@@ -50,7 +50,7 @@ import Testing
         await store.close()
     }
 
-    @Test(arguments: [2, 3, 4]) func fixture_isReadWhole_whenItIsOfVersion(_ version: Int) async throws {
+    @Test(arguments: 2...5) func fixture_isReadWhole_whenItIsOfVersion(_ version: Int) async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-\(version)", withExtension: "db"))
         try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
         let store = try SQLiteStore(path: directory.path)
@@ -72,6 +72,25 @@ import Testing
             ])
         #expect(try await store.create(.example()) == [14])
         await store.close()
+    }
+
+    @Test(arguments: 1...4) func bodies_areCounted_whenTheDatabaseKnowsNone(_ version: Int) async throws {
+        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-\(version)", withExtension: "db"))
+        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
+        let bodies = directory.path + "/bodies"
+        try FileManager.default.createDirectory(atPath: bodies, withIntermediateDirectories: false)
+        for (name, size) in [("4-0", 100_000), ("4-3", 5), ("99-0", 7), ("no", 7), ("5-x", 7)] {
+            try Data(count: size).write(to: URL(fileURLWithPath: bodies + "/" + name))
+        }
+        for _ in 0..<2 {
+            let store = try SQLiteStore(path: directory.path)
+            #expect(try await store.existing(4).bodies == [0: 100_000, 3: 5])
+            #expect(try await store.existing(5).bodies == [:])
+            let sum = try await store.pool.read { try Int64.fetchOne($0, sql: "SELECT size FROM jobs WHERE id = 4") }
+            let counted = try await store.counts().filter { $0.state == .succeeded }.reduce(0) { $0 + $1.bytes }
+            #expect(sum.map { $0 > 100_005 && $0 < 101_000 && counted == $0 } == true)
+            await store.close()
+        }
     }
 
     @Test func longOutcomes_goIntoPartsOfTheirOwn_whenTheDatabaseIsOfVersion2() async throws {

@@ -269,6 +269,8 @@ final class DownloadAttempt: Sendable {
     private func remember(_ record: DownloadRecord, _ path: String) async {
         do {
             try await context.recordDownload(path, record.json).get()
+        } catch is CancellationError {
+            // Whoever cancelled it does not want it remembered.
         } catch {
             services.logger.warning(
                 "A download could not be remembered.", metadata: ["path": "\(path)", "error": "\(error)"])

@@ -107,6 +107,8 @@ final class DownloadJournal: Sendable {
         do {
             try await context.saveCheckpoint(checkpoint.json).get()
             return true
+        } catch is CancellationError {
+            return false
         } catch {
             services.logger.warning(
                 "The progress of a download could not be saved; after a crash it starts from the beginning.",

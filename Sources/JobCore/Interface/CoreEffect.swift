@@ -41,6 +41,8 @@ package struct SourceRun: Sendable {
     package let timeout: Double?
     /// An earlier attempt, or one before a restart, may have left something that this one goes on with.
     package let mayResume: Bool
+    /// Bytes that its owner may still store: a body in a file has to fit.
+    package let roomForBody: Int64
 }
 
 /// A message for the log.

@@ -64,6 +64,9 @@ package struct Job: Sendable, Hashable {
     /// `carried` is null then. Only of a job that succeeded, which is never saved again.
     package var storedResult: Int?
     package var outcomes: [LinkOutcome] = []
+    /// The sizes of bodies that are too large for a result, by link: each stands in a file until the job is removed, or
+    /// another one of that link takes its name.
+    package var bodies: [Int: Int] = [:]
     package var failedLink: FailedLink?
     /// Why the last attempt of the present link failed, while it waits for the next.
     package var lastFailure: JobError?
@@ -139,7 +142,8 @@ extension Job {
     /// Bytes of JSON beyond which a result is left in the store where jobs are read to be shown: no answer has room for it.
     package static let longestResultRead = JobPage.mostResults
 
-    /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest.
+    /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest; and the files
+    /// of its bodies.
     package var storedSize: Int64 {
         var size = Int64(spec.storedSize) + Self.rowSize
         if let storedResult {
@@ -148,8 +152,11 @@ extension Job {
             size += Int64(carried.json.size)
         }
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
-        return size
+        return size.saturatingAdding(bodySize)
     }
+
+    /// What the files of its bodies take up, in bytes.
+    package var bodySize: Int64 { bodies.values.reduce(0) { $0.saturatingAdding(Int64($1)) } }
 }
 
 /// The state of a job. `scheduled`, `queued` and `running` go on; the other three are terminal.

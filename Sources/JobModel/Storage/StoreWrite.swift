@@ -16,8 +16,9 @@ package enum StoreWrite: Sendable {
     /// have most, so that about `keeping` stay (`RetentionShares`); at most `atMost` roots. Answered with `removed`, empty
     /// where nothing is left to do.
     case purge(finishedBefore: Timestamp, keeping: Int, atMost: Int)
-    /// The `count` finished root jobs of an owner that ended first, with all below them. Answered with `removed`.
-    case purgeOldest(count: Int, owner: UInt32)
+    /// The finished root jobs of an owner that ended first, with all below them: as many as take up `freeing` bytes, but at
+    /// most `count`. Answered with `removed`.
+    case purgeOldest(count: Int, freeing: Int64, owner: UInt32)
     /// The settings of a queue. Answered with `done`.
     case queue(QueueSettings)
     /// Writes and removes a byte, to see whether the storage works. Answered with `done`.

@@ -33,5 +33,7 @@ package struct StoredJobPage: Sendable {
 
 extension Job {
     /// About what its spec and result take up in memory; more than what is stored where it is made of a template.
-    package var memorySize: Int64 { storedSize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0) }
+    package var memorySize: Int64 {
+        storedSize - bodySize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0)
+    }
 }

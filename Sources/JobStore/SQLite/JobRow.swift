@@ -15,7 +15,7 @@ enum JobRow {
         id, owner, state, link, attempt, children, created_at, not_before, deadline_at, started_at, finished_at, \
         link_started_at, stop, host, parent, parent_link, parent_index, parent_depth, carried, last_failure, \
         checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)), crashes, gated, \
-        queue, priority, item, size
+        queue, priority, item, size, bodies
         """
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
@@ -25,14 +25,15 @@ enum JobRow {
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
-        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size
+        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size, bodies
     }
 
     /// Stores the columns that change during a job's life.
     static let update = """
         UPDATE jobs SET state = ?2, link = ?3, attempt = ?4, children = ?5, not_before = ?6, deadline_at = ?7, \
         started_at = ?8, finished_at = ?9, link_started_at = ?10, stop = ?11, host = ?12, carried = ?13, \
-        last_failure = ?14, checkpoint = ?15, outcomes = ?16, crashes = ?17, gated = ?18, size = ?19 WHERE id = ?1
+        last_failure = ?14, checkpoint = ?15, outcomes = ?16, crashes = ?17, gated = ?18, size = ?19, bodies = ?20 \
+        WHERE id = ?1
         """
 
     /// Binds the columns that change during a job's life; gives the size of the texts. `storedSize` is what the job
@@ -69,6 +70,7 @@ enum JobRow {
         statement.bind(job.crashes, at: 17)
         statement.bind(job.isGated ? 1 : 0, at: 18)
         statement.bind(storedSize, at: 19)
+        if !job.bodies.isEmpty { bind(StoredBodies.json(job.bodies), at: 20) }
         return size
     }
 
@@ -163,6 +165,10 @@ enum JobRow {
         for written in try json(.outcomes, "list of outcomes")?.array ?? [] {
             guard let outcome = LinkOutcome(json: written) else { throw damaged("list of outcomes") }
             job.outcomes.append(outcome)
+        }
+        if let written = try json(.bodies, "list of bodies") {
+            guard let bodies = StoredBodies.sizes(written) else { throw damaged("list of bodies") }
+            job.bodies = bodies
         }
         return job
     }

@@ -12,9 +12,13 @@ enum OlderDatabase {
     static let mostPagesWrittenAnew = 262_144
 
     /// `report` is called before anything that takes a while.
-    static func update(_ path: String, upTo most: Int = mostPagesWrittenAnew, report: () -> Void) throws {
+    static func update(
+        _ directory: StateDirectory, upTo most: Int = mostPagesWrittenAnew, report: () -> Void
+    ) throws {
+        let path = directory.database
         guard let header = try DatabaseHeader(of: path), !header.hasChecks else { return }
-        guard try migrate(path, upTo: most, report: report) <= most, try ReadableFile(path + "-wal") == nil else { return }
+        let used = try migrate(directory, upTo: most, report: report)
+        guard used <= most, try ReadableFile(path + "-wal") == nil else { return }
         do {
             try NewDatabase.make(path, copying: path)
         } catch {
@@ -24,10 +28,10 @@ enum OlderDatabase {
     }
 
     /// Brings its tables up to date; gives the pages that it uses.
-    private static func migrate(_ path: String, upTo most: Int, report: () -> Void) throws -> Int {
+    private static func migrate(_ directory: StateDirectory, upTo most: Int, report: () -> Void) throws -> Int {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let queue = try DatabaseQueue(path: directory.database, configuration: configuration)
         defer { ClosedDatabases.keep(queue) }
         let used = try queue.writeWithoutTransaction { connection in
             func number(_ name: String) throws -> Int { try Int.fetchOne(connection, sql: "PRAGMA \(name)") ?? 0 }
@@ -35,7 +39,7 @@ enum OlderDatabase {
             try connection.execute(
                 sql: "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768")
             if try Schema.version(of: connection) < Schema.version || usedPages() <= most { report() }
-            try Schema.migrate(connection)
+            try Schema.migrate(connection, bodies: directory.bodies)
             try connection.checkpoint(.truncate)
             return try usedPages()
         }

@@ -19,8 +19,8 @@ extension SQLiteStore {
             removeChildren(of: parent, fromLink: link) { done($0.map(StoreWritten.removed)) }
         case .purge(let time, let count, let limit):
             purge(finishedBefore: time, keeping: count, atMost: limit) { done($0.map(StoreWritten.removed)) }
-        case .purgeOldest(let count, let owner):
-            purgeOldest(count, of: owner) { done($0.map(StoreWritten.removed)) }
+        case .purgeOldest(let count, let bytes, let owner):
+            purgeOldest(count, freeing: bytes, of: owner) { done($0.map(StoreWritten.removed)) }
         case .queue(let queue):
             enqueue(done) { writer in
                 try writer.save(queue)

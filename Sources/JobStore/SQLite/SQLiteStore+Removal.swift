@@ -67,13 +67,15 @@ extension SQLiteStore {
         }
     }
 
-    /// Removes the `count` finished root jobs of an owner that ended first, with all below them.
+    /// Removes the finished root jobs of an owner that ended first, with all below them: as many as take up so many bytes,
+    /// but at most `count`.
     func purgeOldest(
-        _ count: Int, of owner: UInt32, _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
+        _ count: Int, freeing bytes: Int64, of owner: UInt32,
+        _ done: @escaping @Sendable (Result<[RemovedJob], StoreError>) -> Void
     ) {
         let last = FinishedPosition(finishedAt: Timestamp(milliseconds: .max), id: .max)
         let end = FinishedEnd(owner: Int64(owner), last: last)
-        queue.enqueue(Purge(ends: [end], roots: max(0, count), done: done).change)
+        queue.enqueue(Purge(ends: [end], roots: max(0, count), bytes: bytes, done: done).change)
     }
 
     /// The rest of a purge. Each transaction searches for finished jobs again, as one may have been retried since.
@@ -82,6 +84,10 @@ extension SQLiteStore {
         var ends: ArraySlice<FinishedEnd>
         /// Roots that may still go.
         var roots: Int
+        /// Bytes that are still to go.
+        var bytes = Int64.max
+        /// Bytes of the last tree that are gone, while it is not gone as a whole.
+        var ofTree: Int64 = 0
         var removed: [RemovedJob] = []
         let done: @Sendable (Result<[RemovedJob], StoreError>) -> Void
 
@@ -92,22 +98,28 @@ extension SQLiteStore {
                 fail: { error in done(removed.isEmpty ? .failure(error) : .success(removed)) })
         }
 
+        private var mayGoOn: Bool { roots > 0 && bytes > 0 }
+
         private func run(_ writer: Writer) throws -> CommitQueue.Change.Step {
             var rest = self
             var left = writer.largestRemoval
-            while let end = rest.ends.first, rest.roots > 0, left > 0 {
+            while let end = rest.ends.first, rest.mayGoOn, left > 0 {
                 let roots = try writer.finished(upTo: end, atMost: min(rest.roots, left))
-                for root in roots where left > 0 {
+                for root in roots where left > 0 && rest.mayGoOn {
                     let tree = try writer.tree(of: root)
                     let part = tree.suffix(left).reversed()
                     try writer.remove(part.map(\.id))
                     rest.removed += part
                     left -= part.count
-                    if part.count == tree.count { rest.roots -= 1 }
+                    for job in part { rest.ofTree = rest.ofTree.saturatingAdding(job.size) }
+                    guard part.count == tree.count else { continue }
+                    rest.roots -= 1
+                    rest.bytes = rest.bytes.saturatingSubtracting(rest.ofTree)
+                    rest.ofTree = 0
                 }
                 if roots.isEmpty { rest.ends.removeFirst() }
             }
-            guard !rest.ends.isEmpty, rest.roots > 0 else {
+            guard !rest.ends.isEmpty, rest.mayGoOn else {
                 return .done { [removed = rest.removed] in done(.success(removed)) }
             }
             return .unfinished(rest.change)

@@ -43,8 +43,8 @@ package final class SQLiteStore: JobStore {
         unreadable = UnreadableJobs(report)
         do {
             if try !DatabaseInspection.finds(directory.database) { try NewDatabase.make(directory.database) }
-            try OlderDatabase.update(directory.database, report: reportMigration)
-            pool = try Self.open(directory.database, reportMigration)
+            try OlderDatabase.update(directory, report: reportMigration)
+            pool = try Self.open(directory, reportMigration)
             queue = try CommitQueue(
                 pool, bound: bound, report: CheckpointReport(database: directory.database, reportLog))
         } catch {
@@ -53,7 +53,8 @@ package final class SQLiteStore: JobStore {
         marks = CrashMarks(directory.marks, report: report)
     }
 
-    private static func open(_ path: String, _ reportMigration: () -> Void) throws -> DatabasePool {
+    private static func open(_ directory: StateDirectory, _ reportMigration: () -> Void) throws -> DatabasePool {
+        let path = directory.database
         var configuration = Configuration()
         configuration.label = "deferd.store"
         configuration.foreignKeysEnabled = false
@@ -76,7 +77,7 @@ package final class SQLiteStore: JobStore {
             // Writes what the last daemon left in the log into the database before more is appended.
             try connection.checkpoint(.truncate)
             if try Schema.version(of: connection) < Schema.version { reportMigration() }
-            try Schema.migrate(connection)
+            try Schema.migrate(connection, bodies: directory.bodies)
         }
         Room.keepForLog(of: path)
         return pool

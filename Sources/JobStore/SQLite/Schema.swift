@@ -13,7 +13,7 @@ enum Schema {
     /// header says nowhere else. A deferd that knows none takes it for a newer version, and leaves it alone.
     static let checksMark = 1000
 
-    static let steps = [one, two, three, four]
+    static let steps = [one, two, three, four, five]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -142,6 +142,9 @@ enum Schema {
             WHERE state >= 3 AND parent IS NULL;
         """
 
+    /// The sizes of bodies in files, which count as stored (``StoredBodies``).
+    private static let five = "ALTER TABLE jobs ADD COLUMN bodies TEXT;"
+
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.
     private static let storedSize = DatabaseFunction("stored_size", argumentCount: 3, pure: true) { values in
         func size(_ text: String) -> Int64 {
@@ -160,14 +163,15 @@ enum Schema {
         try (Int.fetchOne(connection, sql: "PRAGMA user_version") ?? 0) % checksMark
     }
 
-    /// Carries out the steps that the database has not seen.
-    static func migrate(_ connection: Database) throws {
+    /// Carries out the steps that the database has not seen; `bodies` is the directory of large bodies.
+    static func migrate(_ connection: Database, bodies: String? = nil) throws {
         connection.add(function: storedSize)
         defer { connection.remove(function: storedSize) }
         let mark = PageChecks.areThere(in: connection) ? checksMark : 0
         for number in try version(of: connection)..<max(version, try version(of: connection)) {
             try connection.inTransaction(.immediate) {
                 try connection.execute(sql: steps[number])
+                if number + 1 == 5, let bodies { try StoredBodies.count(in: bodies, connection) }
                 try connection.execute(
                     sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(number + 1 + mark)")
                 return .commit

@@ -13,6 +13,8 @@ final class StateDirectory: Sendable {
 
     var database: String { path + "/deferd.db" }
     var marks: String { path + "/deferd.working" }
+    /// Where bodies are that are too large for a result.
+    var bodies: String { path + "/bodies" }
 
     /// Makes the directory where it is missing, and takes its lock.
     init(_ path: String) throws(StoreError) {

@@ -77,7 +77,7 @@ struct NewJobRows {
     static func isWhole(_ job: Job) -> Bool {
         job.startedAt == nil && job.finishedAt == nil && job.link == 0 && job.attempt == 0 && job.linkStartedAt == nil
             && job.carried == nil && job.outcomes.isEmpty && job.failedLink == nil && job.lastFailure == nil
-            && job.stop == nil && job.children == 0 && job.crashes == 0
+            && job.stop == nil && job.children == 0 && job.crashes == 0 && job.bodies.isEmpty
     }
 
     /// Inserts rows under the ids from `first` on.

@@ -102,6 +102,9 @@ final class Workbench: Sendable {
         try outcome.get()
     }
 
+    /// Bytes that a body in a file may have.
+    let roomForBody = Mutex(Int64.max)
+
     /// The note that is kept for `job`.
     subscript(checkpoint job: JobID) -> JSON? {
         get { notes.withLock { $0[job] } }
@@ -111,7 +114,8 @@ final class Workbench: Sendable {
     /// What a source is run with, as attempt `attempt` of `job`.
     func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
         SourceContext(
-            job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath, timeout: timeout,
+            job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
+            roomForBody: roomForBody.withLock(\.self), timeout: timeout,
             checkpoint: self[checkpoint: job],
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {

@@ -195,6 +195,52 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// The result of a source whose body stands in a file.
+    private func inFile(_ size: Int) -> Outcome { .success(["status": 200, "size": JSON(size), "spilled": true]) }
+
+    @Test func bodiesInFiles_countAsStored_untilTheirJobIsRemoved() throws {
+        let driver = CoreDriver { $0.storedPerUser = 10_000 }
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))},{"then":{"throw":{"message":"m"}}}]"#))
+        #expect(driver.running.last.map(\.roomForBody).map { (9_000...10_000).contains($0) } == true)
+        try driver.end(id, inFile(4_000))
+        #expect(driver.running.last.map(\.roomForBody).map { (5_000...6_000).contains($0) } == true)
+        try driver.end(id, inFile(5_500))
+        #expect(driver.stored(id)?.bodies == [0: 4_000, 1: 5_500] && driver.stored(id)?.state == .failed)
+        #expect(driver.core.counters.bytes(of: 1) > 9_500)
+        #expect(try codes(driver, driver.requestSubmit(url())) == [.busy(retryAfter: 60)])
+        #expect(try codes(driver, driver.requestSubmit(url(), as: .two)) == [nil], "others have their own")
+        driver.endAll()
+        // The same after a restart. A body that is fetched again takes the place of the one before.
+        driver.restart()
+        #expect(driver.core.counters.bytes(of: 1) > 9_500)
+        driver.ask(.retry(id, from: .start))
+        try driver.end(id, inFile(3_000))
+        try driver.end(id)
+        #expect(driver.stored(id)?.bodies == [0: 3_000, 1: 5_500])
+        driver.ask(.remove(id))
+        #expect(driver.core.counters.bytes(of: 1) == 0)
+        driver.expectQuiet()
+    }
+
+    /// Whoever writes such a value has no file.
+    @Test func valueThatLooksLikeABody_countsAsItIs() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"value","value":{"spilled":true,"size":1000000000000}}}"#)
+        #expect(driver.stored(id)?.bodies == [:] && driver.core.counters.bytes(of: 1) < 10_000)
+    }
+
+    @Test func finishedJobs_areRemoved_whereTheirBodiesTakeUpTooMuch() throws {
+        let driver = CoreDriver { $0.retentionBytes = 100_000 }
+        for _ in 0..<20 {
+            try driver.submit(url())
+            driver.endAll { _ in inFile(30_000) }
+        }
+        driver.advance(10)
+        #expect(driver.core.counters.finishedBytes <= 100_000)
+        #expect(driver.store.all.map(\.id) == [18, 19, 20])
+        driver.expectQuiet()
+    }
+
     @Test func list_fails_whereItsChildrenWouldTakeUpTooMuch() throws {
         let driver = CoreDriver { $0.storedPerUser = 6000 }
         let filler = String(repeating: "x", count: 1500)

@@ -30,7 +30,7 @@ extension Oracle {
             }
             checkShares(removed, before: time, world)
             remove(removed, by: id, world)
-        case (.purgeOldest(_, let owner), .removed(let removed)):
+        case (.purgeOldest(_, _, let owner), .removed(let removed)):
             let finished = finishedBytes
             if !removed.isEmpty, finished + 100_000 < settings.retentionBytes {
                 world.violate(1, "jobs are purged for their bytes, which are \(finished) of \(settings.retentionBytes)")

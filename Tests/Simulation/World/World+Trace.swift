@@ -144,7 +144,7 @@ extension StoreWrite {
         case .remove(let id): (4, id)
         case .removeChildren(let id, let link): (5, id << 8 | Int64(link))
         case .purge(let time, _, _): (6, time.milliseconds)
-        case .purgeOldest(let count, let owner): (7, Int64(count) << 32 | Int64(owner))
+        case .purgeOldest(let count, _, let owner): (7, Int64(count) << 32 | Int64(owner))
         case .queue(let settings): (8, Int64(settings.concurrency))
         case .probe: (9, 0)
         }
