@@ -26,7 +26,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     private let runner = Atomic<UInt>(0)
 
     package init() {
-        queue = DispatchQueue(label: "deferd.engine", qos: .userInitiated)
+        queue = DispatchQueue(label: "deferd.engine")
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {

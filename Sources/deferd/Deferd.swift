@@ -58,6 +58,8 @@ struct Deferd: AsyncParsableCommand {
     /// Runs on the main actor and, whatever leaves it, on an event loop: libdispatch's pool, where tasks run otherwise, wakes
     /// up every second from its first task on.
     @MainActor static func main() async {
+        // The main queue's thread asks for a priority that only root may have, and libdispatch would complain in the journal.
+        setenv("LIBDISPATCH_LOG", "NO", 0)
         Tuning.begin()
         do { try ThreadLimit.check() } catch {
             exit(withError: ended(error.message, error.code, JournalLogHandler.isJournal()))

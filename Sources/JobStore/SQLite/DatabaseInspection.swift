@@ -1,3 +1,4 @@
+import Dispatch
 import GRDB
 import Glibc
 import JobModel
@@ -61,6 +62,7 @@ struct DatabaseInspection {
         do {
             // A connection that only reads neither writes the log into the database nor removes it when it is closed.
             var configuration = Configuration()
+            configuration.qos = .default
             configuration.readonly = true
             configuration.prepareDatabase { if header.hasChecks { try PageChecks.expect($0) } }
             let queue = try DatabaseQueue(path: path, configuration: configuration)

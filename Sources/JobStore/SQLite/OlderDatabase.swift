@@ -1,3 +1,4 @@
+import Dispatch
 import GRDB
 import JobModel
 
@@ -30,6 +31,7 @@ enum OlderDatabase {
     /// Brings its tables up to date; gives the pages that it uses.
     private static func migrate(_ directory: StateDirectory, upTo most: Int, report: () -> Void) throws -> Int {
         var configuration = Configuration()
+        configuration.qos = .default
         configuration.foreignKeysEnabled = false
         let queue = try DatabaseQueue(path: directory.database, configuration: configuration)
         defer { ClosedDatabases.keep(queue) }

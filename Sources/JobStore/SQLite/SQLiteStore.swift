@@ -56,6 +56,8 @@ package final class SQLiteStore: JobStore {
     private static func open(_ directory: StateDirectory, _ reportMigration: () -> Void) throws -> DatabasePool {
         let path = directory.database
         var configuration = Configuration()
+        // More would need a priority that only root may have.
+        configuration.qos = .default
         configuration.label = "deferd.store"
         configuration.foreignKeysEnabled = false
         configuration.maximumReaderCount = 3

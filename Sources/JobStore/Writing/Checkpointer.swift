@@ -22,6 +22,7 @@ final class Checkpointer: Sendable {
     init(_ path: String, _ report: CheckpointReport) throws {
         self.report = report
         var configuration = Configuration()
+        configuration.qos = .default
         configuration.label = "deferd.store.checkpoint"
         configuration.foreignKeysEnabled = false
         configuration.prepareDatabase { try Room.keepInChunks($0) }

@@ -40,7 +40,7 @@ final class CommitQueue: Sendable {
 
     private let state = Mutex(State())
     /// Where all changes run; what is put behind them here runs once the store is at rest.
-    let queue = DispatchQueue(label: "deferd.store.writer", qos: .userInitiated)
+    let queue = DispatchQueue(label: "deferd.store.writer")
     private let pool: DatabasePool
     private let checkpointer: Checkpointer
     private let file: GrowingFile
