@@ -157,4 +157,13 @@ package enum MethodName: String, Sendable, CaseIterable {
         guard let method = Self.byName[rawValue] else { return nil }
         self = method
     }
+
+    /// Whether it changes nothing, so that a call whose answer nobody reads need not be carried out.
+    package var isRead: Bool {
+        switch self {
+        case .serverInfo, .serverStats, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain, .queueList:
+            true
+        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet: false
+        }
+    }
 }

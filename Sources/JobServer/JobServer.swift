@@ -123,7 +123,8 @@ package struct JobServer: Service {
     private func converse(_ channel: Channel, _ peer: Peer, _ account: MemoryAccount) async throws {
         let raw = channel.channel
         let connection = Connection(
-            peer: peer, engine: engine, server: state, account: account, logger: logger
+            peer: peer, engine: engine, server: state, account: account,
+            scheduler: state.scheduler(of: raw.eventLoop), logger: logger
         ) {
             warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
             raw.close(promise: nil)

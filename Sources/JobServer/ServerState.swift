@@ -1,5 +1,6 @@
 import JobModel
 import JobProtocol
+import NIOCore
 import Synchronization
 
 /// What all connections share: who is connected, and how many may be.
@@ -10,6 +11,8 @@ final class ServerState: Sendable {
         /// An account lives as long as anything is counted in it, also when its user has no connection any more.
         var accounts: [UInt32: WeakAccount] = [:]
         var warnings: [UInt32: Warnings] = [:]
+        /// By event loop, of which there are as many as processors.
+        var schedulers: [ObjectIdentifier: LoopScheduler] = [:]
     }
 
     /// What is written to the log of one user.
@@ -80,6 +83,16 @@ final class ServerState: Sendable {
             state.accounts = state.accounts.filter { $0.value.account != nil }
             state.accounts[uid] = WeakAccount(account: account)
             return account
+        }
+    }
+
+    /// What shares an event loop among the users that have connections there.
+    func scheduler(of loop: any EventLoop) -> LoopScheduler {
+        state.withLock { state in
+            if let scheduler = state.schedulers[ObjectIdentifier(loop)] { return scheduler }
+            let scheduler = LoopScheduler(loop)
+            state.schedulers[ObjectIdentifier(loop)] = scheduler
+            return scheduler
         }
     }
 

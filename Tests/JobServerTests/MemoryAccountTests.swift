@@ -93,9 +93,20 @@ import Testing
         #expect(account.size == reader.backlog.size)
     }
 
+    @Test func answers_closeWhatHasTheMostUnread_pastTheBoundAndHalfAgain() {
+        let account = MemoryAccount(limit: 10_000)
+        let (reader, readerClosed) = outbox(account)
+        let (idle, idleClosed) = outbox(account)
+        idle.send(answer: bytes(10_000))
+        reader.send(answer: bytes(4_900))
+        #expect(account.isFull && !idleClosed())
+        reader.send(answer: bytes(100))
+        #expect(idleClosed() && !readerClosed() && account.size == 5_000)
+    }
+
     @Test func connection_isClosed_thatReadsNothing_whileOthersAreRefused() async {
         let clock = Mutex(ContinuousClock.now)
-        let account = MemoryAccount(limit: 300_000) { clock.withLock { $0 } }
+        let account = MemoryAccount(limit: 500_000) { clock.withLock { $0 } }
         func refuse(after seconds: Double) {
             clock.withLock { $0 += .seconds(seconds) }
             // However many there are, none of them makes time pass.
@@ -134,28 +145,6 @@ import Testing
         sending = nil
         await idle.flush()
         #expect(account.size == 0)
-    }
-
-    @Test func call_waitsForItsTurn_whileAllAreTaken() async {
-        let account = MemoryAccount(limit: 1)
-        for _ in 0..<8 { await account.begin() }
-        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<2 {
-                group.addTask {
-                    await account.begin()
-                    begin.yield()
-                }
-            }
-            account.end()
-            account.end()
-        }
-        begin.finish()
-        var count = 0
-        for await _ in begun { count += 1 }
-        #expect(count == 2)
-        for _ in 0..<8 { account.end() }
-        await account.begin()
     }
 
     @Test func batch_countsItsAnswers_untilItIsSent() {

@@ -11,20 +11,27 @@ package struct JobPage: Sendable {
     /// How many jobs it holds, the first of those there were.
     package private(set) var count = 0
 
-    /// As many of `jobs` from the first on as fit into `room`.
-    package init(asManyOf jobs: [JobView], within room: Int) {
-        for job in jobs {
-            let left = room - text.count - (count > 0 ? 1 : 0)
-            let mayHaveResult = text.count < Self.mostResults
-            // A page has at least one job, however much is left out of it: else asking for the next page would never end.
-            let next = count > 0 ? Self.element(job, mayHaveResult, within: left) : job.text(.brief, within: left)
-            guard let next, next.count <= left else { break }
-            append(next)
-        }
+    private let room: Int
+
+    /// A page without jobs, to add as many as fit into `room`.
+    package init(within room: Int) {
+        self.room = room
+    }
+
+    /// Adds a job behind the others; false where it does not fit, and then no other is to be added.
+    package mutating func add(_ job: JobView) -> Bool {
+        let left = room - text.count - (count > 0 ? 1 : 0)
+        let mayHaveResult = text.count < Self.mostResults
+        // A page has at least one job, however much is left out of it: else asking for the next page would never end.
+        let next = count > 0 ? Self.element(job, mayHaveResult, within: left) : job.text(.brief, within: left)
+        guard let next, next.count <= left else { return false }
+        append(next)
+        return true
     }
 
     /// All of `jobs`: where there is too little room for that less is told of some.
     package init(allOf jobs: [JobView], within room: Int) {
+        self.room = room
         // The least that is shown of each job comes first; room that is left goes to results, from the first job on.
         let plain = jobs.map { $0.text(.brief.withoutResult, within: Self.mostPlain) }
         var sizes = plain.map(\.count)

@@ -14,6 +14,7 @@ final class Connection: Sendable {
     let server: ServerState
     let logger: Logger
     private let account: MemoryAccount
+    private let scheduler: LoopScheduler
     private let state = Mutex(State())
     private let limits: ServerLimits
     /// Who calls, with the rights that they have now: the administrators' group may change while they are connected.
@@ -43,13 +44,14 @@ final class Connection: Sendable {
     }
 
     init(
-        peer: Peer, engine: JobEngine, server: ServerState, account: MemoryAccount, logger: Logger,
-        overflowed: @escaping @Sendable () -> Void
+        peer: Peer, engine: JobEngine, server: ServerState, account: MemoryAccount, scheduler: LoopScheduler,
+        logger: Logger, overflowed: @escaping @Sendable () -> Void
     ) {
         self.peer = peer
         self.engine = engine
         self.server = server
         self.account = account
+        self.scheduler = scheduler
         self.logger = logger
         limits = server.limits
         outbox = Outbox(
@@ -62,8 +64,9 @@ final class Connection: Sendable {
     func handle(_ lines: ReadLines) async {
         state.withLock { $0.hasBegun = true }
         var submits: [Submit] = []
-        for frame in lines.frames {
-            switch frame {
+        for index in 0..<lines.count {
+            await turn(work: LoopScheduler.lineWork + lines.size(at: index))
+            switch lines[index] {
             case .tooLong:
                 await refuse(
                     ProtocolError(
@@ -75,6 +78,11 @@ final class Connection: Sendable {
         }
         // More can be read while these are being stored.
         await submit(&submits, atMost: Self.groups)
+    }
+
+    /// Lets other users have the event loop, where this one had its share, before so many bytes are worked on.
+    func turn(work: Int) async {
+        if account.turns.isShared() { await scheduler.turn(of: peer.uid, work: work) }
     }
 
     /// Refuses a line that could not be read.
@@ -103,7 +111,10 @@ final class Connection: Sendable {
             let replies = replies(calls: calls.count, isBatch: true, ids: ids)
             let share = admitted / calls.count
             account.release(admitted - share * calls.count)
-            for call in calls { await dispatch(call, replies, refusal, cost: share, &submits) }
+            for call in calls {
+                await turn(work: LoopScheduler.lineWork)
+                await dispatch(call, replies, refusal, cost: share, &submits)
+            }
         }
     }
 
@@ -155,8 +166,10 @@ final class Connection: Sendable {
                 ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
         }
-        await account.begin()
-        defer { account.end() }
+        // Nobody is left to read what was only asked for; what changes something was still sent to be done.
+        if method.isRead, state.withLock(\.isGone) { return call.fail(Self.shuttingDown) }
+        await account.turns.beginCall()
+        defer { account.turns.endCall() }
         if account.isFull { return call.fail(account.refusal()) }
         do {
             try await carryOut(method, call)
@@ -189,13 +202,17 @@ final class Connection: Sendable {
 
     /// Submits all that wait with one fsync; returns once at most so many groups have no answer yet.
     private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
-        if !submits.isEmpty {
-            let calls = submits
-            submits = []
+        var rest = submits[...]
+        submits = []
+        while !rest.isEmpty {
+            let calls = Array(rest.prefix(account.turns.largestGroup))
+            rest = rest.dropFirst(calls.count)
+            await account.turns.beginSubmissions(calls.count)
             state.withLock { $0.submitting += 1 }
             let cost = calls.reduce(0) { $0 + $1.cost }
             submitJobs(calls) {
                 self.account.release(cost)
+                self.account.turns.endSubmissions(calls.count)
                 let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     state.submitting -= 1
                     guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }

@@ -1,4 +1,3 @@
-import DequeModule
 import JobModel
 import JobProtocol
 import Synchronization
@@ -22,13 +21,8 @@ final class MemoryAccount: Sendable {
     fileprivate struct State {
         var members: [ObjectIdentifier: Member] = [:]
         var lastLook: ContinuousClock.Instant?
-        /// Calls that are carried out now, and those that wait for their turn.
-        var working = 0
-        var waiting: Deque<CheckedContinuation<Void, Never>> = []
     }
 
-    /// Calls of one user that are carried out at once: what each of them reads is in memory before its answer is counted.
-    fileprivate static let mostAtWork = 8
     /// How long a connection may read nothing while others are refused. Refusals themselves do not count: a thousand of
     /// them may come while a reader is only waiting for its turn on a processor.
     fileprivate static let patience = Duration.seconds(1)
@@ -44,6 +38,7 @@ final class MemoryAccount: Sendable {
     private let unfinished = Atomic<Int>(0)
     private let state = Mutex(State())
     private let now: @Sendable () -> ContinuousClock.Instant
+    let turns: Turns
 
     init(
         limit: Int, total: MemoryTotal = MemoryTotal(limit: .max),
@@ -52,6 +47,7 @@ final class MemoryAccount: Sendable {
         most = Atomic(limit)
         self.total = total
         self.now = now
+        turns = Turns { total.hasSeveralUsers }
         total.enter()
     }
 
@@ -70,6 +66,12 @@ final class MemoryAccount: Sendable {
     func configure(limit: Int, outbound: Int) {
         most.store(limit, ordering: .relaxed)
         for outbox in state.withLock({ $0.members.values.compactMap(\.outbox) }) { outbox.configure(limit: outbound) }
+    }
+
+    /// Whether it is so far past the bound that no more can be added, not even refusals.
+    var isOverfull: Bool {
+        let limit = limit
+        return used.load(ordering: .relaxed) >= limit.saturatingAdding(limit / 2)
     }
 
     /// Counts bytes, whatever the bound is.
@@ -110,25 +112,6 @@ final class MemoryAccount: Sendable {
         guard bytes > 0 else { return }
         unfinished.subtract(bytes, ordering: .relaxed)
         if isDropped { release(bytes) }
-    }
-
-    // MARK: - Turns
-
-    /// Waits for the turn to carry out a call. Every turn ends by itself, whatever clients do.
-    func begin() async {
-        if state.withLock({ $0.begin() }) { return }
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                if state.begin() { return true }
-                state.waiting.append(continuation)
-                return false
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    func end() {
-        state.withLock { $0.end() }?.resume()
     }
 
     // MARK: - Those who do not read
@@ -179,19 +162,6 @@ extension MemoryAccount.State {
             if let since, now - since >= MemoryAccount.patience, size > largest.size { largest = (outbox, size) }
         }
         return largest.outbox
-    }
-
-    fileprivate mutating func begin() -> Bool {
-        guard working < MemoryAccount.mostAtWork else { return false }
-        working += 1
-        return true
-    }
-
-    /// The next one, which has the turn now.
-    fileprivate mutating func end() -> CheckedContinuation<Void, Never>? {
-        if let next = waiting.popFirst() { return next }
-        working -= 1
-        return nil
     }
 }
 

@@ -27,6 +27,9 @@ package final class MemoryTotal: Sendable {
         return min(most, limit / max(1, accounts.load(ordering: .relaxed)))
     }
 
+    /// Whether more than one user is there.
+    var hasSeveralUsers: Bool { accounts.load(ordering: .relaxed) > 1 }
+
     func enter() { accounts.add(1, ordering: .relaxed) }
     func leave() { accounts.subtract(1, ordering: .relaxed) }
 

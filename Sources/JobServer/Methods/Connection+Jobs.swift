@@ -104,12 +104,23 @@ extension Connection {
         }
     }
 
+    /// As many of `jobs` from the first on as fit into `room`; others have their turns while a long page is written.
+    func page(of jobs: [JobView], within room: Int) async -> JobPage {
+        var page = JobPage(within: room)
+        for job in jobs {
+            let before = page.text.count
+            guard page.add(job) else { break }
+            await turn(work: page.text.count - before)
+        }
+        return page
+    }
+
     func jobList(_ call: Call) async throws(ProtocolError) {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
         let (jobs, next) = try await ask(.list(filter), \.page)
         var writer = JSONWriter()
         writer.raw("{\"jobs\":[")
-        let page = JobPage(asManyOf: jobs, within: call.room - 64)
+        let page = await page(of: jobs, within: call.room - 64)
         guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
         writer.raw(page.text)
         writer.raw("],\"next\":")

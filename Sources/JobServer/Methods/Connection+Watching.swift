@@ -19,7 +19,7 @@ extension Connection {
         writer.raw("{\"watch\":")
         writer.write(watch.name)
         writer.raw(",\"jobs\":[")
-        let page = JobPage(asManyOf: begun.jobs, within: call.room - 128)
+        let page = await page(of: begun.jobs, within: call.room - 128)
         writer.raw(page.text)
         writer.raw("]")
         if begun.isTruncated || page.count < begun.jobs.count { writer.raw(",\"truncated\":true") }

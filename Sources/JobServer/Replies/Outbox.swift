@@ -102,12 +102,16 @@ final class Outbox: Sendable {
     func send(answer: [UInt8]) {
         var line = answer
         line.append(UInt8(ascii: "\n"))
-        append(.bytes(line), size: line.count)
+        send(lines: line)
     }
 
     /// Sends lines with their ends.
     func send(lines: [UInt8]) {
-        append(.bytes(lines), size: lines.count)
+        whileOpen { state in
+            state.append(lines)
+            return count(lines.count, &state)
+        }
+        if account.isOverfull { account.makeRoom() }
     }
 
     /// Sends an event to a watch.
@@ -160,10 +164,15 @@ final class Outbox: Sendable {
         whileOpen { state in
             prepare(&state)
             state.entries.append(entry)
-            state.size += size
-            account.charge(size)
-            return state.size <= limit.load(ordering: .relaxed)
+            return count(size, &state)
         }
+    }
+
+    /// Counts what was added; false where it is too much.
+    private func count(_ size: Int, _ state: inout State) -> Bool {
+        state.size += size
+        account.charge(size)
+        return state.size <= limit.load(ordering: .relaxed)
     }
 
     /// Changes what waits, unless it is closed, and closes where `change` says that it does not fit.
@@ -246,6 +255,19 @@ final class SendingBytes: Sendable {
 
 extension Outbox.State {
     private var isEmpty: Bool { first == entries.count }
+
+    /// Adds lines, to those that wait already where these are few: an entry of its own takes more than a short answer.
+    fileprivate mutating func append(_ lines: [UInt8]) {
+        guard !isEmpty, case .bytes(var last) = entries[entries.count - 1], last.count + lines.count <= Self.mostJoined
+        else { return entries.append(.bytes(lines)) }
+        // The array must be the only owner of its bytes, or all of them would be copied.
+        entries[entries.count - 1] = .sent
+        last += lines
+        entries[entries.count - 1] = .bytes(last)
+    }
+
+    /// Bytes of lines that are joined.
+    private static let mostJoined = 16 << 10
 
     /// Drops what waits; gives its size.
     fileprivate mutating func close() -> Int {

@@ -117,9 +117,13 @@ final class Replies: Sendable {
                 }
             }
             if let afterwards { state.afterwards.append(afterwards) }
-            return state.missing == 0 ? state : nil
+            if state.missing > 0 { return nil }
+            defer { state.charged = 0 }
+            return state
         }
         guard let whole else { return }
+        // From here on the outbox counts them.
+        account.release(whole.charged)
         if isBatch {
             if !whole.answers.isEmpty {
                 outbox.send(

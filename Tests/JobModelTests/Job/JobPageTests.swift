@@ -89,13 +89,19 @@ import Testing
         }
     }
 
+    private func page(of jobs: [JobView], within room: Int) -> JobPage {
+        var page = JobPage(within: room)
+        _ = jobs.allSatisfy { page.add($0) }
+        return page
+    }
+
     @Test func pageOfMany_endsEarly_andHoldsAtLeastOne() throws {
         let jobs = try long(1...5)
         for room in [JobDetail.least, 100_000, 3 << 19] {
-            let page = JobPage(asManyOf: jobs, within: room)
+            let page = page(of: jobs, within: room)
             #expect(page.count >= 1 && page.text.count <= room)
         }
-        #expect(JobPage(asManyOf: jobs, within: 10).count == 0)
+        #expect(page(of: jobs, within: 10).count == 0)
     }
 
     @Test func shortened_keepsWholeCharacters_withinTheLimit() {

@@ -1,0 +1,118 @@
+import DequeModule
+import NIOCore
+import Synchronization
+
+/// Shares one event loop among users, so that the lines of one do not make the others' sockets wait.
+///
+/// An event loop looks at its sockets only when no task is left that can run at once, and a connection with many lines always
+/// has one. So each user has a share of work; whoever has used it up waits until the loop was at rest for a moment, and
+/// nothing here was worked on meanwhile. Whoever is alone never waits.
+final class LoopScheduler: Sendable {
+    /// Bytes of lines and of answers, and what a line counts beside its bytes: about a quarter of a millisecond.
+    static let share = 32 << 10
+    static let lineWork = 256
+    /// How long a loop has to be at rest. It looks at its sockets within a few microseconds.
+    static let rest = TimeAmount.microseconds(100)
+    /// Connections of one user that go on after a rest, as each of them takes time even if it has little to do.
+    static let mostAfterRest = 8
+
+    struct Waiter: Sendable {
+        let user: UInt32
+        let work: Int
+        let goOn: @Sendable () -> Void
+    }
+
+    /// Who has had how much, and who waits.
+    struct State {
+        /// What each user's lines have taken since the last rest.
+        fileprivate var work: [UInt32: Int] = [:]
+        fileprivate(set) var waiting: Deque<Waiter> = []
+        /// When something was last worked on.
+        fileprivate var lastWork = NIODeadline.uptimeNanoseconds(0)
+        fileprivate var isTimerSet = false
+    }
+
+    private let state = Mutex(State())
+    private let now: @Sendable () -> NIODeadline
+    private let schedule: @Sendable (TimeAmount, @escaping @Sendable () -> Void) -> Void
+
+    /// `schedule` calls back on the event loop after a time, also where the loop ends before.
+    init(
+        now: @escaping @Sendable () -> NIODeadline,
+        schedule: @escaping @Sendable (TimeAmount, @escaping @Sendable () -> Void) -> Void
+    ) {
+        self.now = now
+        self.schedule = schedule
+    }
+
+    convenience init(_ loop: any EventLoop) {
+        self.init(now: { loop.now }) { time, done in
+            loop.scheduleTask(in: time) {}.futureResult.whenComplete { _ in done() }
+        }
+    }
+
+    /// Returns when it is this user's turn to work on so many bytes.
+    func turn(of user: UInt32, work: Int) async {
+        let mayGoOn = state.withLock { $0.mayGoOn(user, work, at: now()) }
+        if mayGoOn { return }
+        await withCheckedContinuation { continuation in
+            let mustSetTimer = state.withLock { state in
+                state.wait(Waiter(user: user, work: work) { continuation.resume() })
+            }
+            if mustSetTimer { setTimer(Self.rest) }
+        }
+    }
+
+    private func setTimer(_ time: TimeAmount) {
+        schedule(time) { self.fire() }
+    }
+
+    private func fire() {
+        let (next, time) = state.withLock { $0.timerFired(at: now()) }
+        if let time { setTimer(time) }
+        for waiter in next { waiter.goOn() }
+    }
+}
+
+extension LoopScheduler.State {
+    /// Whether a user has some of their share left; if so, this is part of it.
+    mutating func mayGoOn(_ user: UInt32, _ bytes: Int, at now: NIODeadline) -> Bool {
+        // Nothing was done for a while, so the loop has looked at its sockets.
+        if now - lastWork >= LoopScheduler.rest { work.removeAll(keepingCapacity: true) }
+        lastWork = now
+        guard work[user, default: 0] < LoopScheduler.share else { return false }
+        work[user, default: 0] += bytes
+        return true
+    }
+
+    /// Adds one who waits; true where a timer is to be set.
+    mutating func wait(_ waiter: LoopScheduler.Waiter) -> Bool {
+        waiting.append(waiter)
+        defer { isTimerSet = true }
+        return !isTimerSet
+    }
+
+    /// Those whose turn it is, in the order they came, and when to look again.
+    mutating func timerFired(at now: NIODeadline) -> (next: [LoopScheduler.Waiter], again: TimeAmount?) {
+        let rested = now - lastWork
+        if rested < LoopScheduler.rest { return ([], LoopScheduler.rest - rested) }
+        work.removeAll(keepingCapacity: true)
+        lastWork = now
+        var next: [LoopScheduler.Waiter] = []
+        var left: Deque<LoopScheduler.Waiter> = []
+        var count: [UInt32: Int] = [:]
+        for waiter in waiting {
+            let done = work[waiter.user, default: 0]
+            guard done < LoopScheduler.share, count[waiter.user, default: 0] < LoopScheduler.mostAfterRest else {
+                left.append(waiter)
+                continue
+            }
+            work[waiter.user] = done + waiter.work
+            count[waiter.user, default: 0] += 1
+            next.append(waiter)
+        }
+        waiting = left
+        isTimerSet = !left.isEmpty
+        return (next, isTimerSet ? LoopScheduler.rest : nil)
+    }
+}
