@@ -168,7 +168,7 @@ package struct JobServer: Service {
     }
 
     /// How long a stop waits for the first call of a connection.
-    private static let patience = TimeAmount.milliseconds(500)
+    private static let patience = TimeAmount.seconds(1)
 
     private func read(
         _ inbound: NIOAsyncChannelInboundStream<ReadLines>, _ connection: Connection, of channel: any NIOCore.Channel
