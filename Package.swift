@@ -28,6 +28,7 @@ let nio: [Target.Dependency] = [
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -48,6 +49,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.7.0"),
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
@@ -83,10 +85,12 @@ let package = Package(
             dependencies: ["CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
             swiftSettings: ours
         ),
+        .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),
         .target(
             name: "JobEngine",
             dependencies: [
-                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", log, system,
+                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", log, metrics,
+                system,
             ],
             swiftSettings: ours
         ),
@@ -94,7 +98,9 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", deque, log, services, system,
+                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", deque, log,
+                services,
+                system,
             ]
                 + nio,
             swiftSettings: ours
@@ -111,8 +117,8 @@ let package = Package(
             name: "deferd",
             dependencies: [
                 "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
-                "LoopTasks", "Systemd", "Yams",
-                arguments, log, services, system,
+                "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
+                arguments, log, metrics, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
             swiftSettings: ours,
@@ -192,6 +198,8 @@ let package = Package(
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),
+        .testTarget(
+            name: "MetricsRegistryTests", dependencies: ["JobModel", "MetricsRegistry", metrics], swiftSettings: ours),
         .testTarget(
             name: "JobProtocolTests", dependencies: ["MallocCounter", "JobProtocol", "JobModel"],
             resources: [.copy("Fixtures")],

@@ -21,6 +21,7 @@ package actor JobEngine {
     nonisolated let clock: EngineClock
     nonisolated let logger: Logger
     nonisolated let files: FileCleaner
+    package nonisolated let metrics: EngineMetrics
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -52,17 +53,21 @@ package actor JobEngine {
     private struct Run {
         let progress: RunProgress
         let memory = RunMemory()
+        let type: SourceType
+        /// When it began, by the monotonic clock.
+        let began: Int64
         var work: Deferred<JSON, any Error>?
     }
 
     package init(
         settings: EngineSettings, store: any JobStore, library: SourceLibrary, clock: EngineClock = .system,
-        logger: Logger
+        metrics: EngineMetrics = EngineMetrics(), logger: Logger
     ) {
         self.store = store
         self.library = library
         self.clock = clock
         self.logger = logger
+        self.metrics = metrics
         let admission = Admission(policy: ResourcePolicy(library.policy), limits: settings.limits)
         current = Mutex(Current(settings: settings, admission: admission))
         core = JobCore(settings: settings.core, admission: admission)
@@ -169,6 +174,12 @@ package actor JobEngine {
     package func observeStatus(_ report: @escaping @Sendable (CoreStatistics) -> Void) {
         status.report = report
         report(core.overallStatistics)
+    }
+
+    /// The bytes that are free on the disk of the state; nil where nobody can tell.
+    package nonisolated func freeBytes(for owner: UInt32) async -> Int64? {
+        let bodies = files.bodies
+        return await library.blocking(for: owner) { bodies.freeBytes }
     }
 
     /// Passes through the engine, the core and the store's writer.
@@ -297,7 +308,9 @@ package actor JobEngine {
 
     private func start(_ run: SourceRun) {
         guard let reports else { return }
-        runs[run.run] = Run(progress: RunProgress(run: run.run, reports: reports))
+        runs[run.run] = Run(
+            progress: RunProgress(run: run.run, reports: reports), type: run.parameters.type,
+            began: clock.now().monotonic)
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
         // Owned by the engine; it ends with the read.
         Task(executorPreference: library.executor) { [self] in
@@ -322,7 +335,9 @@ package actor JobEngine {
         // Random numbers cost a system call, and only a retry needs one.
         let random = if case .failure = outcome { clock.random() } else { 0.0 }
         if !run.memory.isEmpty { newest = run.memory }
-        handle(.ended(id, outcome.mapError(JobError.init(source:)), run.progress.read(), random: random))
+        let result = outcome.mapError(JobError.init(source:))
+        metrics.ended(run.type, result, nanoseconds: clock.now().monotonic.saturatingSubtracting(run.began))
+        handle(.ended(id, result, run.progress.read(), random: random))
         newest = nil
     }
 

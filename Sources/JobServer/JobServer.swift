@@ -5,6 +5,7 @@ package import JobModel
 import JobProtocol
 package import Logging
 import LoopTasks
+package import MetricsRegistry
 import NIOCore
 package import NIOPosix
 import ServiceLifecycle
@@ -19,14 +20,15 @@ package struct JobServer: Service {
 
     package init(
         engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
-        adminGroup: UInt32?, memory: MemoryTotal, logger: Logger
+        adminGroup: UInt32?, memory: MemoryTotal, metrics: MetricsRegistry? = nil, logger: Logger
     ) {
         self.engine = engine
         self.listener = listener
         self.group = group
         self.logger = logger
         state = ServerState(
-            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory)
+            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory,
+            metrics: metrics)
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be

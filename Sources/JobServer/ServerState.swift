@@ -1,4 +1,5 @@
 import JobModel
+import MetricsRegistry
 import JobProtocol
 import NIOCore
 import Synchronization
@@ -29,17 +30,20 @@ final class ServerState: Sendable {
     }
 
     let identity: ServerIdentity
+    /// What is counted for administrators; nil where nothing is.
+    let metrics: MetricsRegistry?
     let limits: ServerLimits
     private let memory: MemoryTotal
     private let state = Mutex(State())
 
     init(
         identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil,
-        memory: MemoryTotal = MemoryTotal(limit: .max)
+        memory: MemoryTotal = MemoryTotal(limit: .max), metrics: MetricsRegistry? = nil
     ) {
         self.identity = identity
         self.limits = ServerLimits(limits, adminGroup: adminGroup)
         self.memory = memory
+        self.metrics = metrics
     }
 
     /// Has other limits hold, for connections that are open too; those that are too many now stay.

@@ -1,3 +1,4 @@
+import CoreMetrics
 import SystemPackage
 import DataSources
 import Foundation
@@ -9,6 +10,7 @@ import JobProtocol
 import JobServer
 import JobStore
 import Logging
+import MetricsRegistry
 import NIOPosix
 import ServiceLifecycle
 import Systemd
@@ -54,7 +56,12 @@ struct Daemon {
         } catch {
             throw StartError(code: .configuration, message: error.message)
         }
-        let engine = JobEngine(settings: settings, store: store, library: library, logger: logger)
+        let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
+        // What libraries count comes with it.
+        MetricsSystem.bootstrap(registry)
+        let engine = JobEngine(
+            settings: settings, store: store, library: library, metrics: EngineMetrics(factory: registry),
+            logger: logger)
         do {
             try await engine.start()
         } catch {
@@ -65,7 +72,7 @@ struct Daemon {
             engine: engine, listener: listener, group: group,
             identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
             adminGroup: configuration.adminGroup?.id, memory: .quarter(atLeast: configuration.limits.memoryPerUser),
-            logger: logger)
+            metrics: registry, logger: logger)
         let reload = Reload(
             of: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
         let supervision = Supervision(

@@ -91,6 +91,8 @@ package struct CoreTotals: Sendable, Hashable {
     package var retried = 0
     package var bytesReceived: Int64 = 0
 
+    package init() {}
+
     static func + (left: CoreTotals, right: CoreTotals) -> CoreTotals {
         var sum = left
         sum.submitted += right.submitted

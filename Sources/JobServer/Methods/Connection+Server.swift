@@ -2,6 +2,7 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
+import MetricsRegistry
 
 /// `server.info` and `server.stats`.
 extension Connection {
@@ -21,20 +22,51 @@ extension Connection {
     }
 
     func serverStats(_ call: Call) async throws(ProtocolError) {
-        try call.read { (params) throws(SpecError) in try params.allow([]) }
+        let wantsMetrics = try call.read { (params) throws(SpecError) in
+            try params.allow(["metrics"])
+            return try params.flag("metrics") ?? false
+        }
+        guard !wantsMetrics || caller.isAdmin else {
+            throw ProtocolError(.forbidden, "Only administrators see the daemon's metrics; ask one of them.")
+        }
         let statistics = try await ask(.statistics, \.statistics)
         var jobs = JSONObject()
         for state in JobState.allCases { jobs.append(state.rawValue, JSON(statistics.jobs[state, default: 0])) }
         let totals = statistics.totals
-        call.succeed([
-            "uptime": JSON(statistics.uptime), "jobs": .object(jobs),
-            "totals": [
-                "submitted": JSON(totals.submitted), "succeeded": JSON(totals.succeeded),
-                "failed": JSON(totals.failed), "cancelled": JSON(totals.cancelled), "retried": JSON(totals.retried),
-            ],
-            "connections": JSON(caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid)),
-            "watches": JSON(statistics.watches),
-            "bytes": ["received": JSON(Int(totals.bytesReceived))],
+        var answer = JSONObject([
+            JSONObject.Member(name: "uptime", value: JSON(statistics.uptime)),
+            JSONObject.Member(name: "jobs", value: .object(jobs)),
+            JSONObject.Member(
+                name: "totals",
+                value: [
+                    "submitted": JSON(totals.submitted), "succeeded": JSON(totals.succeeded),
+                    "failed": JSON(totals.failed), "cancelled": JSON(totals.cancelled), "retried": JSON(totals.retried),
+                ]),
+            JSONObject.Member(
+                name: "connections",
+                value: JSON(caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid))),
+            JSONObject.Member(name: "watches", value: JSON(statistics.watches)),
+            JSONObject.Member(name: "bytes", value: ["received": JSON(Int(totals.bytesReceived))]),
         ])
+        if caller.isAdmin {
+            let free = await engine.freeBytes(for: caller.uid)
+            answer.append("storage", storage(statistics, free: free))
+            if wantsMetrics, let registry = server.metrics {
+                let queues = try await ask(.queues, \.queues)
+                engine.metrics.update(
+                    statistics, queues: queues, connections: server.connectionCount, freeBytes: free)
+                answer.append("metrics", .array(registry.families.map(\.json)))
+            }
+        }
+        call.succeed(.object(answer))
+    }
+
+    /// The room on the disk of the state, and why nothing can be stored where that is so.
+    private func storage(_ statistics: CoreStatistics, free: Int64?) -> JSON {
+        var storage = JSONObject()
+        storage.append("free", ifPresent: free.map { JSON(Int($0)) })
+        storage.append("minimumFree", JSON(Int(engine.settings.minimumFree)))
+        storage.append("failure", ifPresent: statistics.storageFailure.map(JSON.string))
+        return .object(storage)
     }
 }

@@ -1,0 +1,67 @@
+import CoreMetrics
+import Synchronization
+
+/// What only grows.
+final class CounterValue: CounterHandler, Sendable {
+    private let total = Atomic<Int64>(0)
+
+    var value: Int64 { total.load(ordering: .relaxed) }
+
+    func increment(by amount: Int64) {
+        // A counter never falls, and would take centuries to its end.
+        if amount > 0 { total.wrappingAdd(amount, ordering: .relaxed) }
+    }
+
+    /// A counter is not set back while the daemon runs.
+    func reset() {}
+}
+
+/// What goes up and down.
+final class GaugeValue: MeterHandler, RecorderHandler, Sendable {
+    private let bits = Atomic<UInt64>(0)
+
+    var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+
+    func set(_ value: Int64) { set(Double(value)) }
+
+    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
+
+    func increment(by amount: Double) { bits.add(amount) }
+
+    func decrement(by amount: Double) { bits.add(-amount) }
+
+    func record(_ value: Int64) { set(value) }
+
+    func record(_ value: Double) { set(value) }
+}
+
+/// How many values there were, and their sum; of times in seconds.
+final class SummaryValue: RecorderHandler, TimerHandler, Sendable {
+    private let number = Atomic<Int64>(0)
+    private let bits = Atomic<UInt64>(0)
+
+    var count: Int64 { number.load(ordering: .relaxed) }
+    var sum: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+
+    func record(_ value: Int64) { record(Double(value)) }
+
+    func record(_ value: Double) {
+        number.wrappingAdd(1, ordering: .relaxed)
+        bits.add(value)
+    }
+
+    func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
+}
+
+extension Atomic where Value == UInt64 {
+    /// Adds to the number of which these are the bits.
+    fileprivate func add(_ amount: Double) {
+        var old = load(ordering: .relaxed)
+        while true {
+            let new = (Double(bitPattern: old) + amount).bitPattern
+            let (exchanged, original) = weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
+            if exchanged { return }
+            old = original
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import CoreMetrics
+import JobModel
+import Testing
+
+@testable import MetricsRegistry
+
+@Suite struct MetricsRegistryTests {
+    @Test func families_tellWhatWasRecorded() {
+        let registry = MetricsRegistry(descriptions: [
+            "d_jobs": MetricDescription("Jobs."), "d_x": MetricDescription("X."),
+        ])
+        Counter(label: "d_jobs", dimensions: [("state", "b")], factory: registry).increment(by: 2)
+        Counter(label: "d_jobs_total", dimensions: [("state", "a")], factory: registry).increment()
+        Counter(label: "d_jobs", dimensions: [("state", "b")], factory: registry).increment(by: 3)
+        Meter(label: "d_open", factory: registry).set(2.5)
+        let timer = CoreMetrics.Timer(label: "d_run", factory: registry)
+        timer.recordNanoseconds(1_500_000_000)
+        timer.recordNanoseconds(500_000_000)
+        let expected: JSON = [
+            [
+                "name": "d_jobs", "type": "counter", "help": "Jobs.",
+                "samples": [["labels": ["state": "a"], "value": 1], ["labels": ["state": "b"], "value": 5]],
+            ],
+            ["name": "d_open", "type": "gauge", "samples": [["value": 2.5]]],
+            ["name": "d_run_seconds", "type": "summary", "samples": [["count": 2, "sum": JSON(2.0)]]],
+        ]
+        #expect(JSON.array(registry.families.map(\.json)) == expected)
+    }
+
+    @Test func labels_areTheSame_inWhateverOrderTheyCome() {
+        let registry = MetricsRegistry()
+        Counter(label: "c", dimensions: [("a", "1"), ("b", "2")], factory: registry).increment()
+        Counter(label: "c", dimensions: [("b", "2"), ("a", "1")], factory: registry).increment()
+        #expect(registry.families.map(\.samples.count) == [1])
+    }
+
+    @Test func counter_neverFalls() {
+        let registry = MetricsRegistry()
+        let counter = Counter(label: "c", factory: registry)
+        counter.increment(by: 5)
+        counter.increment(by: -3)
+        counter.reset()
+        counter.destroy()
+        #expect(registry.families.first?.samples.map(\.value) == [.whole(5)])
+    }
+
+    @Test func names_areMadeSuchAsReadersAllow() {
+        #expect("a-b.c".metricName == "a_b_c")
+        #expect("1a".metricName == "_1a")
+        #expect("".metricName == "_")
+        #expect("é日".metricName == "__")
+    }
+
+    @Test func registry_isBounded() {
+        let registry = MetricsRegistry()
+        for number in 0..<MetricsRegistry.limit + 100 {
+            Counter(label: "c", dimensions: [("n", "\(number)")], factory: registry).increment()
+        }
+        #expect(registry.families.map(\.samples.count) == [MetricsRegistry.limit])
+        // What is there already counts on.
+        Counter(label: "c", dimensions: [("n", "0")], factory: registry).increment()
+        #expect(registry.families[0].samples.contains { $0.labels.map(\.value) == ["0"] && $0.value == .whole(2) })
+    }
+
+    @Test func name_staysOfOneKind() {
+        let registry = MetricsRegistry()
+        Counter(label: "x", factory: registry).increment()
+        Meter(label: "x", dimensions: [("a", "b")], factory: registry).set(7)
+        #expect(registry.families.count == 1)
+        #expect(registry.families[0].samples.count == 1)
+    }
+
+    @Test func values_areExact_fromManyThreads() async {
+        let registry = MetricsRegistry()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<1000 {
+                        Counter(label: "c", factory: registry).increment()
+                        Meter(label: "m", factory: registry).increment(by: 0.5)
+                        Recorder(label: "r", aggregate: true, factory: registry).record(2)
+                    }
+                }
+            }
+        }
+        #expect(
+            registry.families.map { $0.samples[0].value } == [
+                .whole(8000), .number(4000), .summary(count: 8000, sum: 16_000),
+            ])
+    }
+
+    @Test func values_thatAreNoNumbers_areNull() {
+        let registry = MetricsRegistry()
+        Meter(label: "m", factory: registry).set(Double.infinity)
+        #expect(registry.families[0].json["samples"]?[0]?["value"] == .null)
+    }
+}
