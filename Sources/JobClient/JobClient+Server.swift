@@ -8,6 +8,15 @@ extension JobClient {
     /// What the daemon has to do and has done.
     public func stats() async throws(JobClientError) -> JSON { try await call(.serverStats) }
 
+    /// The daemon's metrics, which only administrators may see, as families with their samples.
+    public func metrics() async throws(JobClientError) -> [JSON] {
+        let params = JSONObject([JSONObject.Member(name: "metrics", value: true)])
+        guard let metrics = try await call(.serverStats, params)["metrics"]?.array else {
+            throw .malformed(.serverStats, "metrics")
+        }
+        return metrics
+    }
+
     /// All queues, as objects with name, limit and counts.
     public func queues() async throws(JobClientError) -> [JSON] {
         guard let queues = try await call(.queueList)["queues"]?.array else { throw .malformed(.queueList, "queues") }

@@ -63,7 +63,8 @@ import Testing
                 try await terminal.shows("deferctl retry")
                 try await terminal.press("Tab")
                 try await terminal.shows("the id") { $0.contains { $0.contains("deferctl retry 1") } }
-                try await terminal.press("C-c")
+                // Deletes the line. A Ctrl-C would be a signal, which overtakes what was typed.
+                try await terminal.press("C-u")
                 // Two can be cancelled, and of those the shell shows what they are.
                 try await terminal.type("clear; deferctl cancel ")
                 try await terminal.press("Tab")
@@ -94,7 +95,7 @@ import Testing
                 // The first may bring what they begin with, the second nothing, and the third shows them.
                 for _ in 1...3 { try await terminal.press("Tab") }
                 try await terminal.shows("nightly")
-                try await terminal.press("C-c")
+                try await terminal.press("C-u")
                 try await terminal.type("clear; deferctl list --tag nightl")
                 try await terminal.press("Tab")
                 try await terminal.shows("deferctl list --tag nightly")

@@ -1,0 +1,93 @@
+import Foundation
+import JobModel
+import TestSupport
+import Testing
+
+/// What monitoring reads of a daemon.
+@Suite struct MetricsTests {
+    private func openMetrics(_ daemon: Daemon) async throws -> String {
+        let (end, output, errors) = try await ChildProcess.run(
+            [BuiltProgram.deferctl, "--socket", daemon.socket, "stats", "--openmetrics"])
+        try #require(end == .code(0), "\(errors)")
+        return output
+    }
+
+    /// Has those who read metrics read this text: the parser of Prometheus' own client for OpenMetrics, and that for the
+    /// older format, which the node exporter's textfile collector knows.
+    private func parse(_ text: String) async throws {
+        let python = "/usr/bin/python3"
+        let check = "import prometheus_client.openmetrics.parser as o, prometheus_client.parser as p, sys\n"
+        let isThere = Files.exists(python) ? try await ChildProcess.run([python, "-c", check]).end == .code(0) : false
+        guard isThere else {
+            return print("prometheus_client's parsers were not tried; apt-get install python3-prometheus-client.")
+        }
+        let read = "t = sys.stdin.read()\nfor f in o, p: print(sum(1 for _ in f.text_string_to_metric_families(t)))\n"
+        let (end, output, errors) = try await ChildProcess.run([python, "-c", check + read], input: text)
+        #expect(end == .code(0), "\(errors)")
+        let families = text.components(separatedBy: "# TYPE ").count - 1
+        #expect(output.split(separator: "\n").first.flatMap { Int($0) } == families)
+    }
+
+    @Test func metrics_countWhatWasDone_byKind() async throws {
+        try await GuidedOrigin.run({ _, _ in .status("404 Not Found") }) { origin in
+            try await Daemon.run(configuration: "queues: {default: 4, night: 2}") { daemon in
+                let wire = try daemon.connect()
+                _ = try await wire.run(.value(1))
+                _ = try await wire.run(.fetch(origin.url("/missing"), ["retry": ["max": 0]]))
+                // A kind that the job made up is no label of its own.
+                _ = try await wire.run(.failure("made-up"))
+                _ = try await wire.submit(.timer(1000, ["queue": "night", "label": "secret-label"]))
+                _ = try await wire.call("queue.set", ["queue": "night", "suspended": true])
+                for _ in 1...2 {
+                    let text = try await openMetrics(daemon)
+                    for line in [
+                        "deferd_jobs_submitted_total 4", "deferd_jobs_finished_total{state=\"succeeded\"} 1",
+                        "deferd_jobs_finished_total{state=\"failed\"} 2", "deferd_queue_slots{queue=\"night\"} 2",
+                        "deferd_queue_suspended{queue=\"night\"} 1", "deferd_queue_suspended{queue=\"default\"} 0",
+                        "deferd_queue_jobs{queue=\"night\",state=\"running\"} 1", "deferd_storage_failed 0",
+                        "deferd_runs_total{result=\"http\",source=\"url\"} 1",
+                        "deferd_run_seconds_count{source=\"url\"} 1", "# UNIT deferd_storage_free_bytes bytes",
+                    ] {
+                        #expect(text.contains("\n\(line)\n"), "\(line)")
+                    }
+                    #expect(text.hasSuffix("\n# EOF\n"))
+                    for word in ["made-up", "secret-label", "127.0.0.1", "/missing"] { #expect(!text.contains(word)) }
+                    try await parse(text)
+                }
+            }
+        }
+    }
+
+    @Test func file_isReplaced_andReadableByAll() async throws {
+        try await Daemon.run { daemon in
+            let file = try daemon.directory.write("before", to: "deferd.prom")
+            let (end, output, errors) = try await ChildProcess.run(
+                [
+                    "/bin/sh", "-c", "umask 022; exec \"$0\" \"$@\"", BuiltProgram.deferctl, "--socket", daemon.socket,
+                    "stats", "--openmetrics", "--output", file,
+                ])
+            #expect(end == .code(0), "\(errors)")
+            #expect(output.isEmpty)
+            #expect(String(decoding: try Files.bytes(file), as: UTF8.self).hasSuffix("\n# EOF\n"))
+            #expect(try Files.mode(of: file) == 0o644)
+            // Nothing else is left of it.
+            #expect(Files.names(in: daemon.directory.path).filter { $0.hasPrefix("deferd.prom") } == ["deferd.prom"])
+        }
+    }
+
+    @Test(.enabled(if: User.canBeOthers)) func metrics_areForAdministrators() async throws {
+        try await Household.with { household in
+            chmod(household.directory.path, 0o711)
+            let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n")
+            let ann = try User.ann.connect(to: daemon)
+            let stats = try await ann.call("server.stats")
+            #expect(stats["storage"] == nil)
+            #expect(stats["metrics"] == nil)
+            #expect(try await ann.refusal("server.stats", ["metrics": true]).code == -32002)
+            let own = try await daemon.connect().call("server.stats")
+            #expect(own["storage"]?["free"]?.int ?? 0 > 0)
+            #expect(own["metrics"] == nil)
+            try await daemon.stop()
+        }
+    }
+}
