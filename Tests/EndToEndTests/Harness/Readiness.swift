@@ -21,7 +21,7 @@ final class Readiness: Sendable {
             while let bytes = descriptor.read() {
                 let text = String(decoding: bytes, as: UTF8.self)
                 if text.contains("READY=1") { messages.put(text) }
-                for line in text.split(separator: "\n") where line.hasPrefix("STATUS=") || line.hasPrefix("EXTEND_") {
+                for line in text.split(separator: "\n") where Self.told.contains(where: line.hasPrefix) {
                     statuses.put(String(line))
                 }
             }
@@ -29,6 +29,9 @@ final class Readiness: Sendable {
             descriptor.close()
         }
     }
+
+    /// What is kept of what it said.
+    private static let told = ["STATUS=", "EXTEND_", "MAINPID=", "ERRNO=", "EXIT_STATUS="]
 
     /// Waits until the daemon is ready; false where it ended before.
     func isReached() async throws -> Bool {

@@ -234,6 +234,25 @@ import Testing
         }
     }
 
+    @Test func serviceManager_isToldWhyAStartFails() async throws {
+        try await Stage.with {
+            try await TemporaryDirectory.with { directory in
+                let manager = try Readiness(in: directory)
+                defer { manager.close() }
+                let command = try Daemon.command(in: directory, configuration: "limits:\n  links: many\n")
+                let (end, _, _) = try await ChildProcess.run(command, environment: ["NOTIFY_SOCKET": manager.path])
+                #expect(end == .code(78))
+                for text in ["deferd.yaml:2: limits.links", "ERRNO=\(EINVAL)", "EXIT_STATUS=78"] {
+                    _ = try await manager.statuses.next("\(text)") { $0.contains(text) }
+                }
+            }
+        }
+    }
+
+    @Test func serviceManager_isToldWhoTheServiceIs() async throws {
+        try await Daemon.run { daemon in try await daemon.status(containing: "MAINPID=\(daemon.pid)") }
+    }
+
     @Test func serviceManager_isAskedForPatience_whileAnOlderStateIsBroughtUpToDate() async throws {
         let fixture =
             URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
