@@ -15,6 +15,9 @@ struct Invocation: Sendable {
             return try await JobClient.connect(path: socket)
         } catch {
             let failure = CommandFailure(error)
+            if error.code == .denied {
+                throw CommandFailure(failure.status, "\(failure.message) What to do about it says: deferctl doctor")
+            }
             guard error.code == .unreachable else { throw failure }
             throw CommandFailure(
                 .unreachable, "\(error.message) \(search.startHint(for: socket))")

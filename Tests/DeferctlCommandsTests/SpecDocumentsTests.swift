@@ -74,6 +74,8 @@ import Testing
         let failure = await #expect(throws: CommandFailure.self) {
             for try await _ in SpecDocuments(path: "/nonexistent/file") {}
         }
-        #expect(failure == CommandFailure(.badData, "/nonexistent/file cannot be opened: No such file or directory."))
+        let message =
+            "/nonexistent/file cannot be opened: No such file or directory. Name another file, or - for standard input."
+        #expect(failure == CommandFailure(.badData, message))
     }
 }

@@ -13,7 +13,9 @@ final class InputFile: Sendable {
         descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .badData
-            throw CommandFailure(status, "\(path) cannot be opened: \(Errno(rawValue: errno)).")
+            throw CommandFailure(
+                status,
+                "\(path) cannot be opened: \(Errno(rawValue: errno)). Name another file, or - for standard input.")
         }
     }
 

@@ -81,12 +81,25 @@ enum Diagnosis {
                 "Close programs that watch and are not needed, or let many share one connection."
             ),
         ]
-        return uses.compactMap { use in
-            guard let limit = info["limits"]?[use.limit]?.int, limit > 0 else { return nil }
-            let text = "\(use.used) \(use.what); limits.\(use.limit) is \(limit)."
-            return Double(use.used) >= Double(limit) * full
-                ? Finding("limits", .warning, text, next: use.next) : Finding("limits", .ok, text)
-        }
+        return shares(info, waiting, isAdmin)
+            + uses.compactMap { use in
+                guard let limit = info["limits"]?[use.limit]?.int, limit > 0 else { return nil }
+                let text = "\(use.used) \(use.what); limits.\(use.limit) is \(limit)."
+                return Double(use.used) >= Double(limit) * full
+                    ? Finding("limits", .warning, text, next: use.next) : Finding("limits", .ok, text)
+            }
+    }
+
+    /// Whether one user alone may have reached a limit, where the caller sees the jobs of all together.
+    private static func shares(_ info: JSON, _ waiting: Int, _ isAdmin: Bool) -> [Finding] {
+        guard isAdmin, let limit = info["limits"]?["queuedJobsPerUser"]?.int, limit > 0,
+            Double(waiting) >= Double(limit) * full
+        else { return [] }
+        return [
+            Finding(
+                "limits", .note, "\(waiting) jobs wait; a user to whom \(limit) of them belong is refused more.",
+                next: "Raise limits.queuedJobsPerUser, or see whose they are with: deferctl list --state queued --json")
+        ]
     }
 
     /// Queues that start nothing.

@@ -43,7 +43,12 @@ struct SpecDocuments: AsyncSequence {
         mutating func next() async throws(CommandFailure) -> Document? {
             if let element = elements.popFirst() { return element }
             guard let line = try await lines.next() else {
-                if isFirst { throw CommandFailure(.badData, "\(name) holds no job spec.") }
+                if isFirst {
+                    throw CommandFailure(
+                        .badData,
+                        "\(name) holds no job spec; write one a line, or give one as the argument: see deferctl help submit."
+                    )
+                }
                 return nil
             }
             defer { isFirst = false }

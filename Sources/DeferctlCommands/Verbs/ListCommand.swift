@@ -83,6 +83,9 @@ struct ListCommand: DaemonCommand {
             while true {
                 let page = try await client.list(filter, after: after, limit: min(rest, all ? 500 : 1000))
                 try write(page.jobs, invocation, showsHead: isFirst)
+                if isFirst, page.jobs.isEmpty, page.next == nil, invocation.console.showsData, !invocation.writesJSON {
+                    invocation.console.say("\(emptySentence) Submit one with: deferctl fetch URL")
+                }
                 rest -= page.jobs.count
                 guard let next = page.next else { return .ok }
                 guard rest > 0, !page.jobs.isEmpty else {
@@ -93,6 +96,12 @@ struct ListCommand: DaemonCommand {
                 isFirst = false
             }
         }
+    }
+
+    /// What an empty list means; a mistyped queue or tag has no jobs either.
+    private var emptySentence: String {
+        let filters = [queue, tag, source].contains { $0 != nil } || !state.isEmpty || parent != nil || after != nil
+        return filters ? "No job of yours fits; see all with: deferctl list." : "You have no jobs."
     }
 
     private func write(_ jobs: [JobSnapshot], _ invocation: Invocation, showsHead: Bool) throws {

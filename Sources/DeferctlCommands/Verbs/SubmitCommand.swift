@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import JobClient
 import JobModel
 
@@ -26,6 +27,9 @@ struct SubmitCommand: DaemonCommand {
     var specs = "-"
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        if specs == "-", isatty(STDIN_FILENO) == 1 {
+            invocation.console.say("Reading specs from the terminal, one a line, to Ctrl-D; see deferctl help submit.")
+        }
         let (status, jobs) = try await invocation.withDaemon { client in
             var submission = BulkSubmission(
                 client: client,
