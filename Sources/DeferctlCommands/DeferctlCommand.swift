@@ -31,7 +31,7 @@ struct DeferctlCommand: AsyncParsableCommand {
                 name: "The daemon",
                 subcommands: [
                     QueuesCommand.self, SuspendCommand.self, ResumeCommand.self, InfoCommand.self, StatsCommand.self,
-                    DoctorCommand.self,
+                    DoctorCommand.self, BackupCommand.self,
                 ]),
         ])
 

@@ -20,13 +20,7 @@ extension JobClient {
     ) async throws(JobClientError) -> ResultPiece {
         var params = Self.params(job, [JSONObject.Member(name: "offset", value: JSON(offset))])
         params.append("length", ifPresent: length.map { JSON($0) })
-        let answer = try await call(.jobResult, params)
-        guard let bytes = answer["data"]?.string.flatMap(Base64.decode) else { throw .malformed(.jobResult, "data") }
-        guard let size = answer["size"]?.int else { throw .malformed(.jobResult, "size") }
-        guard let isLast = answer["eof"]?.bool else { throw .malformed(.jobResult, "eof") }
-        // Without this check a daemon that sends nothing and promises more would be asked for ever.
-        guard isLast || !bytes.isEmpty else { throw .malformed(.jobResult, "eof") }
-        return ResultPiece(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
+        return try ResultPiece(.jobResult, try await call(.jobResult, params), at: offset)
     }
 
     /// The job with the result that the daemon left out for its length; as it is where nothing was left out.
@@ -80,5 +74,17 @@ extension JobClient {
 
         /// Begins where the sequence does.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(client: client, job: job, offset: start) }
+    }
+}
+
+extension JobClient.ResultPiece {
+    /// The piece in the answer to a call of `method`.
+    init(_ method: MethodName, _ answer: JSON, at offset: Int) throws(JobClientError) {
+        guard let bytes = answer["data"]?.string.flatMap(Base64.decode) else { throw .malformed(method, "data") }
+        guard let size = answer["size"]?.int else { throw .malformed(method, "size") }
+        guard let isLast = answer["eof"]?.bool else { throw .malformed(method, "eof") }
+        // Without this check a daemon that sends nothing and promises more would be asked for ever.
+        guard isLast || !bytes.isEmpty else { throw .malformed(method, "eof") }
+        self.init(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
     }
 }

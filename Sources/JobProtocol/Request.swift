@@ -136,6 +136,7 @@ package enum IncomingCall: Sendable, Equatable {
 package enum MethodName: String, Sendable, CaseIterable {
     case serverInfo = "server.info"
     case serverStats = "server.stats"
+    case serverBackup = "server.backup"
     case jobSubmit = "job.submit"
     case jobGet = "job.get"
     case jobList = "job.list"
@@ -161,7 +162,8 @@ package enum MethodName: String, Sendable, CaseIterable {
     /// Whether it changes nothing, so that a call whose answer nobody reads need not be carried out.
     package var isRead: Bool {
         switch self {
-        case .serverInfo, .serverStats, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain, .queueList:
+        case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain,
+            .queueList:
             true
         case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet: false
         }

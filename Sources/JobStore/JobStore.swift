@@ -26,6 +26,9 @@ package protocol JobStore: Sendable {
     func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?
     func download(to path: String) async throws(StoreError) -> JSON?
 
+    /// Copies all that is stored, as it is at one moment, while it is used.
+    func backUp() async throws(StoreError) -> StoreBackup
+
     /// Waits for the writes before it and closes the database.
     func close() async
 }

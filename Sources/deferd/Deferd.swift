@@ -19,7 +19,7 @@ struct Deferd: AsyncParsableCommand {
             and the user deferd the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
             DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged database, 69 another daemon runs, 75 no room, a failing disk or too few threads,
+            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or too few threads,
             78 configuration.
             """,
         version: ProductVersion.current)
@@ -51,6 +51,12 @@ struct Deferd: AsyncParsableCommand {
             "Give what a daemon run by root left in the state directory to this user, once, and exit.",
             valueName: "user"))
     var upgradeState: String?
+
+    @Flag(
+        help:
+            "Say what is wrong with the state directory, or with the backup that --state-directory names, and exit with 0 or 65."
+    )
+    var verifyState = false
 
     @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
     var check = false
@@ -84,7 +90,8 @@ struct Deferd: AsyncParsableCommand {
         var settings: Configuration
         do {
             settings = try Configuration.load(
-                flags, environment: ProcessInfo.processInfo.environment, needsSecrets: !check && upgradeState == nil)
+                flags, environment: ProcessInfo.processInfo.environment,
+                needsSecrets: !check && !verifyState && upgradeState == nil)
         } catch {
             throw Self.ended(error.description, .configuration, isJournal)
         }
@@ -99,6 +106,7 @@ struct Deferd: AsyncParsableCommand {
         let logger = Logger(label: "deferd")
         settings.limits.connections = DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
+            if verifyState { return try StateCheck.run(settings.stateDirectory) }
             if let upgradeState {
                 return try StateUpgrade(
                     state: settings.stateDirectory, downloads: settings.downloads.directory, user: upgradeState,

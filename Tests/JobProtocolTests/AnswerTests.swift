@@ -63,9 +63,9 @@ import Testing
     @Test func methods_areThoseOfTheProtocol() {
         #expect(
             MethodName.allCases.map(\.rawValue) == [
-                "server.info", "server.stats", "job.submit", "job.get", "job.list", "job.wait", "job.watch",
-                "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.explain", "queue.list",
-                "queue.set",
+                "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",
+                "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.explain",
+                "queue.list", "queue.set",
             ])
     }
 }

@@ -56,6 +56,10 @@ final class MemoryStore: JobStore {
         try await answer { $0.download(to: path) }
     }
 
+    func backUp() async throws(StoreError) -> StoreBackup {
+        throw StoreError(.read, "What is in memory cannot be copied; use a database.")
+    }
+
     func close() async {
         await withCheckedContinuation { continuation in
             queue.async {

@@ -32,6 +32,8 @@ final class Connection: Sendable {
         /// Lines whose answers are not complete.
         var open = 0
         var isShuttingDown = false
+        /// The copy of the state that the client reads.
+        var backup: StateBackup?
         /// A call has come.
         var hasBegun = false
         /// The client is gone, so nobody is left to answer.
@@ -243,6 +245,7 @@ final class Connection: Sendable {
         switch method {
         case .serverInfo: try serverInfo(call)
         case .serverStats: try await serverStats(call)
+        case .serverBackup: try await serverBackup(call)
         case .jobSubmit: break
         case .jobGet: try await jobGet(call)
         case .jobList: try await jobList(call)
@@ -257,6 +260,15 @@ final class Connection: Sendable {
         case .queueList: try await queueList(call)
         case .queueSet: try await queueSet(call)
         }
+    }
+
+    // MARK: - Backups
+
+    var keptBackup: StateBackup? { state.withLock { $0.backup } }
+
+    /// Keeps a copy of the state for this client, until it is gone.
+    func keep(backup: StateBackup?) {
+        state.withLock { $0.backup = $0.isGone ? nil : backup }
     }
 
     // MARK: - Waits
@@ -389,6 +401,7 @@ final class Connection: Sendable {
         state.withLock { state in
             state.isShuttingDown = true
             state.isGone = true
+            state.backup = nil
         }
         checkDrained()
     }

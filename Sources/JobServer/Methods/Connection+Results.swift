@@ -14,11 +14,10 @@ extension Connection {
             try params.allow(["job", "offset", "length"])
             return (
                 try params.job(), try params.integer("offset", in: 0...Int.max) ?? 0,
-                try params.integer("length", in: 0...Int.max) ?? Self.piece
+                try params.integer("length", in: 0...Int.max)
             )
         }
-        // In Base64 three bytes take four.
-        let wanted = min(length, Self.piece, max(0, call.room - 128) / 4 * 3)
+        let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
         switch try await ask(.result(id, offset: offset, length: wanted), \.result) {
         case .value(let value): answer(call, ResultPart(of: value.utf8, offset: offset, length: wanted), at: offset)
@@ -36,7 +35,13 @@ extension Connection {
         }
     }
 
-    private func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
+    /// The bytes that an answer has room for, of those wanted.
+    func resultPiece(_ call: Call, _ length: Int?) -> Int {
+        // In Base64 three bytes take four.
+        min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
+    }
+
+    func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
         call.succeed([
             "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
             "eof": .bool(offset >= part.size - part.bytes.count),

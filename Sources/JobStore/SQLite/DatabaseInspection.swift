@@ -42,7 +42,7 @@ struct DatabaseInspection {
         guard firstMissing > pageCount || (firstMissing...pageCount).allSatisfy(log.pages.contains) else {
             throw damaged("it ends after \(file.length) bytes of \(pageCount * header.pageSize)")
         }
-        try leavingNothingBehind { () throws(StoreError) in
+        try Self.leavingNothingBehind(of: path) { () throws(StoreError) in
             try readTables(header, everyPage: max(file.length, pageCount * header.pageSize) <= largestChecked)
         }
         return true
@@ -87,7 +87,9 @@ struct DatabaseInspection {
     }
 
     /// Runs `body` and removes the files that a reading connection made beside the database.
-    private func leavingNothingBehind(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    static func leavingNothingBehind(
+        of path: String, _ body: () throws(StoreError) -> Void
+    ) throws(StoreError) {
         let made = ["-wal", "-shm"].map { path + $0 }.filter { access($0, F_OK) != 0 }
         defer { for file in made { unlink(file) } }
         try body()
@@ -122,6 +124,8 @@ struct DatabaseHeader {
     let reserved: Int
     /// Whether its pages have checksums.
     let hasChecks: Bool
+    /// Whether it is used with a log; that of a daemon always is.
+    let hasLog: Bool
 
     /// The header in `bytes`, or nil where they are none.
     init?(_ bytes: [UInt8]) {
@@ -135,6 +139,7 @@ struct DatabaseHeader {
         pageCount = bytes.bigEndian(at: 24) == bytes.bigEndian(at: 92) ? Int(bytes.bigEndian(at: 28)) : nil
         applicationID = bytes.bigEndian(at: 68)
         reserved = Int(bytes[20])
+        hasLog = bytes[18] == 2
         hasChecks = bytes.bigEndian(at: 60) / UInt32(Schema.checksMark) == 1
     }
 

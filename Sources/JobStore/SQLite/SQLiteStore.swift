@@ -10,12 +10,15 @@ import Synchronization
 package final class SQLiteStore: JobStore {
     let pool: DatabasePool
     let queue: CommitQueue
-    private let directory: StateDirectory
+    let directory: StateDirectory
     let unreadable: UnreadableJobs
     let marks: CrashMarks
     let isClosed = Mutex(false)
     /// The reads under way.
     let reads = DispatchGroup()
+    let backups = DispatchQueue(label: "deferd.backup", qos: .utility)
+    /// Whether a backup is being made, or was and is still read.
+    let isBackingUp = Flag()
 
     /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
@@ -43,6 +46,8 @@ package final class SQLiteStore: JobStore {
         unreadable = UnreadableJobs(report)
         do {
             if try !DatabaseInspection.finds(directory.database) { try NewDatabase.make(directory.database) }
+            Self.removeBackup(directory.backup)
+            try BackupBodies.unpack(in: directory)
             try OlderDatabase.update(directory, report: reportMigration)
             pool = try Self.open(directory, reportMigration)
             queue = try CommitQueue(

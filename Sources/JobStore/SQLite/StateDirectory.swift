@@ -13,6 +13,8 @@ final class StateDirectory: Sendable {
 
     var database: String { path + "/deferd.db" }
     var marks: String { path + "/deferd.working" }
+    /// Where a copy of the state is made.
+    var backup: String { path + "/deferd.backup" }
     /// Where bodies are that are too large for a result.
     var bodies: String { path + "/bodies" }
 

@@ -20,7 +20,8 @@ import Testing
                     == ["url", "download", "json", "list", "each", "value", "error", "timer"])
             #expect(
                 Set(info["methods"]?.array ?? []) == [
-                    "server.info", "server.stats", "job.submit", "job.get", "job.list", "job.wait", "job.watch",
+                    "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",
+                    "job.watch",
                     "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.explain", "queue.list",
                     "queue.set",
                 ])

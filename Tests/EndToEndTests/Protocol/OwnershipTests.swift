@@ -126,6 +126,17 @@ import Testing
         }
     }
 
+    @Test func backup_isForbidden_withoutRights() async throws {
+        try await share { daemon in
+            let ann = try User.ann.connect(to: daemon)
+            for params in [[:], ["offset": 0]] as [JSON] {
+                let refusal = try await ann.refusal("server.backup", params)
+                #expect(refusal.code == -32002 && refusal.kind == "forbidden")
+            }
+            #expect(try await daemon.connect().call("server.backup")["size"]?.int ?? 0 > 0)
+        }
+    }
+
     @Test func queueSet_isForbidden_withoutRights() async throws {
         try await share { daemon in
             let ann = try User.ann.connect(to: daemon)

@@ -1,0 +1,52 @@
+import JobCore
+import JobEngine
+import JobModel
+import JobProtocol
+import SystemPackage
+
+/// `server.backup`.
+///
+/// The daemon writes no file that a client names: it may write in fewer places than its administrators, and should not write
+/// where they let it by mistake. So the client reads the copy and writes it as the user it runs as.
+extension Connection {
+    func serverBackup(_ call: Call) async throws(ProtocolError) {
+        let (offset, length) = try call.read { (params) throws(SpecError) in
+            try params.allow(["offset", "length"])
+            return (
+                try params.integer("offset", in: 0...Int.max), try params.integer("length", in: 0...Int.max)
+            )
+        }
+        guard caller.isAdmin else {
+            throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")
+        }
+        guard let offset else {
+            keep(backup: nil)
+            return call.succeed(["size": JSON(try await makeBackup().size)])
+        }
+        guard let backup = keptBackup else {
+            throw ProtocolError(
+                .notFound, "This connection has made no backup; call server.backup without an offset first.")
+        }
+        let piece = resultPiece(call, length)
+        guard piece > 0 || length == 0 else { throw Replies.full }
+        do throws(Errno) {
+            let part = try await engine.read(backup, offset: offset, length: piece, for: caller.uid)
+            answer(call, part, at: offset)
+        } catch {
+            throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
+        }
+    }
+
+    private func makeBackup() async throws(ProtocolError) -> StateBackup {
+        do throws(StoreError) {
+            let backup = try await engine.backUp()
+            keep(backup: backup)
+            return backup
+        } catch {
+            guard error.code != .locked else {
+                throw ProtocolError(.busy, error.message, [JSONObject.Member(name: "retryAfter", value: 60)])
+            }
+            throw ProtocolError(.storage, error.message)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import JobModel
+import Synchronization
+import TestSupport
+import Testing
+
+/// A copy of the state is made while jobs run, and a daemon that starts from it has everything that was answered before.
+@Suite struct BackupTests {
+    private static func deferctl(_ daemon: Daemon, _ arguments: String..., directory: String? = nil) async throws -> (
+        end: ChildProcess.End, output: String, errors: String
+    ) {
+        try await ChildProcess.run(
+            [BuiltProgram.deferctl, "--socket", daemon.socket] + arguments, directory: directory)
+    }
+
+    private static func verify(_ path: String, in directory: TemporaryDirectory) async throws -> (
+        end: ChildProcess.End, output: String, errors: String
+    ) {
+        try await ChildProcess.run([
+            BuiltProgram.deferd, "--config", try directory.write("", to: "verify.yaml"), "--verify-state",
+            "--state-directory", path,
+        ])
+    }
+
+    @Test func state_comesBackWhole_whenItWasCopiedUnderLoad() async throws {
+        let configuration = "limits: {inlineResult: 1000}\nqueues: {default: 4, slow: 1}"
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start(configuration: configuration)
+                let wire = try daemon.connect()
+                _ = try await wire.call("queue.set", ["queue": "slow", "suspended": true])
+                let large = try await wire.submit(.fetch(origin.url("/")))
+                #expect(try await wire.wait(large)["result"]?["spilled"] == true)
+                let held = try await wire.submit(.value("held", ["queue": "slow"]))
+                // Everybody goes on submitting until the daemon is killed.
+                let load = Load()
+                let clients = try (0..<3).map { client in
+                    let wire = try daemon.connect()
+                    return Task { await load.submit(from: client * 1_000_000, wire) }
+                }
+                try await wire.eventually { $0["totals"]?["submitted"]?.int ?? 0 > 300 }
+                let before = load.answered
+                let backup = household.directory.path + "/backup.db"
+                // By a name relative to where the user is.
+                let (end, _, errors) = try await Self.deferctl(
+                    daemon, "backup", "backup.db", directory: household.directory.path)
+                #expect(end == .code(0), "\(errors)")
+                load.end()
+                try await daemon.crash()
+                for client in clients { await client.value }
+
+                #expect(try Files.mode(of: backup) == 0o600)
+                #expect(!Files.exists(backup + ".part"))
+                let check = try await Self.verify(backup, in: household.directory)
+                #expect(check.end == .code(0) && check.output.contains("is whole"), "\(check)")
+
+                // As deferd(8) says.
+                for name in Files.names(in: daemon.state) {
+                    try FileManager.default.removeItem(atPath: daemon.state + "/" + name)
+                }
+                try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
+                daemon = try await household.start(configuration: configuration)
+                let again = try daemon.connect()
+                #expect(before.count > 250)
+                for (id, number) in before {
+                    let job = try await again.wait(id)
+                    #expect(job["result"]?.int == number, "job \(id)")
+                }
+                #expect(try await again.call("job.get", .job(held))["state"] == "queued")
+                let piece = try await again.call("job.result", ["job": JSON(large), "length": 100_000])
+                #expect(piece["size"]?.int == Sample.content.count)
+                #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data(Sample.content))
+                _ = try await again.call("job.remove", .job(large))
+                try await daemon.stop()
+                let state = try await Self.verify(daemon.state, in: household.directory)
+                #expect(state.end == .code(0), "\(state)")
+            }
+        }
+    }
+
+    @Test func backup_leavesWhatIsThere_andNothingOfItsOwn() async throws {
+        try await Daemon.run { daemon in
+            let file = try daemon.directory.write("precious", to: "file")
+            let (end, _, errors) = try await Self.deferctl(daemon, "backup", file)
+            #expect(end == .code(74) && errors.contains("is there already"), "\(errors)")
+            #expect(try Files.bytes(file) == Array("precious".utf8))
+            let (other, _, reason) = try await Self.deferctl(daemon, "backup", daemon.directory.path + "/no/file")
+            #expect(other == .code(74) && reason.contains("cannot be written"), "\(reason)")
+            let wire = try daemon.connect()
+            #expect(try await wire.refusal("server.backup", ["offset": 0]).code == -32001)
+            let size = try await wire.call("server.backup")["size"]?.int ?? 0
+            #expect(size > 4096)
+            // One at a time.
+            #expect(try await daemon.connect().refusal("server.backup").code == -32003)
+            let piece = try await wire.call("server.backup", ["offset": 0, "length": 15])
+            #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data("SQLite format 3".utf8))
+            #expect(try await wire.call("server.backup", ["offset": JSON(size)])["eof"] == true)
+            #expect(try await wire.call("server.backup")["size"]?.int == size, "its own is replaced")
+            #expect(!Files.names(in: daemon.state).contains { $0.contains("backup") })
+        }
+    }
+
+    @Test func verification_saysWhatIsWrong_andWhoIsInTheWay() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            for number in 0..<200 {
+                _ = try await daemon.connect().submit(.value(JSON(number), ["label": "label", "delay": 1000]))
+            }
+            let busy = try await Self.verify(daemon.state, in: household.directory)
+            #expect(busy.end == .code(69) && busy.errors.contains("in use"), "\(busy)")
+            try await daemon.stop()
+            let names = Files.names(in: daemon.state)
+            let path = daemon.state + "/deferd.db"
+            var bytes = try Files.bytes(path)
+            let label = try #require(Data(bytes).range(of: Data("label".utf8), options: .backwards))
+            bytes[label.lowerBound] ^= 1
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            let damaged = try await Self.verify(daemon.state, in: household.directory)
+            #expect(damaged.end == .code(65) && damaged.output.contains("damaged"), "\(damaged)")
+            #expect(damaged.errors.contains("not whole"), "\(damaged)")
+            #expect(try Files.bytes(path) == bytes && Files.names(in: daemon.state) == names, "nothing is changed")
+            let missing = try await Self.verify(household.directory.path + "/none", in: household.directory)
+            #expect(missing.end == .code(78) && missing.errors.contains("no database"), "\(missing)")
+        }
+    }
+}
+
+/// Submissions without a pause, and which job each became.
+private final class Load: Sendable {
+    private let state = Mutex<(answered: [Int: Int], goesOn: Bool)>(([:], true))
+
+    var answered: [Int: Int] { state.withLock(\.answered) }
+
+    func end() { state.withLock { $0.goesOn = false } }
+
+    func submit(from first: Int, _ wire: Wire) async {
+        var number = first
+        while state.withLock(\.goesOn), let id = try? await wire.submit(.value(JSON(number))) {
+            state.withLock { $0.answered[id] = number }
+            number += 1
+        }
+    }
+}
