@@ -16,7 +16,9 @@ struct Invocation: Sendable {
         } catch {
             let failure = CommandFailure(error)
             if error.code == .denied {
-                throw CommandFailure(failure.status, "\(failure.message) What to do about it says: deferctl doctor")
+                let flag = (try? search.path(flag: nil)) == socket ? "" : "--socket \(socket) "
+                throw CommandFailure(
+                    failure.status, "\(failure.message) What to do about it says: deferctl \(flag)doctor")
             }
             guard error.code == .unreachable else { throw failure }
             throw CommandFailure(

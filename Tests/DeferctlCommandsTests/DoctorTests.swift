@@ -119,6 +119,8 @@ import Testing
         facts.groupMayConnect = true
         facts.group = "deferd"
         #expect(facts.nextForDenied(user: "ada").contains("adduser ada deferd"))
+        facts.group = "root"
+        #expect(!facts.nextForDenied(user: "ada").contains("adduser"))
         facts.isMember = true
         #expect(facts.nextForDenied(user: "ada").contains("log in again"))
     }

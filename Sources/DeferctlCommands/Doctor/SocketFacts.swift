@@ -44,6 +44,10 @@ struct SocketFacts: Sendable, Equatable {
         if isMember, !isInGroup {
             return "You are in the group \(group) since this session began; log in again."
         }
+        // Nobody becomes a member of root's group for this.
+        guard group != "root" else {
+            return "Its group is root: an administrator sets socket.group in the daemon's configuration to another."
+        }
         return "An administrator lets you in with: adduser \(user) \(group); log in again then."
     }
 }
