@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install prepare test-outside test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
+.PHONY: demo test build lint install deb prepare test-deb test-outside test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -17,6 +17,10 @@ lint: prepare # Checks the form of the code, and that it builds without a warnin
 	@$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests && DEFERD_STRICT=1 $(SWIFT) build --build-tests
 install: build # Installs programs, units and documentation below DESTDIR and PREFIX.
 	@.ci/install "$(PREFIX)" "$(DESTDIR)"
+deb: prepare # Builds a Debian package in .build/deb, and has lintian look at it.
+	@.ci/deb .build/deb
+test-deb: deb # Installs the package in a fresh Debian 12 under the real systemd, runs a download, upgrades, removes and purges it. As root.
+	@Tests/SystemdTests/package.sh .build/deb/*.deb .build/debian-12
 test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product, and a program that sees only what DataSources and DeferredKit make public. (SwiftPM sees new files there only without its plan.)
 	@rm -f .build/outside/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/outside --filter '$(or $(FILTER),.)'
 	@$(SWIFT) build --product outside && "$$($(SWIFT) build --show-bin-path)/outside" >.build/outside.log || { cat .build/outside.log; exit 1; }

@@ -1,18 +1,20 @@
 #!/bin/bash
-# boot.sh [--units DIR].. [--program FILE].. [--share DIR].. [--console FILE] [--timeout SECONDS] -- COMMAND..
+# boot.sh [--root DIR] [--units DIR].. [--program FILE].. [--share DIR].. [--console FILE] [--timeout SECONDS] -- COMMAND..
 #
 # Boots this machine's own systemd as PID 1 of fresh namespaces over a throw-away overlay of /, runs COMMAND in there
 # and takes everything down again. The exit status is COMMAND's, or 125 when nothing could be booted. Needs root, cgroup2
 # and overlayfs; the network inside is a loopback of its own.
+#   --root DIR      another Debian's files instead of this machine's; they are not changed either
 #   --units DIR     the contents are copied to /etc/systemd/system
 #   --program FILE  appears, read-only, in /usr/local/bin
 #   --share DIR     appears, writable, at the same path; nothing else that is written inside reaches the machine
 #   --console FILE  takes what the manager says while it boots
 set -u
-units=() programs=() shares=() console=/dev/null timeout=60
+units=() programs=() shares=() lower=/ console=/dev/null timeout=60
 fail() { echo "boot.sh: $*" >&2; exit 125; }
 while [ $# -gt 0 ]; do
   case $1 in
+    --root) lower=$2; shift 2;;
     --units) units+=("$2"); shift 2;;
     --program) programs+=("$2"); shift 2;;
     --share) shares+=("$2"); shift 2;;
@@ -33,6 +35,7 @@ for ((i = 0; i < ${#shares[@]}; i++)); do
       fail "will not share ${shares[i]}: make a folder of your own";;
   esac
 done
+lower=$(realpath -e -- "$lower") || fail "there is no such root"
 [ "$(id -u)" = 0 ] || fail "not root"
 cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
 [ -n "$cgroups" ] || fail "no cgroup2 is mounted"
@@ -71,7 +74,7 @@ become_init() { # in new mount, pid, uts, ipc, cgroup and net namespaces
   mount --make-rprivate /
   mount -t tmpfs -o mode=755 tmpfs "$work/tree"
   cd "$work/tree"; mkdir upper work root
-  mount -t overlay -o "lowerdir=/,upperdir=upper,workdir=work" overlay root
+  mount -t overlay -o "lowerdir=$lower,upperdir=upper,workdir=work" overlay root
   cd root; mkdir -p proc sys dev run tmp old
   mount -t proc -o nosuid,nodev,noexec proc proc
   mount --bind proc/sys proc/sys; mount -o remount,bind,ro proc/sys
@@ -127,7 +130,7 @@ become_init() { # in new mount, pid, uts, ipc, cgroup and net namespaces
 }
 
 # The function travels as text: unshare starts a new shell, and that one becomes PID 1.
-inside="$(declare -p work init units programs shares); $(declare -f become_init); become_init"
+inside="$(declare -p work init lower units programs shares); $(declare -f become_init); become_init"
 exec 9<>"$work/up"
 (
   echo "$BASHPID" >"$cgroup/cgroup.procs"
