@@ -23,6 +23,8 @@ package struct SourceContext: Sendable {
     package let checkpoint: JSON?
     /// Whether what a broken-off download fetched is kept for a retry.
     package let mayResume: Bool
+    /// Whether a failure that is retryable is tried again without being asked for.
+    package let mayRetry: Bool
     /// Keeps a checkpoint durably; it succeeds once a crash cannot undo it.
     package let saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error>
     /// What is remembered of the last download to this absolute path.
@@ -33,7 +35,7 @@ package struct SourceContext: Sendable {
     package init(
         job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
-        memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true,
+        memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
         recordDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
@@ -49,6 +51,7 @@ package struct SourceContext: Sendable {
         self.memory = memory
         self.checkpoint = checkpoint
         self.mayResume = mayResume
+        self.mayRetry = mayRetry
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload
         self.recordDownload = recordDownload

@@ -198,7 +198,8 @@ package final class SourceLibrary: Sendable {
 
     /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
     /// that is not running.
-    package func discard(_ checkpoint: JSON, owner: UInt32) async {
+    package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
+        defer { reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint),
             let path = try? policy.directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
         else { return }

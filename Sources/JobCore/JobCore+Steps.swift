@@ -90,6 +90,7 @@ extension JobCore {
                     run: run, parameters: parameters, job: job.id, link: job.link, attempt: job.attempt,
                     owner: job.owner, timeout: job.step?.timeout ?? job.spec.timeout,
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
+                    mayRetry: job.step.map { job.attempt <= job.spec.retryPolicy(of: $0).max } ?? false,
                     roomForBody: max(0, settings.storedPerUser.saturatingSubtracting(counters.bytes(of: job.owner))))))
     }
 

@@ -24,7 +24,7 @@ final class FileCleaner: Sendable {
         // Owned by its caller, who waits for `done`.
         Task(executorPreference: library.executor) { [self] in
             if let checkpoint = try? await store.checkpoint(of: job, link: link) {
-                await library.discard(checkpoint, owner: owner)
+                await library.discard(checkpoint, of: job, owner: owner)
             }
             done()
         }
@@ -39,7 +39,7 @@ final class FileCleaner: Sendable {
         // Owned by its caller, who waits for `done`.
         Task(executorPreference: library.executor) { [self] in
             for job in removed {
-                for checkpoint in job.checkpoints { await library.discard(checkpoint, owner: job.owner) }
+                for checkpoint in job.checkpoints { await library.discard(checkpoint, of: job.id, owner: job.owner) }
             }
             done()
         }

@@ -347,7 +347,7 @@ package actor JobEngine {
             job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
             bodyPath: files.bodies.file(of: run.job, link: run.link),
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
-            memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint,
+            memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()
                 store.save(checkpoint: checkpoint, of: run.job, link: run.link) {

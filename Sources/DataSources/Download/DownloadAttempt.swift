@@ -20,6 +20,8 @@ final class DownloadAttempt: Sendable {
     }
 
     func run() async throws(JobError) -> JSON {
+        // What an earlier attempt was kept is this one's, or nobody's.
+        defer { services.registry.endWaiting(of: context.job, before: context.attempt) }
         guard !Task.isCancelled else {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }

@@ -222,6 +222,11 @@ final class DownloadTarget: Sendable {
         if part.keep() { registry.release(key) }
     }
 
+    /// Leaves the `.part` for the job's next attempt, and the name to that alone.
+    func keep(after attempt: Int) {
+        if part.keep() { registry.keep(key, after: attempt) }
+    }
+
     /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread.
     func remove() {
         guard part.remove() else { return }

@@ -72,8 +72,10 @@ final class DownloadTransfer {
                 if attempt.handle.control.isInterrupted { break }
             }
         }
-        await keepForRetry()
-        throw attempt.handle.control.isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+        let isInterrupted = attempt.handle.control.isInterrupted
+        let failure = isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+        await keepForRetry(whichComes: failure.isRetryable && attempt.context.mayRetry && !isInterrupted)
+        throw failure
     }
 
     /// The first failure, as it is the one about the URL that was asked for, with those of the mirrors.
@@ -109,13 +111,14 @@ final class DownloadTransfer {
         DownloadJournal(checkpoint, saved: size, target: target, context: attempt.context, services: services)
     }
 
-    /// Keeps the `.part` where a retry can go on with it.
-    private func keepForRetry() async {
+    /// Keeps the `.part` where a retry can go on with it; where one comes by itself, nobody else may replace it meanwhile.
+    private func keepForRetry(whichComes isComing: Bool) async {
         guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.size > 0 else {
             return
         }
         // Without a checkpoint nobody would ever find it again.
-        if await journal.close() { target.release() }
+        guard await journal.close() else { return }
+        if isComing { target.keep(after: attempt.context.attempt) } else { target.release() }
     }
 
     // MARK: One server

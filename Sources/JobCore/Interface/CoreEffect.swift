@@ -41,6 +41,8 @@ package struct SourceRun: Sendable {
     package let timeout: Double?
     /// An earlier attempt, or one before a restart, may have left something that this one goes on with.
     package let mayResume: Bool
+    /// A failure that is retryable is tried again without being asked for.
+    package let mayRetry: Bool
     /// Bytes that its owner may still store: a body in a file has to fit.
     package let roomForBody: Int64
 }

@@ -102,6 +102,8 @@ final class Workbench: Sendable {
         try outcome.get()
     }
 
+    /// Whether a failure that is retryable is tried again.
+    let mayRetry = Mutex(false)
     /// Bytes that a body in a file may have.
     let roomForBody = Mutex(Int64.max)
 
@@ -116,7 +118,7 @@ final class Workbench: Sendable {
         SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
             roomForBody: roomForBody.withLock(\.self), timeout: timeout,
-            checkpoint: self[checkpoint: job],
+            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self),
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {
                     return Deferred(.failure(JobError(.storage, "The disk is full.")))
