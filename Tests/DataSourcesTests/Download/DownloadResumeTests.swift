@@ -99,6 +99,26 @@ import TestOrigin
         }
     }
 
+    /// It is no failure that an administrator could do something about.
+    @Test func record_isNotMissed_whereTheDownloadWasCancelled() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(Self.first, etag: "\"a\"")
+            try await Workbench.run { bench in
+                func fetch(_ path: JSON) async throws {
+                    _ = try await bench.result([
+                        "type": "download", "url": .string(origin.url("/x")), "path": path,
+                    ])
+                }
+                bench.recordFailure.withLock { $0 = CancellationError() }
+                try await fetch("x")
+                #expect(bench.warnings.messages == [])
+                bench.recordFailure.withLock { $0 = JobError(.storage, "The disk is full.") }
+                try await fetch("y")
+                #expect(bench.warnings.messages == ["A download could not be remembered."])
+            }
+        }
+    }
+
     /// Nobody would ever find it again.
     @Test func part_isNotKept_whenItsNoteCannotBe() async throws {
         try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in

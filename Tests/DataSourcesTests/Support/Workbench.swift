@@ -46,8 +46,8 @@ final class Workbench: Sendable {
     ) throws {
         self.directory = directory
         limits = settings.limits
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
+        let warnings = warnings
+        let logger = Logger(label: "test") { _ in WarningLog(warnings: warnings) }
         library = try SourceLibrary(
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, timers: timers, logger: logger,
             files: files, lookup: names.lookup)
@@ -102,6 +102,10 @@ final class Workbench: Sendable {
         try outcome.get()
     }
 
+    /// Why records of downloads cannot be stored, if they cannot.
+    let recordFailure = Mutex<(any Error)?>(nil)
+    /// What the library has warned of.
+    let warnings = WarningLog.Warnings()
     /// Whether a failure that is retryable is tried again.
     let mayRetry = Mutex(false)
     /// Bytes that a body in a file may have.
@@ -129,6 +133,7 @@ final class Workbench: Sendable {
             },
             lastDownload: { path in .succeeded(self.memories.withLock { $0[path] }) },
             recordDownload: { path, record in
+                if let error = self.recordFailure.withLock(\.self) { return Deferred(.failure(error)) }
                 self.memories.withLock { $0[path] = record }
                 return .succeeded(())
             })

@@ -21,6 +21,7 @@ func step(_ host: String = "a", _ members: String = "") -> String { url(host, me
         #expect(driver.state(id) == .running && driver.stored(id)?.state == .queued)
         let run = try driver.run(of: id)
         #expect(run.link == 0 && run.attempt == 1 && run.owner == 1 && !run.mayResume && run.timeout == nil)
+        #expect(run.mayRetry, "4 times by default")
         #expect(driver.store.marks == [id] && driver.core.inspection.slots == 1)
         #expect(driver.core.inspectHosts().map(\.host) == ["a"] && driver.core.inspectSlots().map(\.used) == [1])
         driver.advance(2)
@@ -91,6 +92,8 @@ func step(_ host: String = "a", _ members: String = "") -> String { url(host, me
         #expect(driver.started.count == 1)
         driver.advance(0.1)
         #expect(try driver.run(of: id).attempt == 2 && driver.run(of: id).mayResume)
+        // The third attempt is the last.
+        #expect(try driver.run(of: id).mayRetry)
         try driver.end(id, .passing)
         driver.advance(20)
         #expect(try driver.run(of: id).attempt == 3)
