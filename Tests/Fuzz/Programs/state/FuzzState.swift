@@ -3,7 +3,7 @@ import FuzzSourceBodies
 import Fuzzing
 
 @main struct FuzzState {
-    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size) { try body.check($0) } } }
+    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size) { try FuzzState.body.check($0) } } }
 
     private static let body: StateBody = {
         let directory = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
