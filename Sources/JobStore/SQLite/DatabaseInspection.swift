@@ -150,14 +150,17 @@ struct DatabaseHeader {
     }
 }
 
-/// The databases that were open for a moment only, at most two for each start of a store.
+/// The databases that were open for a moment only, a few for each start of a store.
 ///
 /// libdispatch releases what belongs to a GRDB queue on its global pool, which wakes up every second from its first use
 /// on. An idle daemon should sleep, so the queues are kept, closed, until it ends.
 enum ClosedDatabases {
     private static let kept = Mutex<[DatabaseQueue]>([])
 
+    /// More than a daemon opens; a process that opens stores again and again has no rest to be kept from.
+    private static let most = 16
+
     static func keep(_ queue: DatabaseQueue) {
-        kept.withLock { $0.append(queue) }
+        kept.withLock { if $0.count < most { $0.append(queue) } }
     }
 }
