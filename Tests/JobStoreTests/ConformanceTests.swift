@@ -264,7 +264,10 @@ import Testing
         _ = try await store.children(
             NewChildren(
                 parent: jobs[1].finished(at: .after(10)), template: nil, children: [.example(0, .spec(valueSpec))]))
-        #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).map(\.id).sorted() == [2, 3, 5])
+        #expect(
+            try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).map(\.id).sorted() == [
+                2, 3, 5,
+            ])
         #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).map(\.id) == [1])
         #expect(try await store.removing(.purgeOldest(count: 2, freeing: .max, owner: 1000)).isEmpty)
     }

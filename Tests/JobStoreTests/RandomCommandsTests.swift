@@ -118,7 +118,8 @@ private struct CommandRun {
         case 15: return .remove(someJob())
         case 16: return .removeChildren(of: someJob(), fromLink: number(0..<3))
         case 17: return .purge(finishedBefore: .after(clock - 20), keeping: number(0..<30), atMost: number(0..<5))
-        case 18: return .purgeOldest(
+        case 18:
+            return .purgeOldest(
                 count: number(0..<3), freeing: Int64(number(0..<2000)), owner: UInt32(number(1000..<1003)))
         default:
             return .queue(
