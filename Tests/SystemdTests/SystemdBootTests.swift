@@ -11,9 +11,9 @@ struct SystemdBootTests {
     @Test func units_areFreeOfDefects_whenVerified() async throws {
         let transcript = try await BootedSystem.run(
             #"""
-            systemd-analyze verify deferd.service deferd.socket 2>&1 | sed 's/^/verify: /'
+            systemd-analyze verify --man=no deferd.service deferd.socket 2>&1 | sed 's/^/verify: /'
             export XDG_RUNTIME_DIR=/run
-            systemd-analyze verify --user /etc/systemd/system/user/deferd.{service,socket} 2>&1 | sed 's/^/verify: /'
+            systemd-analyze verify --man=no --user /etc/systemd/system/user/deferd.{service,socket} 2>&1 | sed 's/^/verify: /'
             say exposure "$(systemd-analyze security --threshold=15 deferd.service | tail -n 1)"
             """#
         )

@@ -51,6 +51,8 @@ cmp -s /etc/deferd/deferd.yaml /usr/share/doc/deferd/deferd.yaml || zcat /usr/sh
     fail "its configuration is not in place"
 grep -q /etc/deferd/deferd.yaml /var/lib/dpkg/info/deferd.conffiles || fail "its configuration is no conffile"
 deferd --instance system --check || fail "it does not accept its own configuration"
+verdict=$(systemd-analyze verify deferd.service deferd.socket 2>&1) && [ -z "$verdict" ] || fail "the units are not right: $verdict"
+systemd-analyze security --threshold=15 deferd.service >log || fail "its exposure is above 1.5: $(tail -n 1 log)"
 man --warnings -w deferd >/dev/null && man -w deferctl deferd.yaml deferd-protocol >/dev/null || fail "a manual page is missing"
 
 echo "Runs a download:"
@@ -62,6 +64,7 @@ server=$!
 deferctl download http://127.0.0.1:8080/hello hello.txt || fail "the download failed"
 systemctl is-active --quiet deferd.service || fail "the daemon does not run"
 [ "$(systemctl show -P User deferd.service)" = deferd ] || fail "it does not run as its own user"
+systemctl reload deferd.service || fail "it cannot be reloaded"
 [ "$(cat /var/lib/deferd/downloads/*/hello.txt)" = hello ] || fail "the file is not there"
 job=$(deferctl submit '{"source":{"type":"value","value":"kept"}}')
 
