@@ -9,6 +9,9 @@ package struct StateBackup: Sendable {
 
     /// Bytes of the whole.
     package var size: Int { backup.size }
+
+    /// Lets another one be made, though this one may still be read.
+    package func end() { backup.end() }
 }
 
 extension JobEngine {

@@ -75,6 +75,11 @@ import Testing
         #expect(refusal?.code == .locked && backup != nil)
         backup = nil
         backup = try await store.backUp()
+        // A read of it may not have let go of it yet.
+        backup?.end()
+        _ = try await store.backUp()
+        #expect(try backup?.read(offset: 0, length: 6).bytes == Array("SQLite".utf8))
+        backup?.end()
         backup = nil
         await store.close()
         let closed = await #expect(throws: StoreError.self) { try await store.backUp() }

@@ -268,7 +268,11 @@ final class Connection: Sendable {
 
     /// Keeps a copy of the state for this client, until it is gone.
     func keep(backup: StateBackup?) {
-        state.withLock { $0.backup = $0.isGone ? nil : backup }
+        let old = state.withLock { state in
+            defer { state.backup = state.isGone ? nil : backup }
+            return state.backup
+        }
+        old?.end()
     }
 
     // MARK: - Waits

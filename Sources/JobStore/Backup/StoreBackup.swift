@@ -9,6 +9,7 @@ package final class StoreBackup: Sendable {
     package let size: Int
     private let descriptor: Int32
     private let closed: @Sendable () -> Void
+    private let isOver = Flag()
 
     /// Takes over the file `path`, which loses its name.
     init(takingOver path: String, closed: @escaping @Sendable () -> Void) throws(StoreError) {
@@ -22,7 +23,12 @@ package final class StoreBackup: Sendable {
 
     deinit {
         close(descriptor)
-        closed()
+        end()
+    }
+
+    /// Lets another one be made, also where a read of this one has not let go of it yet.
+    package func end() {
+        if isOver.set() { closed() }
     }
 
     /// `length` bytes from `offset` on, as far as there are. Blocks.
