@@ -4,7 +4,7 @@ import JobModel
 package import MetricsRegistry
 import Synchronization
 
-/// The one place where the daemon feeds swift-metrics.
+/// Feeds swift-metrics; nothing else in the daemon does.
 ///
 /// What the core counts by itself is passed on when somebody asks, so that a submission costs nothing for it. Counted here
 /// is only how sources end, which is when one does. Labels are states, queues, types of sources and kinds of errors,

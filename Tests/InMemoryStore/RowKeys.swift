@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// A text that is compared by its bytes, as databases do; Swift's strings are equal where they are canonically
 /// equivalent.
@@ -23,7 +23,7 @@ struct RowKind: Comparable, Sendable {
     static func < (left: RowKind, right: RowKind) -> Bool {
         if left.owner != right.owner { return left.owner < right.owner }
         if left.queue != right.queue { return left.queue < right.queue }
-        if left.state != right.state { return left.state.order < right.state.order }
+        if left.state != right.state { return left.state.number < right.state.number }
         if left.isChild != right.isChild { return right.isChild }
         return left.source < right.source
     }
@@ -90,8 +90,8 @@ struct NamedID: Comparable, Sendable {
 }
 
 extension JobState {
-    /// Where its jobs stand among those of other states.
-    fileprivate var order: Int {
+    /// Its number, from 0 on, by which its jobs are sorted. A switch, as the simulator asks for it with every event.
+    package var number: Int {
         switch self {
         case .scheduled: 0
         case .queued: 1

@@ -53,14 +53,15 @@ struct Table {
         _ row: [StyledText], _ layout: [(column: Int, width: Int)], width: Int?, mark: String, palette: Palette
     ) -> String {
         var (plain, painted) = ("", "")
-        for (place, (index, cellWidth)) in layout.enumerated() {
+        for (position, (index, cellWidth)) in layout.enumerated() {
             let cell = row[index]
             let text =
                 columns[index].cut == .middle
                 ? cell.text.cutInside(to: cellWidth, mark: mark) : cell.text.cut(to: cellWidth, mark: mark)
             let space = String(repeating: " ", count: max(0, cellWidth - text.columns))
-            let (before, after) = columns[index].isNumber ? (space, "") : ("", place == layout.count - 1 ? "" : space)
-            let separator = place == 0 ? "" : String(repeating: " ", count: Self.gap)
+            let (before, after) =
+                columns[index].isNumber ? (space, "") : ("", position == layout.count - 1 ? "" : space)
+            let separator = position == 0 ? "" : String(repeating: " ", count: Self.gap)
             plain += separator + before + text + after
             painted += separator + before + palette.paint(text, cell.style) + after
         }

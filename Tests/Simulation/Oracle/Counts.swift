@@ -1,3 +1,4 @@
+import InMemoryStore
 import JobModel
 
 /// How many jobs are stored, by owner, queue and state: counted by what became durable.

@@ -1,3 +1,4 @@
+import InMemoryStore
 import JobCore
 import JobModel
 
@@ -52,19 +53,6 @@ extension World {
         case .log(let log):
             trace.add(.log, at: time, log.job ?? 0, Int64(log.message.utf8.count))
             if trace.prints { print("    \(log.level): \(log.message)") }
-        }
-    }
-}
-
-extension JobState {
-    var number: Int {
-        switch self {
-        case .scheduled: 0
-        case .queued: 1
-        case .running: 2
-        case .succeeded: 3
-        case .failed: 4
-        case .cancelled: 5
         }
     }
 }
