@@ -67,8 +67,9 @@ struct DocumentTransfer: Sendable {
 
     private func request(accepting types: String) throws(JobError) -> OutgoingRequest {
         var request = OutgoingRequest(
-            try policy.url(spec.url), method: spec.method, headers: spec.headers, body: spec.body, coding: .decoded,
-            accept: types, userAgent: settings.http.userAgent)
+            try policy.url(spec.url), method: spec.method, headers: spec.headers,
+            body: spec.body.map(OutgoingRequest.Body.bytes), coding: .decoded, accept: types,
+            userAgent: settings.http.userAgent)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
         return request

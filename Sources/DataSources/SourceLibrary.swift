@@ -129,6 +129,7 @@ package final class SourceLibrary: Sendable {
         case .url(let spec): response(spec, context) { $0.json }
         case .json(let spec, let pointer): value(spec, at: pointer, context)
         case .download(let spec): download(spec, context)
+        case .upload(let spec): upload(spec, context)
         case .value(let value): .succeeded(value)
         case .error(let kind, let message): .failed(JobError(kind, message))
         case .timer(let seconds): timer(seconds)
@@ -168,6 +169,15 @@ package final class SourceLibrary: Sendable {
         let services = rules.downloads.serving(context.owner, below: directory ?? rules.policy.directories)
         return task(context).start { handle async throws(JobError) in
             try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
+        }
+    }
+
+    /// Sends a file.
+    func upload(_ spec: UploadSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
+        let rules = rules.withLock(\.self)
+        let services = rules.downloads.serving(context.owner, below: rules.policy.directories)
+        return task(context).start { handle async throws(JobError) in
+            try await UploadTransfer(spec: spec, context: context, services: services, handle: handle).run()
         }
     }
 

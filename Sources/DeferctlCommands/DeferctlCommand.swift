@@ -17,7 +17,9 @@ struct DeferctlCommand: AsyncParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Submitting",
-                subcommands: [FetchCommand.self, DownloadCommand.self, JSONCommand.self, SubmitCommand.self]),
+                subcommands: [
+                    FetchCommand.self, DownloadCommand.self, UploadCommand.self, JSONCommand.self, SubmitCommand.self,
+                ]),
             CommandGroup(
                 name: "Following",
                 subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),

@@ -4,7 +4,7 @@ package import JobModel
 package struct ResourcePolicy: Sendable {
     /// Gives the host (name and port) of a URL that is allowed.
     package var checkURL: @Sendable (String) throws(JobError) -> String
-    /// Refuses a path where this uid may not write.
+    /// Refuses a path that lies where nothing of this uid is read or written.
     package var checkPath: @Sendable (String, UInt32) throws(JobError) -> Void
 
     package init(
@@ -76,6 +76,9 @@ package struct Admission: Sendable {
         case .download(let download):
             for url in [download.url] + download.mirrors { _ = try policy.checkURL(url) }
             try policy.checkPath(download.path, owner)
+        case .upload(let upload):
+            _ = try policy.checkURL(upload.url)
+            try policy.checkPath(upload.path, owner)
         default: break
         }
         return parameters
@@ -86,6 +89,7 @@ package struct Admission: Sendable {
         switch parameters {
         case .url(let request), .json(let request, _): try? policy.checkURL(request.url)
         case .download(let download): try? policy.checkURL(download.url)
+        case .upload(let upload): try? policy.checkURL(upload.url)
         default: nil
         }
     }
@@ -94,7 +98,7 @@ package struct Admission: Sendable {
     func host(of spec: JobSpec) -> String? {
         guard case .source(let source) = spec.source.action else { return nil }
         switch spec.source.type {
-        case .url, .json, .download: return source["url"]?.string.flatMap { try? policy.checkURL($0) }
+        case .url, .json, .download, .upload: return source["url"]?.string.flatMap { try? policy.checkURL($0) }
         default: return nil
         }
     }
@@ -150,7 +154,7 @@ package struct Admission: Sendable {
             return text
         }
         switch type {
-        case .url, .json, .download:
+        case .url, .json, .download, .upload:
             if let url = literal(source["url"]) { asked = try check(url: url, pointer().appending("url")) }
             for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
                 guard let url = literal(mirror) else { continue }

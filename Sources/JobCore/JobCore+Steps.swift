@@ -141,7 +141,7 @@ extension JobCore {
         emit(.mark(id, isWorking: false))
         if let report {
             entry.report(report.progress, updates: report.updates, at: now.monotonic)
-            if report.progress.unit == .bytes {
+            if report.progress.unit == .bytes, entry.job.step?.type != .upload {
                 count(entry.job.owner) {
                     $0.bytesReceived = $0.bytesReceived.saturatingAdding(report.progress.completed)
                 }

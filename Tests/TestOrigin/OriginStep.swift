@@ -6,6 +6,8 @@ package enum OriginStep: Sendable {
     case pause(Duration)
     /// Nothing until the gate is open.
     case wait(OriginGate)
+    /// What the client sends from now on stays where it is.
+    case stopReading
     /// Nothing more until the client goes away.
     case hold
     /// Ends the connection in order.

@@ -13,9 +13,12 @@ package final class ScriptedOrigin: Sendable {
     private let departures = AsyncStream.makeStream(of: Void.self)
     private let accepted = Atomic<Int>(0)
     fileprivate let script: Script
+    /// Whether a request's body is waited for; else the script runs once the head is there, and the body is dropped as it comes.
+    fileprivate let readsBodies: Bool
 
-    private init(port: Int, script: @escaping Script) {
+    private init(port: Int, readsBodies: Bool, script: @escaping Script) {
         self.port = port
+        self.readsBodies = readsBodies
         self.script = script
     }
 
@@ -34,7 +37,7 @@ package final class ScriptedOrigin: Sendable {
 
     /// Runs an origin on 127.0.0.1 while `body` runs.
     package static func run<Value: Sendable>(
-        _ script: @escaping Script, _ body: (ScriptedOrigin) async throws -> Value
+        readsBodies: Bool = true, _ script: @escaping Script, _ body: (ScriptedOrigin) async throws -> Value
     ) async throws -> Value {
         let origins = Mutex<ScriptedOrigin?>(nil)
         let connections = Mutex<[ObjectIdentifier: any Channel]>([:])
@@ -52,7 +55,7 @@ package final class ScriptedOrigin: Sendable {
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        let origin = ScriptedOrigin(port: listener.localAddress?.port ?? 0, script: script)
+        let origin = ScriptedOrigin(port: listener.localAddress?.port ?? 0, readsBodies: readsBodies, script: script)
         origins.withLock { $0 = origin }
         let outcome: Result<Value, any Error>
         do {
@@ -74,6 +77,8 @@ private final class ScriptHandler: ChannelInboundHandler {
     private let origin: ScriptedOrigin
     private var received = ByteBuffer()
     private var isBusy = false
+    /// Bytes of a request's body that are still to come and are dropped.
+    private var dropped = 0
 
     init(_ origin: ScriptedOrigin) {
         self.origin = origin
@@ -81,7 +86,11 @@ private final class ScriptHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         received.writeImmutableBuffer(Self.unwrapInboundIn(data))
-        serveNext(context)
+        let surplus = min(dropped, received.readableBytes)
+        received.moveReaderIndex(forwardBy: surplus)
+        dropped -= surplus
+        received.discardReadBytes()
+        if dropped == 0 { serveNext(context) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -111,6 +120,12 @@ private final class ScriptHandler: ChannelInboundHandler {
             headers[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
         }
         let length = headers["content-length"].flatMap { Int($0) } ?? 0
+        guard origin.readsBodies else {
+            let present = min(length, bytes.endIndex - end.upperBound)
+            received.moveReaderIndex(forwardBy: end.upperBound + present - bytes.startIndex)
+            dropped = length - present
+            return OriginLog.Entry(method: String(words[0]), target: String(words[1]), headers: headers, body: [])
+        }
         guard bytes.endIndex - end.upperBound >= length else { return nil }
         let body = Array(bytes[end.upperBound..<end.upperBound + length])
         received.moveReaderIndex(forwardBy: end.upperBound + length - bytes.startIndex)
@@ -144,6 +159,8 @@ private final class ScriptHandler: ChannelInboundHandler {
             let loop = context.eventLoop
             gate.whenOpen { loop.execute(goOn) }
         case .hold: break
+        case .stopReading:
+            context.channel.setOption(.autoRead, value: false).whenSuccess(goOn)
         case .close: context.close(promise: nil)
         case .reset:
             // Lingering for no time at all makes the close a reset.

@@ -95,16 +95,7 @@ final class DownloadTarget: Sendable {
     /// Opens what is under the name for reading, for a caller who may read it. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
         do throws(Errno) {
-            // Its type is looked at first, as merely opening a device can have an effect.
-            let status = try files.status(directory.opened.descriptor, name)
-            if status.isRegular {
-                let descriptor = try files.openBeneath(directory.opened.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
-                let file = try OpenFile(descriptor: descriptor, path: absolutePath, files: files)
-                if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: file.descriptor) {
-                    throw Errno.permissionDenied
-                }
-                if file.status.isRegular, file.status.identity == status.identity { return file }
-            }
+            if let file = try OpenFile(regular: name, in: directory.opened, path, files: files) { return file }
         } catch {
             // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
             if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: absolutePath) }

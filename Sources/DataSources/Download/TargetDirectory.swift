@@ -39,11 +39,14 @@ struct TargetDirectory: Sendable {
         }
     }
 
-    /// The directory of `path` where it is there, without making anything; nil where it is not. Blocks.
-    static func existing(_ path: DownloadPath, files: FileOperations) throws(JobError) -> OpenDirectory? {
+    /// The directory of `path` where it is there, without making anything; nil where it is not. The caller needs these rights
+    /// to it. Blocks.
+    static func existing(
+        _ path: DownloadPath, for rights: AccessList.Rights = [.write, .execute], files: FileOperations
+    ) throws(JobError) -> OpenDirectory? {
         var way = DirectoryWay(path, rights: CallerRights(of: path, files), files: files)
         do throws(Errno) {
-            return try way.open(makingMissing: false)
+            return try way.open(makingMissing: false, for: rights)
         } catch {
             throw way.error(error)
         }
@@ -74,7 +77,7 @@ struct TargetDirectory: Sendable {
     }
 }
 
-/// The way to a download's directory, walked from one open directory to the next, each looked at before it is passed.
+/// The way to the directory of a file, walked from one open directory to the next, each looked at before it is passed.
 ///
 /// Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
 private struct DirectoryWay {
@@ -97,7 +100,9 @@ private struct DirectoryWay {
     }
 
     /// Nil where it is not there and is not to be made.
-    mutating func open(makingMissing: Bool) throws(Errno) -> OpenDirectory? {
+    mutating func open(
+        makingMissing: Bool, for wanted: AccessList.Rights = [.write, .execute]
+    ) throws(Errno) -> OpenDirectory? {
         do throws(Errno) {
             var directory =
                 path.isOwnDirectory ? try ownDirectory(makingMissing: makingMissing) : try sharedRoot()
@@ -111,7 +116,7 @@ private struct DirectoryWay {
                     directory = try make(name, in: parent)
                 }
             }
-            try require([.write, .execute], on: directory)
+            try require(wanted, on: directory)
             return directory
         } catch  where error == .noSuchFileOrDirectory && !makingMissing {
             return nil

@@ -49,6 +49,9 @@ package struct FileOperations: Sendable {
     /// Writes all of it.
     package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
     package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
+    /// The same from an offset of its own; 0 at the end of the file.
+    package var readAt:
+        @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     /// Moves the offset at which writing or reading goes on.
     package var seek: @Sendable (_ file: Int32, _ offset: Int64) throws(Failure) -> Void
     package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(Failure) -> Void

@@ -67,6 +67,9 @@ struct FileQueue: Sendable {
         return try outcome.get()
     }
 
+    /// Runs `body` on one of the threads, without a task that waits for it.
+    func start(_ body: @escaping @Sendable () -> Void) { shared.run(body, for: user) }
+
     /// Ends the threads once they have nothing more to do, without waiting for that.
     func end() {
         shared.threads.shutdownGracefully { _ in }

@@ -19,22 +19,11 @@ struct DocumentResponse: Sendable {
         self.body = body
     }
 
-    /// The header's fields by their names in lower case; of a repeated one the values are joined.
-    var fields: JSONObject {
-        var fields = JSONObject()
-        for (name, value) in response.head.headers {
-            let name = name.lowercased()
-            let earlier = fields[name]?.string.map { $0 + ", " } ?? ""
-            fields[name] = .string(earlier + value)
-        }
-        return fields
-    }
-
     /// The result of the source `url`.
     var json: JSON {
         var result = JSONObject()
         result.append("status", JSON(response.status))
-        result.append("headers", .object(fields))
+        result.append("headers", .object(response.fields))
         result.append("mediaType", mediaType.map(JSON.string) ?? .null)
         switch body {
         case .whole(let bytes):

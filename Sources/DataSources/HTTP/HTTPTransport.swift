@@ -37,9 +37,9 @@ final class HTTPTransport: Sendable {
         for followed in 0... {
             try policy.check(request.url)
             let response = try await exchange(request, handle)
-            guard [301, 302, 303, 307, 308].contains(response.status), let location = response.field("Location") else {
-                return response
-            }
+            guard [301, 302, 303, 307, 308].contains(response.status), !request.ends(at: response.status),
+                let location = response.field("Location")
+            else { return response }
             await response.discard()
             guard followed < settings.redirects else {
                 throw JobError(

@@ -38,6 +38,17 @@ final class IncomingResponse: Sendable {
     /// The first field of that name.
     func field(_ name: String) -> String? { head.headers.first(name: name) }
 
+    /// The header's fields by their names in lower case; of a repeated one the values are joined.
+    var fields: JSONObject {
+        var fields = JSONObject()
+        for (name, value) in head.headers {
+            let name = name.lowercased()
+            let earlier = fields[name]?.string.map { $0 + ", " } ?? ""
+            fields[name] = .string(earlier + value)
+        }
+        return fields
+    }
+
     /// The body's length as the server announced it.
     var contentLength: Int64? {
         guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }

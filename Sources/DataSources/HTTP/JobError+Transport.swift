@@ -70,7 +70,7 @@ extension JobError {
                 retryable: true)
         case .idle:
             self.init(
-                .timeout, "\(name) sent nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
+                .timeout, "\(name) moved nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
         case .slow(let bytes, let seconds):
             self.init(
                 .timeout,
@@ -147,6 +147,7 @@ extension IncomingResponse {
             case 401, 403, 407: "check the credentials"
             case 404, 410: "check the URL"
             case 408, 425, 429, 500...599: "try again later"
+            case 301, 302, 303: "check the URL"
             case 304: "ask with ifNoneMatch or ifModifiedSince"
             default: "check the request"
             }

@@ -9,17 +9,29 @@ struct OutgoingRequest: Sendable {
         case asSent
     }
 
+    enum Body: Sendable {
+        case bytes([UInt8])
+        case file(UploadBody)
+
+        var size: Int64 {
+            switch self {
+            case .bytes(let bytes): Int64(bytes.count)
+            case .file(let file): file.size
+            }
+        }
+    }
+
     private(set) var url: RequestURL
     private(set) var method: String
     private(set) var headers: HTTPHeaders
-    private(set) var body: [UInt8]?
+    private(set) var body: Body?
     let coding: Coding
     /// What the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
     /// `headers` win over what is filled in here.
     init(
-        _ url: RequestURL, method: String = "GET", headers: [HeaderField], body: [UInt8]? = nil, coding: Coding,
+        _ url: RequestURL, method: String = "GET", headers: [HeaderField], body: Body? = nil, coding: Coding,
         accept: String = "*/*", userAgent: String
     ) {
         self.url = url
@@ -67,7 +79,7 @@ struct OutgoingRequest: Sendable {
         fields.add(name: "Host", value: url.authority)
         fields.add(contentsOf: headers)
         for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
-        if let length = body?.count ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
+        if let length = body?.size ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
             fields.add(name: "Content-Length", value: String(length))
         }
         return HTTPRequestHead(
@@ -90,6 +102,12 @@ struct OutgoingRequest: Sendable {
             throw JobError(
                 .invalid, "\(SourceMessage.quoted(url)) cannot be asked for with \(method); correct the request.")
         }
+    }
+
+    /// Whether a redirect with `status` is the answer, as a file is sent again only where the server asks for just that.
+    func ends(at status: Int) -> Bool {
+        guard case .file = body else { return false }
+        return status != 307 && status != 308
     }
 
     /// The request that a redirect with `status` to `location` asks for.

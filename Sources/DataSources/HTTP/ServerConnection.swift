@@ -15,6 +15,9 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         var stream: ResponseStream?
         /// Whether the request is out as a whole.
         var isSent = false
+        /// Whether the server has answered a file with an error before it had it all.
+        var isRefused = false
+        var isSendingFile = false
         /// Whether the server keeps the connection after this exchange.
         var isKept = false
         /// Whether the stream has no room, and whether a read waits for that.
@@ -39,26 +42,57 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     func begin(_ request: OutgoingRequest, _ stream: ResponseStream) {
         state.withLock { $0 = State(stream: stream) }
         stream.begin(on: self)
-        guard let body = request.body, !body.isEmpty else {
+        guard let body = request.body, body.size > 0 else {
             channel.write(HTTPClientRequestPart.head(request.head), promise: nil)
             return finishSending(stream)
         }
         channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
-        send(ByteBuffer(bytes: body), stream)
+        switch body {
+        case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { _ in self.finishSending(stream) }
+        case .file(let file):
+            state.withLock { $0.isSendingFile = true }
+            send(file.reader(), of: file, stream)
+        }
     }
 
-    /// Sends in pieces, as each that the network has taken shows that the server is not idle.
-    private func send(_ body: ByteBuffer, _ stream: ResponseStream) {
+    /// Whether what belongs to `stream` is still to be sent.
+    private func isSending(_ stream: ResponseStream) -> Bool {
+        state.withLock { $0.stream === stream && !$0.isRefused }
+    }
+
+    /// Sends in pieces, as each that the network has taken shows that the server is not idle; `finished` is told the size of
+    /// all.
+    private func send(
+        _ body: ByteBuffer, sent: Int = 0, _ stream: ResponseStream,
+        _ finished: @escaping @Sendable (_ size: Int) -> Void
+    ) {
         var rest = body
         guard let piece = rest.readSlice(length: min(rest.readableBytes, 64 << 10)), piece.readableBytes > 0 else {
-            return finishSending(stream)
+            return finished(sent)
         }
         channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(piece))).whenComplete { [rest] result in
-            guard self.state.withLock({ $0.stream === stream }) else { return }
+            guard self.isSending(stream) else { return }
             switch result {
             case .success:
                 stream.sent(piece.readableBytes)
-                self.send(rest, stream)
+                self.send(rest, sent: sent + piece.readableBytes, stream, finished)
+            case .failure(let error): self.fail(error)
+            }
+        }
+    }
+
+    /// Sends the blocks of a file one after the other, each while the next is read.
+    private func send(_ reader: UploadReader, of file: UploadBody, _ stream: ResponseStream) {
+        reader.next(on: channel.eventLoop).whenComplete { result in
+            guard self.isSending(stream) else { return }
+            switch result {
+            case .success(let block?):
+                reader.readAhead(on: self.channel.eventLoop)
+                self.send(block, stream) { size in
+                    file.sent(size, by: reader)
+                    self.send(reader, of: file, stream)
+                }
+            case .success(nil): self.finishSending(stream)
             case .failure(let error): self.fail(error)
             }
         }
@@ -124,7 +158,10 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         case .head(let head):
             // Informational ones were dropped before, but for 101; and the parser lets 099 pass.
             guard head.status.code >= 200 else { return fail(HTTPParserError.invalidStatus) }
-            state.withLock { $0.isKept = head.isKeepAlive }
+            state.withLock { state in
+                state.isKept = head.isKeepAlive
+                state.isRefused = state.isSendingFile && head.status.code >= 300
+            }
             stream.receive(head)
         case .body(let buffer):
             guard !stream.receive(buffer) else { return }

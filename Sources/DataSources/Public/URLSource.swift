@@ -68,7 +68,7 @@ extension URLSource.Response {
         url = document.response.url.description
         status = document.response.status
         headers = Dictionary(
-            document.fields.members.map { ($0.name, $0.value.string ?? "") }, uniquingKeysWith: { $1 })
+            document.response.fields.members.map { ($0.name, $0.value.string ?? "") }, uniquingKeysWith: { $1 })
         mediaType = document.mediaType
         switch document.body {
         case .whole(let bytes): body = bytes

@@ -34,6 +34,7 @@ struct JobText {
             case "url":
                 (source["method"]?.string).flatMap { $0 == "GET" ? nil : "\($0) \(url)" } ?? url
             case "download": source["path"]?.string.map { "\(url) to \($0)" } ?? url
+            case "upload": source["path"]?.string.map { "\($0) to \(url)" } ?? url
             case "json": source["select"]?.string.map { "\(url) \($0)" } ?? url
             case "list": "list of \(source["jobs"]?.array?.count ?? 0) jobs"
             case "each": "each of \(source["in"].map(brief) ?? "?")"

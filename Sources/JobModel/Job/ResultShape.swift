@@ -23,6 +23,7 @@ package enum ResultShape: Sendable, Equatable {
     private static let download = ResultShape.members([
         "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
     ])
+    private static let upload = ResultShape.members(["status", "headers", "size", "sha256", "attempts", "url"])
 
     /// Whether a value of this shape may have something at `pointer`.
     func admits(_ pointer: JSONPointer) -> Bool {
@@ -42,6 +43,7 @@ package enum ResultShape: Sendable, Equatable {
         switch type {
         case .url: self = Self.response
         case .download: self = Self.download
+        case .upload: self = Self.upload
         case .json, .error: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)

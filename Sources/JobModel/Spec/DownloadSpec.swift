@@ -27,21 +27,11 @@ package struct DownloadSpec: Sendable, Equatable {
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
-        path = try reader.requiredString("path") { $0.utf8.contains(0) ? "A path holds no NUL character." : nil }
+        path = try reader.path("path")
         headers = try HeaderField.read(reader)
         exists = try reader.choice("exists") ?? .fail
-        sha256 = try reader.string("checksum") { text in
-            Self.digest(text) == nil ? "\"checksum\" must be \"sha256:\" and 64 hexadecimal digits." : nil
-        }.flatMap(Self.digest)
+        sha256 = try reader.sha256("checksum")
         mirrors = try reader.strings("mirrors", atMost: 32) ?? []
         rate = try reader.integer("rate", in: 1...1 << 50)
-    }
-
-    private static func digest(_ text: String) -> String? {
-        let parts = text.split(separator: ":", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "sha256", parts[1].utf8.count == 64,
-            parts[1].allSatisfy({ $0.isASCII && $0.isHexDigit })
-        else { return nil }
-        return parts[1].lowercased()
     }
 }

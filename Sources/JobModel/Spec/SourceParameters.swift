@@ -9,6 +9,7 @@ package enum SourceParameters: Sendable, Equatable {
     case error(JobError.Kind, String)
     /// Seconds.
     case timer(Double)
+    case upload(UploadSpec)
 
     /// Reads the members of a source. In the mode `template` the result only shows that they fit.
     package init(
@@ -48,6 +49,9 @@ package enum SourceParameters: Sendable, Equatable {
                 throw reader.missing("seconds")
             }
             self = .timer(seconds)
+        case .upload:
+            try reader.allow(UploadSpec.members)
+            self = .upload(try UploadSpec(reader))
         }
     }
 
@@ -62,6 +66,7 @@ package enum SourceParameters: Sendable, Equatable {
         case .value: .value
         case .error: .error
         case .timer: .timer
+        case .upload: .upload
         }
     }
 
@@ -94,6 +99,7 @@ package enum SourceType: String, Sendable, CaseIterable {
     case value
     case error
     case timer
+    case upload
 
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }

@@ -42,6 +42,7 @@ extension JobSpec {
             fill("method", "GET")
             fill("accept", "success")
         case .download: fill("exists", "fail")
+        case .upload: fill("method", "PUT")
         case .list, .each: fill("mode", "settled")
         case .value, .error, .timer, nil: break
         }

@@ -76,6 +76,52 @@ struct CallerRightsTests {
         }
     }
 
+    @Test func upload_sends_whatItsCallerMayRead_andNothingElse() async throws {
+        try await run { origin, bench in
+            origin["/store"] = OriginResource(text: "kept")
+            func upload(_ path: String) -> JSON {
+                ["type": "upload", "url": .string(origin.url("/store")), "path": .string(bench.root + "/" + path)]
+            }
+            // One need not be able to write where a file lies, nor to list it.
+            directory(bench.root + "/open", mode: 0o711)
+            directory(bench.root + "/closed", owner: Self.bob, mode: 0o700)
+            try file(bench, bench.root + "/open/all", owner: 0, mode: 0o644, "all")
+            try file(bench, bench.root + "/open/staff", owner: Self.bob, mode: 0o640, "staff")
+            chown(bench.root + "/open/staff", Self.bob, Self.staff)
+            try file(bench, bench.root + "/open/bob", owner: Self.bob, mode: 0o600, "bob")
+            try file(bench, bench.root + "/closed/all", owner: Self.bob, mode: 0o644, "closed")
+            let sent: [(user: UInt32, names: [String])] = [
+                (Self.ann, ["open/all", "open/staff"]),
+                (Self.bob, ["open/all", "open/staff", "open/bob", "closed/all"]),
+            ]
+            for (user, names) in sent {
+                for name in ["open/all", "open/staff", "open/bob", "closed/all"] {
+                    if names.contains(name) {
+                        _ = try await bench.result(upload(name), owner: user)
+                        #expect(origin.log.last("/store")?.body == bench.bytes(of: bench.root + "/" + name))
+                    } else {
+                        let count = origin.log.count()
+                        #expect(try await bench.failure(upload(name), owner: user).kind == .policy, "\(user) \(name)")
+                        #expect(origin.log.count() == count)
+                    }
+                }
+            }
+            // A directory that one may not pass tells nothing of what is in it.
+            #expect(try await bench.failure(upload("closed/absent"), owner: Self.ann).kind == .policy)
+            #expect(try await bench.failure(upload("open/absent"), owner: Self.ann).kind == .storage)
+            // Each caller's relative path is their own.
+            _ = try await bench.result(source(origin, "mine"), owner: Self.ann)
+            let relative: JSON = ["type": "upload", "url": .string(origin.url("/store")), "path": "mine"]
+            _ = try await bench.result(relative, owner: Self.ann)
+            #expect(try await bench.failure(relative, owner: Self.bob).kind == .storage)
+            let foreign: JSON = [
+                "type": "upload", "url": .string(origin.url("/store")),
+                "path": .string(bench.downloads + "/\(Self.ann)/mine"),
+            ]
+            #expect(try await bench.failure(foreign, owner: Self.bob).kind == .policy)
+        }
+    }
+
     @Test func rootBelowACallersDirectory_isNotFollowed_whenItBecomesALink() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "new")

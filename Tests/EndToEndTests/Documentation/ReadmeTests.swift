@@ -51,7 +51,10 @@ import Testing
 
     @Test func recipes_doWhatTheySay() async throws {
         let recipes = Self.blocks("json recipe=")
-        #expect(recipes.map(\.name) == ["login", "friends", "picture", "fallback", "release", "fastest", "webhook"])
+        #expect(
+            recipes.map(\.name) == [
+                "login", "friends", "picture", "fallback", "release", "fastest", "relay", "webhook",
+            ])
         try await TestOrigin.run { origin in
             Self.furnish(origin)
             try await Daemon.run { daemon in
@@ -64,6 +67,7 @@ import Testing
                     """
                     {"tag": "1.2", "assets": [{"url": "\(origin.url("/tool.tar.gz"))", "sha256": "\(sha256)"}]}
                     """)
+                origin["/store/" + sha256] = OriginResource(text: "kept")
                 for (name, text) in recipes {
                     let spec = try JSON(parsing: text.replacing("https://example.org", with: origin.url("")))
                     let result = try await wire.succeed(spec)
@@ -81,6 +85,9 @@ import Testing
                             Files.names(in: daemon.downloads).filter { $0.hasPrefix("from-") } == [
                                 "from-b.tar.gz"
                             ])
+                    case "relay":
+                        #expect(result["sha256"]?.string == sha256)
+                        #expect(origin.log.last("/store/" + sha256)?.body == Self.content)
                     case "webhook":
                         #expect(result["body"] == "worked")
                         #expect(origin.log.count("/done") == 1)

@@ -1,0 +1,331 @@
+import Crypto
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import SystemPackage
+import TestOrigin
+import Testing
+
+/// What an upload sends, and what becomes of it when the server answers.
+@Suite struct UploadTests {
+    /// More than a block of the reader and a piece of the connection, and no multiple of either.
+    private static let content = Workbench.bytes(700_001)
+
+    private static func digest(_ bytes: [UInt8]) -> String {
+        SHA256.hash(data: bytes).map { String(format: "%02x", $0) }.joined()
+    }
+
+    private func upload(_ origin: ScriptedOrigin, _ path: String = "x", _ more: [String: JSON] = [:]) -> JSON {
+        var source = JSONObject([])
+        source["type"] = "upload"
+        source["url"] = .string(origin.url("/store"))
+        source["path"] = .string(path)
+        for (name, value) in more { source[name] = value }
+        return .object(source)
+    }
+
+    private static func answer(
+        _ status: String = "201 Created", _ fields: [(name: String, value: String)] = []
+    ) -> [OriginStep] {
+        [.head(status, fields + [("Content-Length", "0")])]
+    }
+
+    // MARK: What is sent
+
+    @Test(arguments: ["PUT", "POST", "PATCH"], [0, 1, 262_144, 700_001])
+    func file_arrivesWhole_withItsLengthAndHeaders(method: String, size: Int) async throws {
+        let content = Array(Self.content.prefix(size))
+        try await ScriptedOrigin.run({ _, _ in Self.answer("201 Created", [("Location", "/store/1")]) }) { origin in
+            try await Workbench.run { bench in
+                try bench.write(content, to: bench.downloads + "/deep/x")
+                let deferred = try bench.start(
+                    upload(origin, "deep/x", ["method": .string(method), "headers": ["Content-Type": "text/x"]]))
+                let progress = Mutex<[ProgressUpdate]>([])
+                deferred.onProgress { update in progress.withLock { $0.append(update) } }
+                let result = try await deferred.get()
+                let request = try #require(origin.log.last("/store"))
+                #expect(request.method == method)
+                #expect(request.body == content)
+                #expect(request.headers["content-length"] == "\(size)")
+                #expect(request.headers["content-type"] == "text/x")
+                #expect(
+                    result == [
+                        "status": 201, "headers": ["location": "/store/1", "content-length": "0"],
+                        "size": JSON(size), "sha256": .string(Self.digest(content)), "attempts": 1,
+                        "url": .string(origin.url("/store")),
+                    ])
+                if size > 0 {
+                    #expect(progress.withLock { $0.last?.completed } == Int64(size))
+                    #expect(progress.withLock { $0.allSatisfy { $0.total == Int64(size) } })
+                }
+            }
+        }
+    }
+
+    @Test func absolutePath_isRead_belowARootOnly() async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
+            try await Workbench.run { bench in
+                try bench.write([1, 2], to: bench.root + "/x")
+                _ = try await bench.result(upload(origin, bench.root + "/x"))
+                #expect(origin.log.last("/store")?.body == [1, 2])
+                try bench.write([3], to: bench.directory + "/x")
+                for path in [bench.directory + "/x", "../x", "/etc/hostname"] {
+                    #expect(try await bench.failure(upload(origin, path)).kind == .policy, "\(path)")
+                }
+                symlink(bench.directory + "/x", bench.root + "/link")
+                mkdir(bench.downloads, 0o755)
+                symlink(bench.directory, bench.root + "/way")
+                #expect(try await bench.failure(upload(origin, bench.root + "/way/x")).kind == .policy)
+                #expect(try await bench.failure(upload(origin, bench.root + "/link")).kind == .invalid)
+                #expect(origin.log.count() == 1)
+            }
+        }
+    }
+
+    @Test func largeFile_neverStandsInMemory() async throws {
+        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
+            let read = Mutex<Int64>(0)
+            var files = FileOperations.real
+            files.readAt = { file, offset, buffer throws(Errno) in
+                read.withLock { $0 = max($0, offset + Int64(buffer.count)) }
+                return try FileOperations.real.readAt(file, offset, buffer)
+            }
+            try await Workbench.run(files: files) { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 40)
+                let deferred = try bench.start(upload(origin))
+                await origin.log.reaches(1)
+                await bench.library.shutdown()
+                #expect(try await bench.failure(of: deferred).kind == .cancelled)
+                // What the sockets hold, and two blocks: nothing like the file.
+                #expect(read.withLock(\.self) < 64 << 20)
+            }
+        }
+    }
+
+    // MARK: What is no file to send
+
+    @Test func missingFile_isStorage_andWhatIsNoFileIsInvalid() async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
+            try await Workbench.run { bench in
+                try bench.write([], to: bench.downloads + "/folder/x")
+                mkfifo(bench.downloads + "/fifo", 0o644)
+                for path in ["absent", "folder/absent", "absent/x"] {
+                    let error = try await bench.failure(upload(origin, path))
+                    #expect(error.kind == .storage && !error.isRetryable, "\(path): \(error)")
+                }
+                for path in ["fifo", "folder"] {
+                    #expect(try await bench.failure(upload(origin, path)).kind == .invalid, "\(path)")
+                }
+                #expect(origin.log.count() == 0)
+            }
+        }
+    }
+
+    @Test(arguments: [0, 5, 700_001]) func wrongChecksum_isNoticed_beforeTheLastByteIsSent(size: Int) async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
+            try await Workbench.run { bench in
+                try bench.write(Array(Self.content.prefix(size)), to: bench.downloads + "/x")
+                let wrong = "sha256:" + String(repeating: "0", count: 64)
+                let error = try await bench.failure(upload(origin, "x", ["checksum": .string(wrong)]))
+                #expect(error.kind == .checksum)
+                // The origin logs a request once all of its body is there.
+                #expect(origin.log.count() == 0)
+                let right = "sha256:" + Self.digest(Array(Self.content.prefix(size))).uppercased()
+                _ = try await bench.result(upload(origin, "x", ["checksum": .string(right)]))
+            }
+        }
+    }
+
+    enum Change: CaseIterable {
+        case longer, shorter, touched, replaced, removed
+    }
+
+    @Test(arguments: Change.allCases) func changedFile_isNetwork_beforeTheLastByteIsSent(change: Change) async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
+            let path = Mutex("")
+            var files = FileOperations.real
+            files.readAt = { file, offset, buffer throws(Errno) in
+                let count = try FileOperations.real.readAt(file, offset, buffer)
+                // Once, after the first block.
+                let path = path.withLock { path in
+                    defer { path = "" }
+                    return path
+                }
+                guard !path.isEmpty else { return count }
+                switch change {
+                case .longer: truncate(path, off_t(Self.content.count + 1))
+                case .shorter: truncate(path, off_t(Self.content.count - 1))
+                case .touched: utimes(path, [timeval(tv_sec: 1, tv_usec: 0), timeval(tv_sec: 1, tv_usec: 0)])
+                case .replaced: rename(path + ".new", path)
+                case .removed: unlink(path)
+                }
+                return count
+            }
+            try await Workbench.run(files: files) { bench in
+                let name = bench.downloads + "/x"
+                try bench.write(Self.content, to: name)
+                try bench.write(Self.content, to: name + ".new")
+                path.withLock { $0 = name }
+                let error = try await bench.failure(upload(origin))
+                #expect(error.kind == .network && error.isRetryable, "\(error)")
+                #expect(origin.log.count() == 0)
+            }
+        }
+    }
+
+    // MARK: How the server answers
+
+    @Test(arguments: [301, 302, 303]) func redirectToAnotherRequest_isHTTP(status: Int) async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer("\(status) Found", [("Location", "/other")]) }) { origin in
+            try await Workbench.run { bench in
+                try bench.write(Self.content, to: bench.downloads + "/x")
+                let error = try await bench.failure(upload(origin))
+                #expect(error.kind == .http && error.http?.status == status && !error.isRetryable)
+                #expect(origin.log.entries.map(\.path) == ["/store"])
+            }
+        }
+    }
+
+    @Test(arguments: [307, 308], [true, false])
+    func redirectOfTheSameRequest_sendsItAgain_withoutCredentialsForOthers(status: Int, isSame: Bool) async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { other in
+            try await ScriptedOrigin.run({ request, _ in
+                guard request.path == "/store" else { return Self.answer() }
+                return Self.answer("\(status) Again", [("Location", isSame ? "/other" : other.url("/other"))])
+            }) { origin in
+                try await Workbench.run { bench in
+                    try bench.write(Self.content, to: bench.downloads + "/x")
+                    let result = try await bench.result(
+                        upload(origin, "x", ["method": "POST", "headers": ["Authorization": "secret"]]))
+                    let target = isSame ? origin : other
+                    let request = try #require(target.log.last("/other"))
+                    #expect(request.method == "POST")
+                    #expect(request.body == Self.content)
+                    #expect(request.headers["authorization"] == (isSame ? "secret" : nil))
+                    #expect(result["url"]?.string == target.url("/other"))
+                    #expect(result["sha256"]?.string == Self.digest(Self.content))
+                }
+            }
+        }
+    }
+
+    @Test func refusal_isHTTP_withItsRetryAfter() async throws {
+        try await ScriptedOrigin.run({ _, _ in Self.answer("503 Busy", [("Retry-After", "7")]) }) { origin in
+            try await Workbench.run { bench in
+                try bench.write(Self.content, to: bench.downloads + "/x")
+                let error = try await bench.failure(upload(origin))
+                #expect(error.kind == .http && error.http?.status == 503 && error.isRetryable)
+                #expect(error.retryAfter == 7)
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func earlyRefusal_endsTheUpload_whileTheServerReadsNothing(closes: Bool)
+        async throws
+    {
+        try await ScriptedOrigin.run(
+            readsBodies: false,
+            { _, _ in [.stopReading] + Self.answer("413 Too Large") + [closes ? .reset : .hold] }
+        ) { origin in
+            try await Workbench.run { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 30)
+                let error = try await bench.failure(upload(origin))
+                // A reset can overtake the answer.
+                if !closes { #expect(error.kind == .http && error.http?.status == 413, "\(error)") }
+                #expect([.http, .network].contains(error.kind))
+            }
+        }
+    }
+
+    @Test func earlySuccess_isNetwork_asTheServerHasNotReadTheFile() async throws {
+        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading] + Self.answer("200 OK") + [.hold] }) {
+            origin in
+            try await Workbench.run { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 30)
+                let error = try await bench.failure(upload(origin))
+                #expect(error.kind == .network && error.isRetryable, "\(error)")
+            }
+        }
+    }
+
+    @Test func successThatBegins_counts_onceTheFileWasRead() async throws {
+        let gate = OriginGate()
+        try await ScriptedOrigin.run(
+            readsBodies: false,
+            { _, _ in [.head("200 OK", [("Content-Length", "2")]), .send("o"), .wait(gate), .send("k")] }
+        ) { origin in
+            try await Workbench.run { bench in
+                try bench.write(Self.content, to: bench.downloads + "/x")
+                let deferred = try bench.start(upload(origin))
+                deferred.onProgress { if $0.completed == Int64(Self.content.count) { gate.open() } }
+                #expect(try await deferred.get()["sha256"]?.string == Self.digest(Self.content))
+            }
+        }
+    }
+
+    @Test func serverThatReadsNothing_isTimeout() async throws {
+        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 30)
+                let deferred = try bench.start(upload(origin))
+                await origin.log.reaches(1)
+                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
+                #expect(error.kind == .timeout && error.isRetryable)
+            }
+        }
+    }
+
+    // MARK: Ends
+
+    enum End: CaseIterable {
+        case timeout, cancel, stop
+    }
+
+    /// Whatever a file system does, an upload that is not wanted any more does not wait for it.
+    @Test(arguments: End.allCases, [true, false])
+    func upload_endsAtOnce_whileItsFileIsReadOrItsServerDoesNotRead(end: End, isFile: Bool) async throws {
+        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
+            let (isReading, begins) = AsyncStream.makeStream(of: Void.self)
+            let release = DispatchSemaphore(value: 0)
+            var files = FileOperations.real
+            files.readAt = { file, offset, buffer throws(Errno) in
+                if isFile, offset > 0 {
+                    begins.yield()
+                    release.wait()
+                }
+                return try FileOperations.real.readAt(file, offset, buffer)
+            }
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(files: files, timers: clock) { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 30)
+                let deferred = try bench.start(upload(origin), timeout: 50)
+                if isFile { for await _ in isReading { break } } else { await origin.log.reaches(1) }
+                switch end {
+                case .timeout:
+                    await clock.advanceTime(by: .seconds(50))
+                    #expect(try await bench.failure(of: deferred).kind == .timeout)
+                case .cancel:
+                    deferred.cancel()
+                    await #expect(throws: CancellationError.self) { try await deferred.get() }
+                case .stop:
+                    async let stopped: Void = bench.library.shutdown()
+                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
+                    release.signal()
+                    await stopped
+                }
+                release.signal()
+            }
+        }
+    }
+}

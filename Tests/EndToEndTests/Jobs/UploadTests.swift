@@ -1,0 +1,140 @@
+import Foundation
+import JobModel
+import TestOrigin
+import TestSupport
+import Testing
+
+/// The source `upload`, from a client's spec to the server's log.
+@Suite struct UploadTests {
+    private func serve(
+        configuration: String = "", _ body: @escaping @Sendable (TestOrigin, Daemon, Wire) async throws -> Void
+    ) async throws {
+        try await TestOrigin.run { origin in
+            origin["/store"] = OriginResource(text: "kept")
+            try await Daemon.run(configuration: configuration) { daemon in
+                try FileManager.default.createDirectory(
+                    atPath: daemon.downloads, withIntermediateDirectories: true)
+                try Data(Sample.large).write(to: URL(filePath: daemon.downloads + "/file"))
+                try await body(origin, daemon, daemon.connect())
+            }
+        }
+    }
+
+    private func upload(_ origin: TestOrigin, _ more: [String: JSON] = [:], retry: JSON? = nil) -> JSON {
+        let source: JSON = ["type": "upload", "url": .string(origin.url("/store")), "path": "file"]
+        let spec: JSON = ["source": source.with(more)]
+        return spec.with(retry.map { ["retry": $0] } ?? [:])
+    }
+
+    @Test func upload_sendsTheFile_andTellsWhatCameOfIt() async throws {
+        try await serve { origin, _, wire in
+            let job = try await wire.run(upload(origin))
+            #expect(job["state"] == "succeeded", "\(job)")
+            let result = try #require(job["result"])
+            #expect(result["status"] == 200)
+            #expect(result["headers"]?["content-type"] == "text/plain; charset=utf-8")
+            #expect(result["size"] == 4_000_000)
+            #expect(result["sha256"]?.string == Sample.largeSHA256)
+            #expect(result["attempts"] == 1)
+            #expect(result["url"]?.string == origin.url("/store"))
+            let request = try #require(origin.log.last("/store"))
+            #expect(request.method == "PUT")
+            #expect(request.body == Sample.large)
+        }
+    }
+
+    @Test func uploadInALink_sendsWhatCameIn() async throws {
+        try await serve { origin, _, wire in
+            origin["/file"] = OriginResource(Sample.content, etag: "\"1\"")
+            origin["/store/" + Sample.sha256] = OriginResource(text: "kept")
+            let result = try await wire.succeed(
+                .download(.string(origin.url("/file")), to: "other").with([
+                    "then": [
+                        [
+                            "then": [
+                                "source": [
+                                    "type": "upload", "url": .string(origin.url("/store/{{input/sha256}}")),
+                                    "path": "{{input/path}}", "headers": ["X-Size": "{{input/size}}"],
+                                ]
+                            ]
+                        ]
+                    ]
+                ]))
+            #expect(result["sha256"]?.string == Sample.sha256)
+            let request = try #require(origin.log.last("/store/" + Sample.sha256))
+            #expect(request.body == Sample.content)
+            #expect(request.headers["x-size"] == "100000")
+        }
+    }
+
+    @Test func upload_isRefusedAtOnce_whereItCanNeverRun() async throws {
+        try await serve { origin, daemon, wire in
+            let wrong: [(member: String, value: JSON, pointer: String)] = [
+                ("method", "GET", "/source/method"), ("method", "put", "/source/method"),
+                ("headers", ["content-length": "3"], "/source/headers/content-length"),
+                ("headers", ["Transfer-Encoding": "chunked"], "/source/headers/Transfer-Encoding"),
+                ("checksum", "sha256:12", "/source/checksum"), ("body", "x", "/source/body"),
+                ("rate", 1, "/source/rate"), ("path", .null, "/source/path"), ("url", "nothing", "/source/url"),
+            ]
+            for (member, value, pointer) in wrong {
+                let refusal = try await wire.refusal("job.submit", upload(origin, [member: value]))
+                #expect(refusal.code == -32602, "\(refusal)")
+                #expect(refusal.pointer == pointer, "\(refusal)")
+            }
+            let forbidden = try await wire.refusal("job.submit", upload(origin, ["path": "/etc/hostname"]))
+            #expect(forbidden.code == -32002, "\(forbidden)")
+            let explained = try await wire.call("job.explain", upload(origin))
+            #expect(explained["source"]?["method"] == "PUT")
+            #expect(explained["retry"]?["max"] == 4)
+            for method in ["POST", "PATCH"] {
+                let explained = try await wire.call("job.explain", upload(origin, ["method": .string(method)]))
+                #expect(explained["retry"]?["max"] == 0)
+            }
+        }
+    }
+
+    @Test(arguments: ["PUT", "POST"]) func upload_isTriedAgainFromItsBeginning_asItsMethodAllows(
+        method: String
+    ) async throws {
+        let fields: [(name: String, value: String)] = [("Content-Length", "0")]
+        try await ScriptedOrigin.run({ _, count in [.head(count == 0 ? "503 Busy" : "204 No Content", fields)] }) {
+            origin in
+            try await Daemon.run { daemon in
+                try FileManager.default.createDirectory(
+                    atPath: daemon.downloads, withIntermediateDirectories: true)
+                try Data(Sample.content).write(to: URL(filePath: daemon.downloads + "/file"))
+                let wire = try daemon.connect()
+                let source: JSON = [
+                    "type": "upload", "url": .string(origin.url("/store")), "path": "file", "method": .string(method),
+                ]
+                if method == "POST" {
+                    let error = try await wire.fail(["source": source])
+                    #expect(error["kind"] == "http")
+                    #expect(error["http"]?["status"] == 503)
+                    #expect(origin.log.count() == 1)
+                }
+                let retry: JSON = ["max": 2, "initial": 0.01]
+                if method == "PUT" {
+                    let result = try await wire.succeed(["source": source, "retry": retry])
+                    #expect(result["attempts"] == 2)
+                    #expect(result["status"] == 204)
+                    #expect(origin.log.entries.map(\.body) == [Sample.content, Sample.content])
+                }
+            }
+        }
+    }
+
+    @Test func credentials_areMasked_inWhatIsToldOfAnUpload() async throws {
+        try await serve { origin, _, wire in
+            let url = origin.url("/store").replacing("http://", with: "http://ada:hidden@")
+            let job = try await wire.run(
+                upload(origin, ["url": .string(url), "headers": ["Cookie": "hidden"]]))
+            #expect(job["state"] == "succeeded", "\(job)")
+            #expect(!job.description.contains("hidden"))
+            #expect(origin.log.last("/store")?.headers["cookie"] == "hidden")
+            let missing = try await wire.run(upload(origin, ["url": .string(url + "/none")]))
+            #expect(missing["error"]?["http"]?["status"] == 404)
+            #expect(!missing.description.contains("hidden"))
+        }
+    }
+}
