@@ -23,6 +23,8 @@ package struct SourceContext: Sendable {
     package let checkpoint: JSON?
     /// Whether what a broken-off download fetched is kept for a retry.
     package let mayResume: Bool
+    /// Connections that it may have to its host at a time.
+    package let connections: Int
     /// Whether a failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
     /// Keeps a checkpoint durably; it succeeds once a crash cannot undo it.
@@ -36,6 +38,7 @@ package struct SourceContext: Sendable {
         job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
+        connections: Int = 1,
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
         recordDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
@@ -52,6 +55,7 @@ package struct SourceContext: Sendable {
         self.checkpoint = checkpoint
         self.mayResume = mayResume
         self.mayRetry = mayRetry
+        self.connections = connections
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload
         self.recordDownload = recordDownload

@@ -11,6 +11,8 @@ final class ActiveJob {
     var slot: Scheduler.Slot?
     /// What lets it run under its concurrency key.
     var permit: HostLimits.Permit?
+    /// What lets its run have more than one connection.
+    var sparePermits: [HostLimits.Permit] = []
     /// It waits in its queue's window, in the middle of its chain.
     var isParked = false
     /// The jobs above it as they were read, where these are finished and not in memory.

@@ -198,6 +198,12 @@ extension JobCore {
         scheduler.release(permit)
     }
 
+    /// Gives back what let a run have more than one connection.
+    func releaseSparePermits(_ entry: ActiveJob) {
+        for permit in entry.sparePermits { scheduler.release(permit) }
+        entry.sparePermits = []
+    }
+
     /// Gives back slot and permit of a job, but for the permit that an open list keeps until it is closed.
     func releaseAll(_ entry: ActiveJob) {
         releaseSlot(entry)

@@ -80,6 +80,9 @@ extension JobCore {
                 entry.permit = permit
             }
         }
+        if case .download(let download) = parameters, download.segments > 1, let permit = entry.permit {
+            entry.sparePermits = scheduler.acquireSpare(download.segments - 1, beside: permit)
+        }
         let run = nextRun()
         entry.run = run
         runs[run] = job.id
@@ -91,6 +94,7 @@ extension JobCore {
                     owner: job.owner, timeout: job.step?.timeout ?? job.spec.timeout,
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
                     mayRetry: job.step.map { job.attempt <= job.spec.retryPolicy(of: $0).max } ?? false,
+                    connections: 1 + entry.sparePermits.count,
                     roomForBody: max(0, settings.storedPerUser.saturatingSubtracting(counters.bytes(of: job.owner))))))
     }
 
@@ -138,6 +142,7 @@ extension JobCore {
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
         guard phase == .serving else { return }
         entry.run = nil
+        releaseSparePermits(entry)
         emit(.mark(id, isWorking: false))
         if let report {
             entry.report(report.progress, updates: report.updates, at: now.monotonic)
@@ -162,6 +167,7 @@ extension JobCore {
         guard let run = entry.run else { return }
         entry.run = nil
         runs[run] = nil
+        releaseSparePermits(entry)
         emit(.cancel(run))
         emit(.mark(entry.job.id, isWorking: false))
     }

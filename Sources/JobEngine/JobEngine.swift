@@ -348,6 +348,7 @@ package actor JobEngine {
             bodyPath: files.bodies.file(of: run.job, link: run.link),
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
+            connections: run.connections,
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()
                 store.save(checkpoint: checkpoint, of: run.job, link: run.link) {

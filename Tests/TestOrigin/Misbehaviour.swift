@@ -17,14 +17,14 @@ package enum Misbehaviour {
     package static func correct(
         _ body: [UInt8], etag: String? = nil, to request: OriginLog.Entry
     ) -> [OriginStep] {
-        guard let range = request.headers["range"], let start = Int(range.dropFirst("bytes=".count).dropLast()),
-            request.headers["if-range"] ?? etag == etag
+        guard let (start, last) = request.range, start < body.count, request.headers["if-range"] ?? etag == etag
         else { return [.head("200 OK", fields(body, etag: etag)), .send(body)] }
-        let rest = Array(body[start...])
+        let rest = Array(body[start...min(last, body.count - 1)])
         return [
             .head(
                 "206 Partial Content",
-                fields(rest, etag: etag) + [("Content-Range", "bytes \(start)-\(body.count - 1)/\(body.count)")]),
+                fields(rest, etag: etag) + [("Content-Range", "bytes \(start)-\(start + rest.count - 1)/\(body.count)")]
+            ),
             .send(rest),
         ]
     }

@@ -29,12 +29,13 @@ struct OriginAnswer {
             return answer(resource.status, fields, bytes)
         }
         fields.append(("Accept-Ranges", "bytes"))
-        guard let start = start else { return answer(resource.status, fields, bytes) }
-        guard start < bytes.count else {
+        guard let range = range else { return answer(resource.status, fields, bytes) }
+        guard range.start < bytes.count else {
             return answer(416, fields + [("Content-Range", "bytes */\(bytes.count)")], [])
         }
-        fields.append(("Content-Range", "bytes \(start)-\(bytes.count - 1)/\(bytes.count)"))
-        return answer(206, fields, Array(bytes[start...]))
+        let last = min(range.last, bytes.count - 1)
+        fields.append(("Content-Range", "bytes \(range.start)-\(last)/\(bytes.count)"))
+        return answer(206, fields, Array(bytes[range.start...last]))
     }
 
     private func bytes() throws -> [UInt8] {
@@ -50,15 +51,15 @@ struct OriginAnswer {
         return false
     }
 
-    /// Where the wanted range begins, if the request wants one and its `If-Range` holds. Only open ranges are known.
-    private var start: Int? {
-        guard let range = request.headers["range"], range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
+    /// The wanted range, if the request wants one and its `If-Range` holds.
+    private var range: (start: Int, last: Int)? {
+        guard let range = request.range else { return nil }
         if let condition = request.headers["if-range"] {
             guard condition == resource.etag || condition == resource.lastModified, !condition.hasPrefix("W/") else {
                 return nil
             }
         }
-        return Int(range.dropFirst("bytes=".count).dropLast())
+        return range
     }
 
     /// `bytes` are nil for an answer that must not have a body.

@@ -14,6 +14,15 @@ package final class OriginLog: Sendable {
 
         /// The target without its query.
         package var path: String { String(target.prefix { $0 != "?" }) }
+
+        /// The range that it asks for, `Int.max` where that has no end; nil without one.
+        package var range: (start: Int, last: Int)? {
+            guard let text = headers["range"], text.hasPrefix("bytes=") else { return nil }
+            let ends = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+            guard ends.count == 2, let start = Int(ends[0]) else { return nil }
+            if ends[1].isEmpty { return (start, .max) }
+            return Int(ends[1]).flatMap { $0 < start ? nil : (start, $0) }
+        }
     }
 
     private struct Waiter {

@@ -19,6 +19,9 @@ final class DownloadAttempt: Sendable {
         self.handle = handle
     }
 
+    /// How many it has at once, where the server gives parts of a file.
+    var connections: Int { max(1, min(spec.segments, context.connections)) }
+
     func run() async throws(JobError) -> JSON {
         // What an earlier attempt was kept is this one's, or nobody's.
         defer { services.registry.endWaiting(of: context.job, before: context.attempt) }

@@ -17,8 +17,10 @@ struct DownloadCheckpoint: Sendable, Hashable {
     var part: FileOperations.Status.Identity
     /// The boot in which the checkpoint was made: while it lasts, all that was written counts.
     var bootID: String
-    /// Bytes that are on stable storage.
+    /// Bytes from the first on that are on stable storage.
     var synced: Int64
+    /// Of a `.part` with holes: those on stable storage. Nil of one that grows from its beginning.
+    var fetched: ByteRanges?
 
     var json: JSON {
         var object = JSONObject([JSONObject.Member(name: "url", value: .string(url)), validator.member])
@@ -27,7 +29,12 @@ struct DownloadCheckpoint: Sendable, Hashable {
         object.append("name", .string(name))
         object.append("part", part.json)
         object.append("boot", .string(bootID))
-        object.append("synced", JSON(Int(synced)))
+        // Whoever knows nothing of holes finds no `synced`, and so begins anew instead of taking the file's size for what is there.
+        if let fetched {
+            object.append("fetched", .string(fetched.text))
+        } else {
+            object.append("synced", JSON(Int(synced)))
+        }
         return .object(object)
     }
 }
@@ -38,8 +45,7 @@ extension DownloadCheckpoint {
         guard let json, let url = json["url"]?.string, let validator = Validator(json), let name = json["name"]?.string,
             let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
-            let bootID = json["boot"]?.string, let synced = json["synced"]?.int, synced >= 0,
-            !name.isEmpty, !name.contains("/")
+            let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/")
         else { return nil }
         self.url = url
         self.validator = validator
@@ -47,7 +53,14 @@ extension DownloadCheckpoint {
         self.name = name
         self.part = part
         self.bootID = bootID
-        self.synced = Int64(synced)
+        if let text = json["fetched"]?.string {
+            guard let fetched = ByteRanges(text) else { return nil }
+            self.fetched = fetched
+            synced = 0
+        } else {
+            guard let synced = json["synced"]?.int, synced >= 0 else { return nil }
+            self.synced = Int64(synced)
+        }
         total = json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) }
     }
 

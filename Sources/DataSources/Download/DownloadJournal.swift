@@ -65,8 +65,8 @@ final class DownloadJournal: Sendable {
         }
     }
 
-    /// Syncs the first `size` bytes and saves a checkpoint of them.
-    func makeEntry(at size: Int64) async {
+    /// Syncs the first `size` bytes, or as many in these ranges, and saves a checkpoint of them.
+    func makeEntry(at size: Int64, fetched: ByteRanges? = nil) async {
         let isFirst = state.withLock { $0.saved == nil }
         var checkpoint = checkpoint
         do throws(Errno) {
@@ -76,7 +76,7 @@ final class DownloadJournal: Sendable {
                 try await services.queue.run { () throws(Errno) in
                     try files.syncData(target.part.descriptor)
                 }
-                checkpoint.synced = size
+                if fetched == nil { checkpoint.synced = size } else { checkpoint.fetched = fetched }
             }
             let isSaved = await save(checkpoint)
             state.withLock { state in

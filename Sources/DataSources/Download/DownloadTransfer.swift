@@ -30,9 +30,22 @@ final class DownloadTransfer {
         case unchanged(DownloadRecord, RequestURL)
     }
 
+    /// The bytes that are there: from the first on, or with holes.
+    private enum Content {
+        case prefix(DownloadedPart)
+        case segments(SegmentedPart)
+
+        var size: Int64 {
+            switch self {
+            case .prefix(let part): part.size
+            case .segments(let part): part.count
+            }
+        }
+    }
+
     /// What the `.part` holds so far.
     private struct Partial {
-        let part: DownloadedPart
+        let content: Content
         /// Both nil where a retry could not go on with it.
         let checkpoint: DownloadCheckpoint?
         let journal: DownloadJournal?
@@ -42,6 +55,8 @@ final class DownloadTransfer {
     private let target: DownloadTarget
     private let checkpoint: DownloadCheckpoint?
     private var partial: Partial?
+    /// Whether several connections may be of use: not once a server gave no ranges.
+    private var maySplit: Bool
 
     private var spec: DownloadSpec { attempt.spec }
     private var services: DownloadServices { attempt.services }
@@ -51,6 +66,7 @@ final class DownloadTransfer {
         self.attempt = attempt
         self.target = target
         self.checkpoint = checkpoint
+        maySplit = attempt.connections > 1
     }
 
     /// Tries the URL and then each mirror. `record` is of the file that is there, where it is to be validated.
@@ -100,11 +116,20 @@ final class DownloadTransfer {
         let (target, files) = (target, services.files)
         let size = await services.queue.run { target.reopenPart(of: checkpoint) }
         guard let size else { return }
+        if checkpoint.fetched != nil {
+            let part = await SegmentedPart(
+                reopened: target, size: size, checkpoint, connections: attempt.connections, services)
+            guard let part else { return }
+            partial = Partial(
+                content: .segments(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: part.count))
+            return
+        }
         let usable = checkpoint.usable(ofSize: size, boot: files.bootID)
         guard usable > 0,
             let part = try await DownloadedPart(reopened: target, size: usable, services, attempt.handle.control)
         else { return }
-        partial = Partial(part: part, checkpoint: checkpoint, journal: journal(of: checkpoint, saved: usable))
+        partial = Partial(
+            content: .prefix(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: usable))
     }
 
     private func journal(of checkpoint: DownloadCheckpoint, saved size: Int64?) -> DownloadJournal {
@@ -113,7 +138,7 @@ final class DownloadTransfer {
 
     /// Keeps the `.part` where a retry can go on with it; where one comes by itself, nobody else may replace it meanwhile.
     private func keepForRetry(whichComes isComing: Bool) async {
-        guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.size > 0 else {
+        guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.content.size > 0 else {
             return
         }
         // Without a checkpoint nobody would ever find it again.
@@ -129,7 +154,12 @@ final class DownloadTransfer {
         let url = try services.policy.url(source)
         let name = Masking.masked(url: source)
         if let partial, let checkpoint = partial.checkpoint, checkpoint.url == name {
-            if let outcome = try await resume(checkpoint, partial.part.size, from: source, at: url) { return outcome }
+            switch partial.content {
+            case .prefix(let part):
+                if let outcome = try await resume(checkpoint, part.size, from: source, at: url) { return outcome }
+            case .segments(let part):
+                if let outcome = try await fetch(part, checkpoint, from: source, at: url, nil) { return outcome }
+            }
         }
         let record = record?.url == name ? record : nil
         let response = try await open(url, unlessUnchanged: record)
@@ -194,6 +224,7 @@ final class DownloadTransfer {
             await response.discard()
             throw response.statusError
         }
+        if let outcome = try await split(response, from: source) { return outcome }
         try await startOver(response, from: source)
         try await append(response, total: response.contentLength)
         return try received(response, from: source, resumedFrom: 0)
@@ -205,11 +236,78 @@ final class DownloadTransfer {
         let part = try await DownloadedPart(new: target, services)
         let total = response.contentLength
         let checkpoint = Validator(response.head.headers).map { validator in
-            DownloadCheckpoint(
-                url: Masking.masked(url: source), validator: validator, total: total, directory: target.path.directory,
-                name: target.name, part: part.identity, bootID: services.files.bootID, synced: 0)
+            self.checkpoint(of: validator, total, part.identity, from: source)
         }
-        partial = Partial(part: part, checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
+        partial = Partial(
+            content: .prefix(part), checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
+    }
+
+    private func checkpoint(
+        of validator: Validator, _ total: Int64?, _ part: FileOperations.Status.Identity, from source: String
+    ) -> DownloadCheckpoint {
+        DownloadCheckpoint(
+            url: Masking.masked(url: source), validator: validator, total: total, directory: target.path.directory,
+            name: target.name, part: part, bootID: services.files.bootID, synced: 0)
+    }
+
+    // MARK: Several connections
+
+    /// Begins a new `.part` that several connections fill, the first of them with what `response` brings. Nil where one
+    /// connection has to do.
+    private func split(_ response: IncomingResponse, from source: String) async throws(JobError) -> Outcome? {
+        guard maySplit, response.status == 200, let total = response.contentLength,
+            total >= 2 * SegmentMap.smallest, case .tag(let tag)? = Validator(response.head.headers),
+            response.field("Accept-Ranges")?.lowercased() != "none",
+            await services.queue.run({ [target] in target.freeBytes ?? .max }) > total
+        else { return nil }
+        partial = nil
+        let part = try await SegmentedPart(
+            new: target, total: total, connections: attempt.connections, services)
+        var checkpoint = checkpoint(of: .tag(tag), total, part.identity, from: source)
+        checkpoint.fetched = ByteRanges()
+        partial = Partial(
+            content: .segments(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: nil))
+        let url = try services.policy.url(source)
+        if let outcome = try await fetch(part, checkpoint, from: source, at: url, response) { return outcome }
+        let again = try await open(url, unlessUnchanged: nil)
+        defer { again.close() }
+        return try await receive(again, from: source)
+    }
+
+    /// Fetches what is missing; nil where the server gives no ranges of this version, so that the file is fetched from its start.
+    private func fetch(
+        _ part: SegmentedPart, _ checkpoint: DownloadCheckpoint, from source: String, at url: RequestURL,
+        _ response: IncomingResponse?
+    ) async throws(JobError) -> Outcome? {
+        guard case .tag(let tag) = checkpoint.validator else { return nil }
+        let journal = partial?.journal
+        let transfer = SegmentedTransfer(of: url, tag: tag, into: part, attempt, target, journal, from: response)
+        let outcome: Result<SegmentedTransfer.Outcome, JobError>
+        do throws(JobError) {
+            outcome = .success(try await transfer.run())
+        } catch {
+            outcome = .failure(error)
+        }
+        do throws(Errno) {
+            try journal?.check()
+        } catch {
+            partial = nil
+            throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+        }
+        switch outcome {
+        case .failure(let error):
+            // Removing it may make the room that is missing.
+            if error.kind == .storage { partial = nil }
+            throw error
+        case .success(.otherVersion):
+            partial = nil
+            maySplit = false
+            return nil
+        case .success(.complete(let digest)):
+            guard let answer = transfer.firstAnswer else { preconditionFailure("Something was asked for.") }
+            try await part.finish()
+            return try received(answer, from: source, resumedFrom: part.resumed, size: part.total, digest: digest)
+        }
     }
 
     private func append(_ response: IncomingResponse, total: Int64?) async throws(JobError) {
@@ -239,14 +337,17 @@ final class DownloadTransfer {
     private func fill(
         from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
     ) async throws(JobError) {
-        guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
-        var limiter = spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.handle) }
+        guard case .prefix(let part)? = partial?.content else {
+            preconditionFailure("There is a part before anything is added to it.")
+        }
+        let limiter = spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.handle) }
         var nextLook = part.size.saturatingAdding(DownloadAttempt.roomInterval)
         grown(part.size)
         attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
         while let blocks = try await response.next() {
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
-                try await limiter?.wait(for: piece.reduce(0) { $0 + $1.readableBytes })
+                try await limiter?.wait(
+                    for: piece.reduce(0) { $0 + $1.readableBytes }, attempt.handle.control)
                 do throws(JobError) {
                     try await part.append(piece)
                     if part.size >= nextLook {
@@ -274,8 +375,17 @@ final class DownloadTransfer {
     private func received(
         _ response: IncomingResponse, from source: String, resumedFrom: Int64
     ) throws(JobError) -> Outcome {
-        guard let part = partial?.part else { preconditionFailure("There is a part before it is complete.") }
-        let digest = part.hash.finalize().hexadecimal
+        guard case .prefix(let part)? = partial?.content else {
+            preconditionFailure("There is a part before it is complete.")
+        }
+        return try received(
+            response, from: source, resumedFrom: resumedFrom, size: part.size,
+            digest: part.hash.finalize().hexadecimal)
+    }
+
+    private func received(
+        _ response: IncomingResponse, from source: String, resumedFrom: Int64, size: Int64, digest: String
+    ) throws(JobError) -> Outcome {
         if let wanted = spec.sha256, wanted != digest {
             // Not one byte of it can be relied on.
             partial = nil
@@ -286,7 +396,7 @@ final class DownloadTransfer {
         }
         return .received(
             Received(
-                size: part.size, sha256: digest, status: response.status, etag: response.field("ETag"),
+                size: size, sha256: digest, status: response.status, etag: response.field("ETag"),
                 lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url,
                 source: source))
     }

@@ -98,7 +98,7 @@ final class DownloadedPart {
     }
 
     /// Many small blocks as one, to be written with one call; large ones are not worth copying.
-    private static func coalesced(_ blocks: [ByteBuffer]) -> [ByteBuffer] {
+    static func coalesced(_ blocks: [ByteBuffer]) -> [ByteBuffer] {
         let size = blocks.reduce(0) { $0 + $1.readableBytes }
         guard blocks.count > 1, size / blocks.count < 64 << 10 else { return blocks }
         var whole = ByteBuffer()

@@ -31,6 +31,15 @@ extension FileOperations {
                 rest = rest.dropFirst(count)
             }
         },
+        writeAt: { file, offset, bytes throws(Errno) in
+            var count = 0
+            while count < bytes.count {
+                let piece = UnsafeRawBufferPointer(rebasing: bytes[count...])
+                let written = try call { pwrite(file, piece.baseAddress, piece.count, off_t(offset) + off_t(count)) }
+                guard written > 0 else { throw Errno.ioError }
+                count += written
+            }
+        },
         read: { file, buffer throws(Errno) in
             try call { Glibc.read(file, buffer.baseAddress, buffer.count) }
         },

@@ -48,6 +48,9 @@ package struct FileOperations: Sendable {
     package var statusOfOpen: @Sendable (_ file: Int32) throws(Failure) -> Status
     /// Writes all of it.
     package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
+    /// The same at an offset of its own.
+    package var writeAt:
+        @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
     package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     /// The same from an offset of its own; 0 at the end of the file.
     package var readAt:

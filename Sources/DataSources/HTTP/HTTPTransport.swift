@@ -30,6 +30,9 @@ final class HTTPTransport: Sendable {
             idle: .seconds(saturating: settings.idleTimeout), lowSpeed: settings.lowSpeed)
     }
 
+    /// How many bytes must be moved in how many seconds.
+    var lowSpeed: HTTPSettings.LowSpeed { settings.lowSpeed }
+
     /// Sends `request`, follows its redirects, and returns what answers it; the caller closes that.
     func open(_ request: OutgoingRequest, _ handle: TransferHandle) async throws(JobError) -> IncomingResponse {
         var request = request
@@ -80,7 +83,8 @@ final class HTTPTransport: Sendable {
     private func exchange(
         _ request: OutgoingRequest, on connection: ServerConnection, isReused: Bool, _ handle: TransferHandle
     ) async throws(JobError) -> IncomingResponse? {
-        let stream = ResponseStream(loop: handle.loop, clock: handle.clock, patience)
+        let stream = ResponseStream(
+            loop: handle.loop, clock: handle.clock, request.isPart ? patience.withoutLowSpeed : patience)
         do throws(JobError) {
             try handle.control.attach(stream)
         } catch {

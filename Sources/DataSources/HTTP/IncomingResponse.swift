@@ -64,6 +64,9 @@ final class IncomingResponse: Sendable {
         }
     }
 
+    /// Lets `control` interrupt it too.
+    func attach(to control: TransferControl) throws(JobError) { try control.attach(stream) }
+
     /// Ends the transfer where it is still going on.
     func close() {
         stream.close()

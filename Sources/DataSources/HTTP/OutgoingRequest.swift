@@ -26,6 +26,8 @@ struct OutgoingRequest: Sendable {
     private(set) var headers: HTTPHeaders
     private(set) var body: Body?
     let coding: Coding
+    /// Whether it is one of several that fetch one thing at once, so that how slow it is does not matter by itself.
+    var isPart = false
     /// What the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 

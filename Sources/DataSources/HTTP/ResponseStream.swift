@@ -22,6 +22,8 @@ final class ResponseStream: Sendable {
         let idle: TimeAmount
         /// Fewer than `bytes` in so many seconds; none where the seconds are 0.
         let lowSpeed: HTTPSettings.LowSpeed
+
+        var withoutLowSpeed: Patience { Patience(idle: idle, lowSpeed: HTTPSettings.LowSpeed()) }
     }
 
     private enum Phase {
@@ -144,6 +146,9 @@ final class ResponseStream: Sendable {
 
     /// Whether more of the body may come.
     var hasRoom: Bool { state.withLock { !$0.isFull } }
+
+    /// Whether the end has come.
+    var isOver: Bool { state.withLock(\.isOver) }
 
     /// Whether nothing of a response has come.
     var isUntouched: Bool { state.withLock { $0.head == nil } }

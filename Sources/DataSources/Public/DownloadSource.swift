@@ -60,6 +60,8 @@ public struct DownloadSource: DataSource {
     public var mirrors: [String] = []
     /// Bytes a second; nil, the default, for no limit.
     public var rate: Int?
+    /// Connections to fetch it with at once, 1 to 16, where the server can give parts of the file; 1 by default.
+    public var segments = 1
     /// How long it may take; nil, the default, for no limit beside those of the session.
     public var timeout: Duration?
     /// Whether to go on with a transfer that broke off, and to keep what it fetched for that.
@@ -103,7 +105,8 @@ public struct DownloadSource: DataSource {
     private func download(
         _ spec: DownloadSpec, _ directories: DownloadDirectories, _ target: String, _ checkpoint: JSON?
     ) -> Deferred<File, any Error> {
-        let context = session.context(timeout: timeout, checkpoint: checkpoint, resumes: resumes, path: target)
+        let context = session.context(
+            timeout: timeout, checkpoint: checkpoint, resumes: resumes, connections: spec.segments, path: target)
         let records = session.records
         return session.library.download(spec, below: directories, context)
             .then { result in
@@ -133,6 +136,7 @@ public struct DownloadSource: DataSource {
         fields.append("exists", .string(exists.rawValue))
         fields.append("mirrors", .array(mirrors.map(JSON.string)))
         fields.append("checksum", ifPresent: sha256.map { .string("sha256:" + $0) })
+        fields.append("segments", JSON(segments))
         fields.append("rate", ifPresent: rate.map { JSON($0) })
         guard case .download(let spec) = try SourceParameters(.object(fields)) else {
             preconditionFailure("A source of the type download is one.")

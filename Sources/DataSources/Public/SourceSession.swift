@@ -64,15 +64,16 @@ public final class SourceSession: Sendable {
     }
 
     /// For whom a transfer runs, and what it keeps: here nobody but this process, and the session's records of `path`.
-    func context(timeout: Duration?, checkpoint: JSON? = nil, resumes: Bool = true, path: String = "") -> SourceContext
-    {
+    func context(
+        timeout: Duration?, checkpoint: JSON? = nil, resumes: Bool = true, connections: Int = 1, path: String = ""
+    ) -> SourceContext {
         let records = records
         let directory = FileManager.default.temporaryDirectory.path
         return SourceContext(
             job: lastTransfer.add(1, ordering: .relaxed).newValue, link: 0, attempt: 1, owner: 0,
             bodyPath: "\(directory)/DataSources-\(UUID().uuidString)", timeout: timeout?.inSeconds,
             checkpoint: checkpoint,
-            mayResume: resumes,
+            mayResume: resumes, connections: connections,
             saveCheckpoint: { checkpoint in
                 guard resumes else { return .succeeded(()) }
                 return records.change(path) { $0.checkpoint = checkpoint }

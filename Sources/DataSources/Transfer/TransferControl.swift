@@ -5,11 +5,13 @@ import Synchronization
 /// Stops a running transfer from outside without cancelling it: it fails, and keeps what a retry can use.
 ///
 /// A transfer waits for nothing but through here or through its response, so neither its timeout nor a stop of the daemon
-/// waits for what it does. At most a handful of handlers are there at a time, as a transfer waits for one thing at a time.
+/// waits for what it does. At most a handful of handlers are there at a time, as each of
+/// a transfer's connections waits for one thing at a time.
 final class TransferControl: Sendable {
     private struct State {
         var error: JobError?
-        var stream: ResponseStream?
+        /// The responses that it waits for.
+        var streams: [ResponseStream] = []
         var handlers: [Int: @Sendable (JobError) -> Void] = [:]
         var lastHandler = 0
     }
@@ -24,10 +26,11 @@ final class TransferControl: Sendable {
         if let error = state.withLock({ $0.error }) { throw error }
     }
 
-    /// Names the response that the transfer now waits for. Throws where it was stopped before.
+    /// Names a response that the transfer waits for, until that is over. Throws where it was stopped before.
     func attach(_ stream: ResponseStream) throws(JobError) {
         let error = state.withLock { state in
-            state.stream = stream
+            state.streams.removeAll(where: \.isOver)
+            state.streams.append(stream)
             return state.error
         }
         if let error { throw error }
@@ -35,13 +38,13 @@ final class TransferControl: Sendable {
 
     /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still used.
     func interrupt(_ error: JobError) {
-        let (stream, handlers) = state.withLock { state in
-            guard state.error == nil else { return (ResponseStream?.none, [Int: @Sendable (JobError) -> Void]()) }
+        let (streams, handlers) = state.withLock { state in
+            guard state.error == nil else { return ([ResponseStream](), [Int: @Sendable (JobError) -> Void]()) }
             state.error = error
             defer { state.handlers = [:] }
-            return (state.stream, state.handlers)
+            return (state.streams, state.handlers)
         }
-        stream?.fail(error)
+        for stream in streams { stream.fail(error) }
         for handler in handlers.values { handler(error) }
     }
 
@@ -64,17 +67,11 @@ final class TransferControl: Sendable {
             limit.clock.scheduleTask(deadline: limit.deadline) { _ = delivery.deliver(.failure(limit.error)) }
         }
         defer { timer?.cancel() }
-        let handler: Int? = state.withLock { state in
-            guard state.error == nil else { return nil }
-            state.lastHandler += 1
-            state.handlers[state.lastHandler] = { delivery.deliver(.failure($0)) }
-            return state.lastHandler
-        }
-        guard let handler else {
+        guard let handler = add({ _ = delivery.deliver(.failure($0)) }) else {
             try check()
             preconditionFailure("There is an error where no handler was added.")
         }
-        defer { state.withLock { $0.handlers[handler] = nil } }
+        defer { remove(handler) }
         let outcome = await withTaskCancellationHandler {
             if !delivery.isDelivered { start(delivery) }
             return await delivery.value()
@@ -83,6 +80,27 @@ final class TransferControl: Sendable {
         }
         return try outcome.get()
     }
+
+    /// Runs `body` with a control that is interrupted with this one, and by itself.
+    func withChild<Value: Sendable>(_ body: (TransferControl) async -> Value) async -> Value {
+        let child = TransferControl()
+        let handler = add { child.interrupt($0) }
+        defer { handler.map(remove) }
+        if let error = state.withLock(\.error) { child.interrupt(error) }
+        return await body(child)
+    }
+
+    /// Has `body` called when the transfer is interrupted; nil where it was before.
+    private func add(_ body: @escaping @Sendable (JobError) -> Void) -> Int? {
+        state.withLock { state in
+            guard state.error == nil else { return nil }
+            state.lastHandler += 1
+            state.handlers[state.lastHandler] = body
+            return state.lastHandler
+        }
+    }
+
+    private func remove(_ handler: Int) { state.withLock { $0.handlers[handler] = nil } }
 
     /// Waits until `deadline` by the time of `clock`.
     func sleep(until deadline: NIODeadline, by clock: any EventLoop) async throws(JobError) {

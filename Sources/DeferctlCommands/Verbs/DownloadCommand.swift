@@ -39,6 +39,13 @@ struct DownloadCommand: DaemonCommand {
             "The most bytes a second; k, M and G stand for thousands, millions and so on.", valueName: "bytes"))
     var rate: ByteRate?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Connections to fetch it with at once, 1 to 16, where the server can give parts of a file (default: 1).",
+            valueName: "count"))
+    var segments: Int?
+
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
@@ -52,6 +59,9 @@ struct DownloadCommand: DaemonCommand {
     var path: String?
 
     func validate() throws {
+        if let segments, !(1...16).contains(segments) {
+            throw ValidationError("--segments must be 1 to 16.")
+        }
         if path == nil, Self.name(in: url) == nil {
             throw ValidationError("The URL has no last part to name the file by; give a PATH.")
         }
@@ -68,6 +78,7 @@ struct DownloadCommand: DaemonCommand {
         source["checksum"] = checksum.map { .string($0.contains(":") ? $0 : "sha256:\($0)") }
         if !mirror.isEmpty { source["mirrors"] = .array(mirror.map(JSON.string)) }
         source["rate"] = rate.map { JSON($0.bytes) }
+        source["segments"] = segments.map { JSON($0) }
         return source
     }
 

@@ -43,6 +43,8 @@ package struct SourceRun: Sendable {
     package let mayResume: Bool
     /// A failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
+    /// Connections that it may have to its host at a time.
+    package let connections: Int
     /// Bytes that its owner may still store: a body in a file has to fit.
     package let roomForBody: Int64
 }

@@ -261,6 +261,29 @@ final class Scheduler {
         return hosts.acquire(key, for: owner, bytes: bytes)
     }
 
+    /// Further permits for a job that runs with `permit`, for a download over several connections: as many as are free and nobody
+    /// waits for, at most `count`.
+    func acquireSpare(_ count: Int, beside permit: HostLimits.Permit) -> [HostLimits.Permit] {
+        guard case .host = permit.key, !isAwaited(permit.key) else { return [] }
+        var spare: [HostLimits.Permit] = []
+        while spare.count < count, hosts.isOpen(permit.key, for: permit.owner),
+            let permit = hosts.acquire(permit.key, for: permit.owner)
+        {
+            spare.append(permit)
+        }
+        return spare
+    }
+
+    /// Whether a job of any owner waits for a key and for nothing else.
+    private func isAwaited(_ key: ConcurrencyKey) -> Bool {
+        queues.values.contains { queue in
+            queue.hasRoom
+                && queue.shares.contains { owner, share in
+                    share.running < queue.perUser && !paused.contains(owner) && share.window.waits(for: key)
+                }
+        }
+    }
+
     func backOff(host: String) -> Bool {
         mayNeedJobs = true
         return hosts.backOff(.host(host))

@@ -22,8 +22,10 @@ package struct DownloadSpec: Sendable, Equatable {
     package var mirrors: [String]
     /// Bytes a second, or nil for no limit.
     package var rate: Int?
+    /// Connections to fetch it with at once, where the server and the limits allow it: 1 to 16.
+    package var segments: Int
 
-    static let members = ["type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate"]
+    static let members = ["type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments"]
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
@@ -33,5 +35,6 @@ package struct DownloadSpec: Sendable, Equatable {
         sha256 = try reader.sha256("checksum")
         mirrors = try reader.strings("mirrors", atMost: 32) ?? []
         rate = try reader.integer("rate", in: 1...1 << 50)
+        segments = try reader.integer("segments", in: 1...16) ?? 1
     }
 }

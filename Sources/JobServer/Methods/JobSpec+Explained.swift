@@ -41,7 +41,9 @@ extension JobSpec {
         case .url, .json:
             fill("method", "GET")
             fill("accept", "success")
-        case .download: fill("exists", "fail")
+        case .download:
+            fill("exists", "fail")
+            fill("segments", 1)
         case .upload: fill("method", "PUT")
         case .list, .each: fill("mode", "settled")
         case .value, .error, .timer, nil: break

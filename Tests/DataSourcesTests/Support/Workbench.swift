@@ -122,7 +122,7 @@ final class Workbench: Sendable {
         SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
             roomForBody: roomForBody.withLock(\.self), timeout: timeout,
-            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self),
+            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self), connections: 16,
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {
                     return Deferred(.failure(JobError(.storage, "The disk is full.")))

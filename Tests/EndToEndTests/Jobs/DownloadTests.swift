@@ -109,6 +109,35 @@ import TestOrigin
         }
     }
 
+    @Test func download_comesOverSeveralConnections_asManyAsItsHostAllows() async throws {
+        let gate = OriginGate()
+        try await ScriptedOrigin.run({ request, _ in
+            Misbehaviour.correct(Sample.large, etag: "\"v1\"", to: request).enumerated().flatMap { index, step in
+                index == 0 ? [step, .wait(gate)] : [step]
+            }
+        }) { origin in
+            try await Daemon.run(configuration: "http: {perHost: 3}") { daemon in
+                let wire = try daemon.connect()
+                let job = try await wire.submit(.download(.string(origin.url("/file")), to: "file", ["segments": 16]))
+                await origin.log.reaches(3)
+                // A fourth would come before the next job's answer; its own request waits for the host.
+                _ = try await wire.run(.value("x"))
+                #expect(origin.log.count() == 3)
+                gate.open()
+                let ended = try await wire.wait(job)
+                #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256, "\(ended)")
+                #expect(try Files.bytes(daemon.downloads + "/file") == Sample.large)
+                for segments in [0, 17, -1] {
+                    let refusal = try await wire.refusal(
+                        "job.submit", .download(.string(origin.url("/file")), to: "x", ["segments": JSON(segments)]))
+                    #expect(refusal.code == -32602 && refusal.pointer == "/source/segments")
+                }
+                let explained = try await wire.call("job.explain", .download(.string(origin.url("/file")), to: "x"))
+                #expect(explained["source"]?["segments"] == 1)
+            }
+        }
+    }
+
     @Test func download_triesMirrors_whenFirstFails() async throws {
         try await serve { origin, daemon, wire in
             let mirrors: JSON = [.string(origin.url("/missing")), .string(origin.url("/file"))]

@@ -45,6 +45,44 @@ import Testing
         }
     }
 
+    @Test func segments_allGoOn_afterKill() async throws {
+        let tag = "\"v1\""
+        try await ScriptedOrigin.run({ request, count in
+            let steps = Misbehaviour.correct(Sample.large, etag: tag, to: request)
+            guard count < 4, case .send(let bytes) = steps[1] else { return steps }
+            return [steps[0], .send(Array(bytes.prefix(300_000))), .hold]
+        }) { origin in
+            try await Household.with { household in
+                var daemon = try await household.start()
+                var wire = try daemon.connect()
+                let job = try await wire.submit(.download(.string(origin.url("/file")), to: "file", ["segments": 4]))
+                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
+                _ = try await wire.next("4 times 300,000 bytes") {
+                    $0.json["params"]?["progress"]?["completed"]?.int == 1_200_000
+                }
+                try await daemon.crash()
+                #expect(Files.names(in: daemon.downloads) == ["file.part"])
+
+                daemon = try await household.start()
+                wire = try daemon.connect()
+                let ended = try await wire.wait(job)
+                #expect(ended["state"] == "succeeded", "\(ended)")
+                #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256)
+                #expect(ended["result"]?["resumedFrom"] == 1_200_000)
+                #expect(ended["attempt"] == 1, "a restart uses up no attempt")
+                #expect(try Files.bytes(daemon.downloads + "/file") == Sample.large)
+                #expect(Files.names(in: daemon.downloads) == ["file"])
+                // Whatever was asked for twice as a segment was split, it is less than the file.
+                let ranges = origin.log.entries.dropFirst(4).map { $0.range }
+                #expect(ranges.allSatisfy { $0 != nil })
+                for start in [300_000, 1_300_000, 2_300_000, 3_300_000] {
+                    #expect(ranges.contains { $0?.start == start }, "\(start) of \(ranges)")
+                }
+                try await daemon.stop()
+            }
+        }
+    }
+
     @Test func download_startsAgain_whenFileChangedDuringKill() async throws {
         let new = Array(Sample.large.reversed())
         try await GuidedOrigin.run { origin in

@@ -1,0 +1,206 @@
+import Crypto
+import JobModel
+import Logging
+import NIOCore
+import SystemPackage
+import Synchronization
+
+/// A `.part` that several connections write to, each its own segments, and the digest of it as far as it has no holes.
+///
+/// Behind the file's own bytes stands a block that says which of them are written, renewed after each write: so a daemon that
+/// was killed goes on with every byte, while the machine has not been restarted since. The block is cut off in the end.
+final class SegmentedPart: Sendable {
+    /// The bytes of that block; one page, which a kill does not leave half written.
+    private static let blockSize = 4096
+    private static let signature = "deferd segments 1 "
+
+    let identity: FileOperations.Status.Identity
+    let total: Int64
+    /// How many bytes an earlier transfer had written.
+    let resumed: Int64
+    private let target: DownloadTarget
+    private let services: DownloadServices
+    private let map: Mutex<SegmentMap>
+    /// Kept while the block is written, so that an older one never replaces a newer one.
+    private let block = Mutex<Void>(())
+    private let growth = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    private let news = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    /// A new, empty one.
+    init(
+        new target: DownloadTarget, total: Int64, connections: Int, _ services: DownloadServices
+    ) async throws(JobError) {
+        identity = try await services.queue.run { () throws(JobError) in try target.makePart() }
+        self.total = total
+        resumed = 0
+        self.target = target
+        self.services = services
+        map = Mutex(SegmentMap(total: total, connections: connections))
+        tell()
+    }
+
+    /// The one of `size` bytes that was just reopened; nil where nothing of it can be used.
+    init?(
+        reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint, connections: Int,
+        _ services: DownloadServices
+    ) async {
+        guard let total = checkpoint.total, total > 0, let saved = checkpoint.fetched else { return nil }
+        let files = services.files
+        var written = saved
+        if !files.bootID.isEmpty, checkpoint.bootID == files.bootID {
+            written = await services.queue.run { Self.written(in: target.part.descriptor, total, files) } ?? saved
+        }
+        // The last byte is always asked for again, as only an answer shows that the file is still this one.
+        written = written.below(min(size, written.count < total ? total : total - 1))
+        guard written.count > 0 else { return nil }
+        identity = checkpoint.part
+        self.total = total
+        resumed = written.count
+        self.target = target
+        self.services = services
+        map = Mutex(SegmentMap(total: total, written: written, connections: connections))
+        tell()
+    }
+
+    /// Bytes that are there.
+    var count: Int64 { map.withLock { $0.written.count } }
+    var written: ByteRanges { map.withLock(\.written) }
+    var isComplete: Bool { map.withLock(\.isComplete) }
+
+    // MARK: Segments
+
+    func begin() -> SegmentMap.ID? { map.withLock { $0.begin() } }
+    func rest(of segment: SegmentMap.ID) -> Range<Int64>? { map.withLock { $0.rest(of: segment) } }
+    func end(_ segment: SegmentMap.ID) { map.withLock { $0.end(segment) } }
+
+    /// Writes what came for a segment, as far as it is still the segment's.
+    func write(_ blocks: [ByteBuffer], to segment: SegmentMap.ID) async throws(JobError) {
+        let size = blocks.reduce(0) { $0 + $1.readableBytes }
+        let (offset, count) = map.withLock { $0.claim(size, for: segment) }
+        guard count > 0 else { return }
+        do throws(Errno) {
+            try await services.queue.run { [self] () throws(Errno) in
+                try write(DownloadedPart.coalesced(blocks), count, at: offset)
+                try block.withLock { _ throws(Errno) in
+                    let written = map.withLock { map in
+                        map.finishWriting(segment)
+                        return map.written
+                    }
+                    try writeBlock(written)
+                }
+            }
+        } catch {
+            throw JobError(path: error, "written", target.absolutePath + DownloadPath.partSuffix)
+        }
+        tell()
+    }
+
+    private func write(_ blocks: [ByteBuffer], _ count: Int, at offset: Int64) throws(Errno) {
+        var (offset, rest) = (offset, count)
+        for block in blocks {
+            let outcome: Result<Int, Errno> = block.withUnsafeReadableBytes { bytes in
+                Result { () throws(Errno) in
+                    let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(rest))
+                    try services.files.writeAt(target.part.descriptor, offset, piece)
+                    return piece.count
+                }
+            }
+            let size = try outcome.get()
+            (offset, rest) = (offset + Int64(size), rest - size)
+            if rest == 0 { return }
+        }
+    }
+
+    private func tell() {
+        growth.continuation.yield()
+        news.continuation.yield()
+    }
+
+    // MARK: What is written
+
+    private func writeBlock(_ written: ByteRanges) throws(Errno) {
+        var text = Self.signature
+        for (index, range) in written.ranges.enumerated() {
+            let more = (index > 0 ? "," : "") + "\(range.lowerBound)-\(range.upperBound)"
+            // There are never so many; what does not stand there is fetched again.
+            guard text.utf8.count + more.utf8.count < Self.blockSize else { break }
+            text += more
+        }
+        var bytes = Array((text + "\n").utf8)
+        bytes.append(contentsOf: repeatElement(0, count: max(0, Self.blockSize - bytes.count)))
+        let outcome: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+            Result { () throws(Errno) in try services.files.writeAt(target.part.descriptor, total, raw) }
+        }
+        try outcome.get()
+    }
+
+    /// What the block of a `.part` says; nil where there is none. Blocks.
+    private static func written(in file: Int32, _ total: Int64, _ files: FileOperations) -> ByteRanges? {
+        var bytes = [UInt8](repeating: 0, count: blockSize)
+        let count = bytes.withUnsafeMutableBytes { (try? files.readAt(file, total, $0)) ?? 0 }
+        let text = String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+        guard count == blockSize, bytes.contains(0x0A), text.hasPrefix(signature) else { return nil }
+        return ByteRanges(text.dropFirst(signature.count))
+    }
+
+    /// Calls `body` after writes, until ``finishNews()``.
+    func afterWrites(_ body: () async -> Void) async {
+        for await _ in news.stream { await body() }
+    }
+
+    func finishNews() { news.continuation.finish() }
+
+    /// Cuts off what is not the file's own.
+    func finish() async throws(JobError) {
+        do throws(Errno) {
+            try await services.queue.run { [self] () throws(Errno) in
+                try services.files.truncate(target.part.descriptor, total)
+            }
+        } catch {
+            throw JobError(path: error, "written", target.absolutePath + DownloadPath.partSuffix)
+        }
+    }
+
+    // MARK: The digest
+
+    private static let hashed = 16 << 20
+
+    /// The digest of the whole file, computed while it grows; nil where the task was cancelled before.
+    func digest() async throws(JobError) -> String? {
+        var hash = SHA256()
+        var position: Int64 = 0
+        for await _ in growth.stream {
+            while position < map.withLock({ $0.written.prefix }), !Task.isCancelled {
+                let end = min(map.withLock { $0.written.prefix }, position + Int64(Self.hashed))
+                let (before, start) = (hash, position)
+                do throws(Errno) {
+                    hash = try await services.queue.run { [self] () throws(Errno) in
+                        try continued(before, start..<end)
+                    }
+                } catch {
+                    throw JobError(path: error, "read", target.absolutePath + DownloadPath.partSuffix)
+                }
+                position = end
+            }
+            if position == total { return hash.finalize().hexadecimal }
+        }
+        return nil
+    }
+
+    private func continued(_ before: SHA256, _ range: Range<Int64>) throws(Errno) -> SHA256 {
+        var hash = before
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let room = Int(min(Int64(buffer.count), range.upperBound - position))
+            let count = try services.files.readAt(
+                target.part.descriptor, position, UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
+            // It was written a moment ago, so somebody is truncating it.
+            guard count > 0 else { throw Errno.ioError }
+            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            position += Int64(count)
+        }
+        return hash
+    }
+}

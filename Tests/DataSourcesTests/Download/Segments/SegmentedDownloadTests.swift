@@ -1,0 +1,412 @@
+import Crypto
+import DataSources
+import DeferredKit
+import Foundation
+import JobModel
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import SystemPackage
+import TestOrigin
+import Testing
+
+/// Downloads over several connections at once.
+@Suite struct SegmentedDownloadTests {
+    private static let body = Workbench.bytes(1 << 20)
+    private static let tag = "\"1\""
+
+    private func download(_ origin: ScriptedOrigin, _ segments: Int = 4, _ more: [String: JSON] = [:]) -> JSON {
+        var source = JSONObject([])
+        source["type"] = "download"
+        source["url"] = .string(origin.url("/x"))
+        source["path"] = "x"
+        source["segments"] = JSON(segments)
+        for (name, value) in more { source[name] = value }
+        return .object(source)
+    }
+
+    private static func head(_ request: OriginLog.Entry, etag: String? = tag, body: [UInt8] = body) -> OriginStep {
+        guard let (start, last) = request.range else {
+            return .head("200 OK", [("Content-Length", "\(body.count)")] + (etag.map { [("ETag", $0)] } ?? []))
+        }
+        let end = min(last, body.count - 1)
+        return .head(
+            "206 Partial Content",
+            [
+                ("Content-Length", "\(end - start + 1)"), ("Content-Range", "bytes \(start)-\(end)/\(body.count)"),
+            ] + (etag.map { [("ETag", $0)] } ?? []))
+    }
+
+    /// What a request is to be answered with, and where that lies in the file.
+    private static func bytes(_ request: OriginLog.Entry) -> ArraySlice<UInt8> {
+        guard let (start, last) = request.range else { return body[...] }
+        return body[start...min(last, body.count - 1)]
+    }
+
+    // MARK: All is well
+
+    @Test(arguments: [2, 4, 16]) func file_comesOverSoManyConnections_atOnce(segments: Int) async throws {
+        let gate = OriginGate()
+        try await ScriptedOrigin.run({ request, _ in
+            [Self.head(request), .wait(gate), .send(Array(Self.bytes(request)))]
+        }) { origin in
+            try await Workbench.run { bench in
+                let deferred = try bench.start(download(origin, segments))
+                // None of them brings a byte before all have asked.
+                await origin.log.reaches(segments)
+                gate.open()
+                let result = try await deferred.get()
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                #expect(bench.names(below: bench.downloads) == ["x"])
+                let digest = SHA256.hash(data: Self.body).map { String(format: "%02x", $0) }.joined()
+                #expect(
+                    result == [
+                        "path": .string(bench.downloads + "/x"), "size": 1_048_576, "status": 200,
+                        "etag": .string(Self.tag), "lastModified": .null, "sha256": .string(digest), "resumedFrom": 0,
+                        "attempts": 1, "url": .string(origin.url("/x")),
+                    ])
+                let first = origin.log.entries.prefix(segments)
+                #expect(first.first?.range == nil)
+                for entry in first.dropFirst() {
+                    #expect(entry.headers["if-range"] == Self.tag)
+                    #expect((entry.range.map { $0.last - $0.start + 1 } ?? 0) >= 65_536)
+                }
+            }
+        }
+    }
+
+    @Test func slowSegment_isSplit_asOthersEnd() async throws {
+        let gate = OriginGate()
+        try await ScriptedOrigin.run({ request, count in
+            // The first, which has the first quarter, brings nothing until the rest of the file is there.
+            count == 0
+                ? [Self.head(request), .wait(gate), .send(Self.body)]
+                : [Self.head(request), .send(Array(Self.bytes(request)))]
+        }) { origin in
+            try await Workbench.run { bench in
+                let deferred = try bench.start(download(origin))
+                deferred.onProgress { if $0.completed == (1 << 20) - (64 << 10) { gate.open() } }
+                _ = try await deferred.get()
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                // 256 KiB in halves, down to 64 KiB.
+                #expect(origin.log.entries.contains { $0.range.map { $0.start == 65_536 } ?? false })
+                #expect(!origin.log.entries.contains { $0.range.map { $0.start < 65_536 } ?? false })
+            }
+        }
+    }
+
+    @Test func progress_isTheSum_andNeverGoesBack() async throws {
+        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }) {
+            origin in
+            try await Workbench.run { bench in
+                let deferred = try bench.start(download(origin))
+                let seen = Mutex<[ProgressUpdate]>([])
+                deferred.onProgress { update in seen.withLock { $0.append(update) } }
+                _ = try await deferred.get()
+                let updates = seen.withLock(\.self)
+                #expect(updates.allSatisfy { $0.total == 1 << 20 })
+                #expect(updates.last?.completed == 1 << 20)
+                #expect(updates.map(\.completed) == updates.map(\.completed).sorted())
+            }
+        }
+    }
+
+    // MARK: One connection is enough
+
+    @Test func file_comesOverOneConnection_whereItsVersionsCannotBeToldApart() async throws {
+        let length = ("Content-Length", "\(Self.body.count)")
+        let heads: [[(name: String, value: String)]] = [
+            [length], [length, ("ETag", "W/\"1\"")], [length, ("Last-Modified", "Fri, 20 Nov 2020 12:00:00 GMT")],
+            [length, ("ETag", "\"1\""), ("Accept-Ranges", "none")],
+        ]
+        for fields in heads {
+            try await ScriptedOrigin.run({ _, _ in [.head("200 OK", fields), .send(Self.body)] }) { origin in
+                try await Workbench.run { bench in
+                    _ = try await bench.result(download(origin))
+                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                    #expect(origin.log.count() == 1, "\(fields)")
+                }
+            }
+        }
+    }
+
+    enum Wrong: CaseIterable {
+        case whole, otherTag, noTag, otherStart, otherTotal, noTotal, noRange, longer, status416
+    }
+
+    /// The answers to a request for a range that are not just that range of this version.
+    private static func answer(_ wrong: Wrong, to request: OriginLog.Entry) -> [OriginStep] {
+        guard let (start, last) = request.range else { return [head(request), .send(body)] }
+        func partial(_ range: String?, _ etag: String? = tag) -> [OriginStep] {
+            let fields =
+                [("Content-Length", "\(last - start + 1)")] + (etag.map { [("ETag", $0)] } ?? [])
+                + (range.map { [("Content-Range", "bytes \($0)")] } ?? [])
+            return [.head("206 Partial Content", fields), .send([UInt8](repeating: 0, count: last - start + 1))]
+        }
+        return switch wrong {
+        case .whole: [.head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", tag)]), .send(body)]
+        case .otherTag: partial("\(start)-\(last)/\(body.count)", "\"2\"")
+        case .noTag: partial("\(start)-\(last)/\(body.count)", nil)
+        case .otherStart: partial("\(start - 1)-\(last - 1)/\(body.count)")
+        case .otherTotal: partial("\(start)-\(last)/\(body.count + 1)")
+        case .noTotal: partial("\(start)-\(last)/*")
+        case .noRange: partial(nil)
+        case .longer: partial("\(start)-\(min(body.count - 1, last + 1))/\(body.count)")
+        case .status416: [.head("416 No", [("Content-Length", "0")])]
+        }
+    }
+
+    @Test(arguments: Wrong.allCases) func file_comesFromItsStart_whereARangeIsNotWhatWasAskedFor(
+        wrong: Wrong
+    ) async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            // The last segment ends where the file does, so a longer one of it is right.
+            if wrong == .longer, request.range?.last == Self.body.count - 1 {
+                return [Self.head(request), .send(Array(Self.bytes(request)))]
+            }
+            return Self.answer(wrong, to: request)
+        }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result(download(origin))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                #expect(result["resumedFrom"] == 0)
+                let last = try #require(origin.log.entries.last)
+                #expect(last.range == nil && last.headers["if-range"] == nil)
+            }
+        }
+    }
+
+    @Test func fileThatChanges_isFetchedAnew_andNeverJoined() async throws {
+        let other = Workbench.bytes(1 << 20, seed: 9)
+        try await ScriptedOrigin.run({ request, count in
+            // The first three requests see the old version, whichever they are.
+            if count < 3 { return [Self.head(request), .send(Array(Self.bytes(request)))] }
+            // As an If-Range that does not hold is answered.
+            return [.head("200 OK", [("Content-Length", "\(other.count)"), ("ETag", "\"2\"")]), .send(other)]
+        }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result(download(origin))
+                #expect(bench.bytes(of: bench.downloads + "/x") == other)
+                #expect(result["etag"] == "\"2\"")
+            }
+        }
+    }
+
+    // MARK: Connections that fail
+
+    @Test(arguments: [false, true]) func brokenConnections_areTakenUp_inTheSameAttempt(resetting: Bool) async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            // At most 50,000 bytes come over each.
+            let bytes = Self.bytes(request)
+            let steps: [OriginStep] = [Self.head(request), .send(Array(bytes.prefix(50_000)))]
+            return bytes.count > 50_000 ? steps + [resetting ? .reset : .close] : steps
+        }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result(download(origin))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                #expect(result["attempts"] == 1)
+            }
+        }
+    }
+
+    @Test func segment_isTakenUpFiveTimes_whereNothingComes() async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            request.range == nil
+                ? [Self.head(request), .send(Array(Self.body.prefix(300_000))), .close] : [Self.head(request), .close]
+        }) { origin in
+            try await Workbench.run { bench in
+                bench.mayRetry.withLock { $0 = true }
+                let error = try await bench.failure(download(origin, 2))
+                #expect(error.kind == .network && error.isRetryable)
+                // The second connection asked 6 times. The first brought its bytes, broke off and then asked 6 times.
+                #expect(origin.log.count() == 1 + 6 + 6)
+            }
+        }
+    }
+
+    @Test func refusedConnections_leaveTheFileToTheOthers() async throws {
+        try await ScriptedOrigin.run({ request, count in
+            [1, 2].contains(count)
+                ? [.head("503 Busy", [("Content-Length", "0")])]
+                : [Self.head(request), .send(Array(Self.bytes(request)))]
+        }) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.result(download(origin))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+    }
+
+    @Test func silentSegment_isTakenUpByAnotherConnection() async throws {
+        try await ScriptedOrigin.run({ request, count in
+            count == 1 ? [.hold] : [Self.head(request), .send(Array(Self.bytes(request)))]
+        }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let deferred = try bench.start(download(origin, 2))
+                await origin.log.reaches(2)
+                await clock.advanceTime(by: .seconds(60))
+                #expect(try await deferred.get()["attempts"] == 1)
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+    }
+
+    @Test func slowSpeed_isTimeout_whereAllTogetherAreTooSlow() async throws {
+        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .hold] }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) {
+                $0.http.lowSpeed.bytes = 1000
+                $0.http.lowSpeed.seconds = 10
+            } _: { bench in
+                let deferred = try bench.start(download(origin, 2))
+                await origin.log.reaches(2)
+                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
+                #expect(error.kind == .timeout && error.isRetryable)
+                #expect(error.message.contains("lowSpeed"))
+            }
+        }
+    }
+
+    // MARK: Going on
+
+    /// Runs a download until 3 of 4 segments hang after 100,000 bytes each, and ends it as a stop does; then `body` goes on.
+    private func interrupted(
+        _ origin: ScriptedOrigin, _ body: (Workbench, _ fetched: Int64) async throws -> Void
+    ) async throws {
+        try await Workbench.run { bench in
+            let deferred = try bench.start(download(origin))
+            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+            deferred.onProgress { report.yield($0.completed) }
+            for await size in sizes where size >= 400_000 { break }
+            await bench.library.shutdown()
+            #expect(try await bench.failure(of: deferred).kind == .cancelled)
+            #expect(bench.names(below: bench.downloads) == ["x.part"])
+            // Nobody who takes it for a beginning of the file reads this.
+            #expect(bench[checkpoint: 1]?["synced"] == nil)
+            try await body(bench, 400_000)
+        }
+    }
+
+    private static let hanging: ScriptedOrigin.Script = { request, count in
+        count < 4
+            ? [head(request), .send(Array(bytes(request).prefix(100_000))), .hold]
+            : [head(request), .send(Array(bytes(request)))]
+    }
+
+    @Test(arguments: [1, 2, 4]) func restart_goesOnWithAllSegments_whateverTheirNumberIsNow(segments: Int) async throws
+    {
+        try await ScriptedOrigin.run(Self.hanging) { origin in
+            try await interrupted(origin) { bench, fetched in
+                try await bench.restarted { bench in
+                    let result = try await bench.result(download(origin, segments))
+                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                    #expect(result["resumedFrom"] == JSON(Int(fetched)))
+                    #expect(result["status"] == 206)
+                    let asked = origin.log.entries.dropFirst(4).map { $0.range.map { $0.last - $0.start + 1 } ?? 0 }
+                    #expect(!asked.contains(0))
+                    #expect(Int64(asked.reduce(0, +)) >= (1 << 20) - fetched)
+                    #expect(origin.log.entries.dropFirst(4).contains { $0.range?.start == 100_000 })
+                }
+            }
+        }
+    }
+
+    @Test func restartOfTheMachine_goesOnWithWhatWasSynced() async throws {
+        var files = FileOperations.real
+        files.bootID = "another"
+        try await ScriptedOrigin.run(Self.hanging) { origin in
+            try await interrupted(origin) { bench, _ in
+                // As after a crash that lost the pages of all but this.
+                var checkpoint = try #require(bench[checkpoint: 1]?.object)
+                checkpoint["fetched"] = "0-70000,262144-300000"
+                bench[checkpoint: 1] = .object(checkpoint)
+                try await bench.restarted(files: files) { bench in
+                    let result = try await bench.result(download(origin))
+                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                    #expect(result["resumedFrom"] == JSON(70_000 + 300_000 - 262_144))
+                }
+            }
+        }
+    }
+
+    @Test func restart_beginsAnew_whereTheFileChanged() async throws {
+        let other = Workbench.bytes(1 << 20, seed: 9)
+        try await ScriptedOrigin.run({ request, count in
+            if count < 4 { return Self.hanging(request, count) }
+            return [.head("200 OK", [("Content-Length", "\(other.count)"), ("ETag", "\"2\"")]), .send(other)]
+        }) { origin in
+            try await interrupted(origin) { bench, _ in
+                try await bench.restarted { bench in
+                    let result = try await bench.result(download(origin))
+                    #expect(bench.bytes(of: bench.downloads + "/x") == other)
+                    #expect(result["resumedFrom"] == 0)
+                }
+            }
+        }
+    }
+
+    @Test func checksumThatDiffers_leavesNothing() async throws {
+        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }) {
+            origin in
+            try await Workbench.run { bench in
+                let wrong = "sha256:" + String(repeating: "0", count: 64)
+                let error = try await bench.failure(download(origin, 4, ["checksum": .string(wrong)]))
+                #expect(error.kind == .checksum)
+                #expect(bench.names(below: bench.downloads).isEmpty)
+            }
+        }
+    }
+
+    @Test func fullDisk_isStorage_andLeavesNothing() async throws {
+        var files = FileOperations.real
+        files.writeAt = { file, offset, bytes throws(Errno) in
+            if offset > 500_000 { throw Errno.noSpace }
+            try FileOperations.real.writeAt(file, offset, bytes)
+        }
+        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }) {
+            origin in
+            try await Workbench.run(files: files) { bench in
+                let error = try await bench.failure(download(origin))
+                #expect(error.kind == .storage)
+                #expect(bench.names(below: bench.downloads).isEmpty)
+            }
+        }
+    }
+
+    // MARK: Ends
+
+    enum End: CaseIterable {
+        case timeout, cancel, stop
+    }
+
+    @Test(arguments: End.allCases, [false, true])
+    func download_endsAtOnce_whateverItsConnectionsWaitFor(end: End, isLimited: Bool) async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            [Self.head(request), .send(Array(Self.bytes(request).prefix(100_000))), .hold]
+        }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                let deferred = try bench.start(
+                    download(origin, 4, isLimited ? ["rate": 1] : [:]), timeout: 50)
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                if !isLimited { for await size in sizes where size >= 400_000 { break } }
+                await origin.log.reaches(4)
+                switch end {
+                case .timeout:
+                    await clock.advanceTime(by: .seconds(50))
+                    #expect(try await bench.failure(of: deferred).kind == .timeout)
+                case .cancel:
+                    deferred.cancel()
+                    await #expect(throws: CancellationError.self) { try await deferred.get() }
+                    #expect(bench.names(below: bench.downloads).isEmpty)
+                case .stop:
+                    await bench.library.shutdown()
+                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
+                }
+            }
+        }
+    }
+}
