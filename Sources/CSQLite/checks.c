@@ -18,6 +18,8 @@ struct known {
     /// Whether the file's pages have checksums. What its first page says is believed when it says so, and not when it
     /// no longer does: then that page is damaged.
     int has_checks;
+    /// Whether a page may have nothing in it.
+    int allows_empty;
 };
 
 static sqlite3_vfs checking;
@@ -98,7 +100,7 @@ static int read_checked(sqlite3_file *file, void *buffer, int amount, sqlite3_in
     memcpy(&value, stored, check_size);
     // What a program wrote that knows no checksums, as when it took up the log of a daemon that was killed. No page that
     // SQLite uses has nothing in it.
-    if (value == 0) return is_zero(buffer, amount) ? SQLITE_CORRUPT : code;
+    if (value == 0) return is_zero(buffer, amount) && !state->allows_empty ? SQLITE_CORRUPT : code;
     if (value != checksum(buffer, amount, offset)) return SQLITE_CORRUPT;
     // Such a program should not keep the checksum of what was there before.
     memset(stored, 0, check_size);
@@ -159,4 +161,9 @@ int deferd_expect_checks(sqlite3 *database) {
     struct known *state = known_of(database);
     if (state != NULL) state->has_checks = 1;
     return state != NULL;
+}
+
+void deferd_allow_empty_pages(sqlite3 *database, int allows) {
+    struct known *state = known_of(database);
+    if (state != NULL) state->allows_empty = allows;
 }

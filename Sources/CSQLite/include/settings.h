@@ -28,4 +28,7 @@ int deferd_has_checks(struct sqlite3 *database);
 /// one written; 0 where its file cannot be checked.
 int deferd_expect_checks(struct sqlite3 *database);
 
+/// Says whether a page without anything in it may be read, as from a file that is longer than its database.
+void deferd_allow_empty_pages(struct sqlite3 *database, int allows);
+
 #endif

@@ -29,6 +29,17 @@ enum PageChecks {
         }
     }
 
+    /// Runs `body` while pages may be read that have nothing in them.
+    ///
+    /// A database's file is longer than what is used of it (`Room`). Where a new table takes the page of another one that
+    /// is new as well, and was moved for it, SQLite reads that page from the file, where nothing was written yet.
+    static func allowingEmptyPages(in connection: Database, _ body: () throws -> Void) rethrows {
+        guard let open = connection.sqliteConnection else { return try body() }
+        deferd_allow_empty_pages(open, 1)
+        defer { deferd_allow_empty_pages(open, 0) }
+        try body()
+    }
+
     /// Whether the pages in the database's file have checksums.
     static func areThere(in connection: Database) -> Bool {
         connection.sqliteConnection.map { deferd_has_checks($0) != 0 } ?? false
