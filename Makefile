@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install deb prepare test-deb test-outside test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
+.PHONY: demo test build lint install deb prepare test-deb test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -24,6 +24,8 @@ test-deb: deb # Installs the package in a fresh Debian 12 under the real systemd
 test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product, and a program that sees only what DataSources and DeferredKit make public. (SwiftPM sees new files there only without its plan.)
 	@rm -f .build/outside/*.yaml && $(SWIFT) test --package-path Tests/Outside --scratch-path .build/outside --filter '$(or $(FILTER),.)'
 	@$(SWIFT) build --product outside && "$$($(SWIFT) build --show-bin-path)/outside" >.build/outside.log || { cat .build/outside.log; exit 1; }
+test-schedules: prepare # Compares the times of schedules in 32 zones with those that a look at each minute around every change of the clocks in 20 years gives.
+	@DEFERD_SCHEDULES=changes $(SWIFT) test --filter '^JobModelTests\.CalendarZoneTests'
 test-tsan: # Runs DeferredKit's tests under the thread sanitizer, in that same package, as it builds nothing else.
 	@rm -f .build/tsan/*.yaml && DEFERRED_FEW_ROUNDS=1 $(SWIFT) test --package-path Tests/Outside --scratch-path .build/tsan --sanitize=thread
 test-asan: # The same under the address sanitizer, which keeps little of what was freed, as some tests measure memory. (XCTest, which runs no test here, leaks.)

@@ -101,7 +101,7 @@ extension Timestamp: CustomStringConvertible {
         self.init(milliseconds: milliseconds)
     }
 
-    private static func length(ofMonth month: Int, year: Int) -> Int {
+    static func length(ofMonth month: Int, year: Int) -> Int {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
         case 4, 6, 9, 11: 30
@@ -110,7 +110,7 @@ extension Timestamp: CustomStringConvertible {
     }
 
     /// Days since 1970-01-01 in the proleptic Gregorian calendar, counted from March so that leap days come last.
-    private static func days(fromCivil year: Int, _ month: Int, _ day: Int) -> Int {
+    static func days(fromCivil year: Int, _ month: Int, _ day: Int) -> Int {
         let shifted = month <= 2 ? year - 1 : year
         let era = Int64(shifted).flooredQuotient(by: 400)
         let yearOfEra = shifted - Int(era) * 400
@@ -118,7 +118,8 @@ extension Timestamp: CustomStringConvertible {
         return Int(era) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    private static func civil(fromDays days: Int) -> (Int, Int, Int) {
+    /// The year, month and day that lies so many days after 1970-01-01.
+    static func civil(fromDays days: Int) -> (Int, Int, Int) {
         let shifted = days + 719_468
         let era = Int(Int64(shifted).flooredQuotient(by: 146_097))
         let dayOfEra = shifted - era * 146_097
@@ -131,7 +132,8 @@ extension Timestamp: CustomStringConvertible {
 }
 
 extension Int64 {
-    fileprivate func flooredQuotient(by divisor: Int64) -> Int64 {
+    /// The quotient rounded down, so that what is left over is never negative.
+    func flooredQuotient(by divisor: Int64) -> Int64 {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? quotient - 1 : quotient
     }

@@ -1,0 +1,180 @@
+/// How a zone goes on year by year, as POSIX writes it in `TZ`: `CET-1CEST,M3.5.0,M10.5.0/3`.
+///
+/// Times of day reach from -167 to 167 hours, as RFC 9636 extends POSIX.
+struct ZoneFooter: Sendable, Hashable {
+    /// A day of each year.
+    enum Day: Sendable, Hashable {
+        /// 1 to 365; February 29 is never counted.
+        case julian(Int)
+        /// 0 to 365; February 29 is counted.
+        case ordinal(Int)
+        /// Weekday `day` (Sunday is 0) in the week of that number of a month; the fifth is the last.
+        case week(month: Int, week: Int, day: Int)
+    }
+
+    struct Change: Sendable, Hashable {
+        let day: Day
+        /// Seconds since the midnight with which the day begins.
+        let time: Int64
+    }
+
+    /// Seconds that a zone can be ahead of UTC, or behind it.
+    static let largestOffset: Int64 = 26 * 3600
+
+    /// Seconds ahead of UTC.
+    let standard: Int64
+    /// Seconds ahead of UTC in summer, and when that begins and ends; nil where clocks are never changed.
+    let summer: (offset: Int64, begin: Change, end: Change)?
+
+    static func == (left: ZoneFooter, right: ZoneFooter) -> Bool {
+        left.standard == right.standard && left.summer?.offset == right.summer?.offset
+            && left.summer?.begin == right.summer?.begin && left.summer?.end == right.summer?.end
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(standard) }
+
+    init(_ text: [UInt8]) throws(ZoneRules.Flaw) {
+        var reader = FooterReader(text)
+        guard reader.skipName(), let standard = reader.offset(), abs(standard) <= Self.largestOffset else {
+            throw Self.flaw(text)
+        }
+        self.standard = -standard
+        if reader.isAtEnd {
+            summer = nil
+            return
+        }
+        guard reader.skipName() else { throw Self.flaw(text) }
+        var offset = self.standard + 3600
+        if !reader.isNext(",") {
+            guard let written = reader.offset(), abs(written) <= Self.largestOffset else { throw Self.flaw(text) }
+            offset = -written
+        }
+        guard reader.skip(","), let begin = reader.change(), reader.skip(","), let end = reader.change(), reader.isAtEnd
+        else { throw Self.flaw(text) }
+        summer = (offset, begin, end)
+    }
+
+    private static func flaw(_ text: [UInt8]) -> ZoneRules.Flaw {
+        ZoneRules.Flaw(reason: "its last line \"\(String(decoding: text, as: UTF8.self).echoed)\" makes no sense")
+    }
+
+    /// The period around `time`, which is behind the last listed change `last` (`Int64.min` for none); `offset` holds from
+    /// that one on.
+    func period(at time: Int64, after last: Int64, offset: Int64) -> ZoneRules.Period {
+        guard let summer else {
+            return ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
+        }
+        let year = Timestamp.civil(fromDays: Int((time &+ standard).flooredQuotient(by: 86_400))).0
+        var period = ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
+        // A year's changes can lie a week beside it.
+        var changes: [(time: Int64, offset: Int64)] = []
+        for year in year - 1...year + 1 {
+            changes.append((Self.time(of: summer.begin, in: year) - standard, summer.offset))
+            changes.append((Self.time(of: summer.end, in: year) - summer.offset, standard))
+        }
+        for change in changes.sorted(by: { $0.time < $1.time }) where change.time > last {
+            if change.time > time {
+                period.end = change.time
+                break
+            }
+            period.start = change.time
+            period.offset = change.offset
+        }
+        return period
+    }
+
+    /// A change in local seconds since 1970, before clocks are changed.
+    private static func time(of change: Change, in year: Int) -> Int64 {
+        let first = Timestamp.days(fromCivil: year, 1, 1)
+        let day: Int
+        switch change.day {
+        case .ordinal(let number): day = first + number
+        case .julian(let number):
+            let isLeap = Timestamp.length(ofMonth: 2, year: year) == 29
+            day = first + number - 1 + (isLeap && number >= 60 ? 1 : 0)
+        case .week(let month, let week, let weekday):
+            let start = Timestamp.days(fromCivil: year, month, 1)
+            // 1970-01-01 was a Thursday.
+            let wait = (weekday - (start + 4) % 7 + 14) % 7
+            let length = Timestamp.length(ofMonth: month, year: year)
+            var number = wait + 7 * (week - 1)
+            if number >= length { number -= 7 }
+            day = start + number
+        }
+        return Int64(day) * 86_400 + change.time
+    }
+}
+
+/// Reads the parts of a footer, one after another.
+private struct FooterReader {
+    private let text: [UInt8]
+    private var index = 0
+
+    init(_ text: [UInt8]) { self.text = text }
+
+    var isAtEnd: Bool { index == text.count }
+
+    func isNext(_ character: Unicode.Scalar) -> Bool { index < text.count && text[index] == UInt8(ascii: character) }
+
+    mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard isNext(character) else { return false }
+        index += 1
+        return true
+    }
+
+    /// Skips a zone's name: letters, or anything between angle brackets.
+    mutating func skipName() -> Bool {
+        let start = index
+        if skip("<") {
+            while index < text.count, !isNext(">") { index += 1 }
+            return skip(">")
+        }
+        while index < text.count, (65...90).contains(text[index] & 0xDF) { index += 1 }
+        return index - start >= 3
+    }
+
+    private mutating func number(in range: ClosedRange<Int>) -> Int? {
+        var value = 0
+        let start = index
+        while index < text.count, (48...57).contains(text[index]), index - start < 3 {
+            value = value * 10 + Int(text[index] - 48)
+            index += 1
+        }
+        return index > start && range.contains(value) ? value : nil
+    }
+
+    /// `[+-]hh[:mm[:ss]]` in seconds.
+    mutating func offset() -> Int64? {
+        let isNegative = skip("-")
+        if !isNegative { _ = skip("+") }
+        guard let hours = number(in: 0...167) else { return nil }
+        var seconds = hours * 3600
+        if skip(":") {
+            guard let minutes = number(in: 0...59) else { return nil }
+            seconds += minutes * 60
+            if skip(":") {
+                guard let rest = number(in: 0...59) else { return nil }
+                seconds += rest
+            }
+        }
+        return Int64(isNegative ? -seconds : seconds)
+    }
+
+    mutating func change() -> ZoneFooter.Change? {
+        let day: ZoneFooter.Day
+        if skip("M") {
+            guard let month = number(in: 1...12), skip("."), let week = number(in: 1...5), skip("."),
+                let weekday = number(in: 0...6)
+            else { return nil }
+            day = .week(month: month, week: week, day: weekday)
+        } else if skip("J") {
+            guard let number = number(in: 1...365) else { return nil }
+            day = .julian(number)
+        } else {
+            guard let number = number(in: 0...365) else { return nil }
+            day = .ordinal(number)
+        }
+        guard skip("/") else { return ZoneFooter.Change(day: day, time: 7200) }
+        return offset().map { ZoneFooter.Change(day: day, time: $0) }
+    }
+}
