@@ -89,7 +89,8 @@ let package = Package(
         .target(
             name: "JobEngine",
             dependencies: [
-                "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", log, metrics,
+                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", log,
+                metrics,
                 system,
             ],
             swiftSettings: ours

@@ -19,6 +19,7 @@ struct DeferctlCommand: AsyncParsableCommand {
                 name: "Submitting",
                 subcommands: [
                     FetchCommand.self, DownloadCommand.self, UploadCommand.self, JSONCommand.self, SubmitCommand.self,
+                    ScheduleCommand.self,
                 ]),
             CommandGroup(
                 name: "Following",

@@ -44,6 +44,33 @@ package struct Admission: Sendable {
         }
     }
 
+    /// The spec of a schedule, as a client wrote it at `pointer`. Gives the queue that its jobs go to, where no expression
+    /// says that.
+    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> String? {
+        let spec: JobSpec
+        do { spec = try JobSpecReader.schedule(json, at: pointer, limits: limits) } catch { throw CoreError(error) }
+        do { try checkPolicy(of: spec, pointer, owner, isOpen: true) } catch {
+            throw CoreError(error.error, at: error.pointer)
+        }
+        return TemplateText.hasExpression(spec.queue) ? nil : spec.queue
+    }
+
+    /// The job that a schedule submits for a time; without a key where it is submitted by hand.
+    func scheduled(
+        _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
+    ) throws(CoreError) -> Admitted {
+        let pointer = JSONPointer(["spec"])
+        let spec: JobSpec
+        do { spec = try JobSpecReader.scheduled(json, by: key, at: time, hasKey: hasKey, limits: limits) } catch {
+            throw CoreError(.invalid(pointer), error.message)
+        }
+        do {
+            return Admitted(spec: spec, host: try checkPolicy(of: spec, pointer, key.owner, isOpen: false))
+        } catch {
+            throw CoreError(error.error, at: error.pointer)
+        }
+    }
+
     /// The spec of a child whose expressions are filled in; an error in it fails the list. `storedSize` is what is
     /// stored of it, in bytes, where that is not all of it.
     func child(

@@ -220,7 +220,9 @@ extension JobCore {
         if entry.isRemoved { return fail(id, .noJob(job.id)) }
         save(entry, then: .enqueue) { [unowned self] result in
             guard case .failure(let error) = result else {
-                return entry.isRemoved ? fail(id, .noJob(job.id)) : answer(id, .job(snapshot(entry.job)))
+                if entry.isRemoved { return fail(id, .noJob(job.id)) }
+                schedules.jobReopened(job.id)
+                return answer(id, .job(snapshot(entry.job)))
             }
             fail(id, CoreError(error))
             if entry.isRemoved { return }

@@ -61,7 +61,7 @@ extension JobCore {
         maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
         guard maker.isDone else { return making.append(maker) }
         let owner = entry.job.owner
-        guard counters.bytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
+        guard keptBytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
             return stepEnded(
                 entry,
                 .failure(

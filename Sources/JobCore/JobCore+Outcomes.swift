@@ -97,6 +97,7 @@ extension JobCore {
         }
         log(job, job.end)
         deactivate(entry)
+        schedules.jobEnded(job.id)
         notify(job, lineage: entry.lineage)
         for wait in waits.finished(job.id) { answer(wait, having: job) }
         if let parent = job.parent {

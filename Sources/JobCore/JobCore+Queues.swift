@@ -59,6 +59,8 @@ extension JobCore {
         for queue in changed.queues where !storedQueues.contains(queue.name) { open(queue) }
         // Jobs may be kept for less long than the timer was set for.
         if phase == .serving { setTimer(.retention, in: 0) }
+        // Those of the machine may be newer.
+        readZones()
         answer(id, .done)
     }
 

@@ -7,6 +7,7 @@ extension JobCore {
 
     func start() {
         startedAt = now
+        recoveredAt = now.wall
         read(.recovery) { [unowned self] result in
             switch result {
             case .success(.recovery(let state)):
@@ -35,6 +36,11 @@ extension JobCore {
         for job in state.crashed where job.state == .queued { resumeQueued(job) }
         for job in state.running { resumeRunning(job, isCrashed: crashed.contains(job.id)) }
         setTimes(state.times)
+        for stored in state.schedules {
+            schedules.load(stored.schedule, isLastOpen: stored.lastState.map { !$0.isTerminal } ?? false)
+        }
+        schedules.outdate()
+        readZones()
         retentionClock = RetentionClock(at: now, lastEnd: state.times.lastEnd)
         purge()
         cancelOrphans()

@@ -16,6 +16,12 @@ extension JobCore {
             result(of: job, offset: offset, length: length, id, caller)
         case .queues: answer(id, .queues(scheduler.names.map { status(of: $0, caller) }))
         case .setQueue(let name, let change): setQueue(name, change, id, caller)
+        case .setSchedule(let new): setSchedule(new, id, caller)
+        case .schedule(let key): showSchedule(key, id, caller)
+        case .schedules(let key, let owner, let limit): listSchedules(after: key, of: owner, limit: limit, id, caller)
+        case .removeSchedule(let key): removeSchedule(key, id, caller)
+        case .runSchedule(let key): runSchedule(key, id, caller)
+        case .suspendSchedule(let key, let isSuspended): suspendSchedule(key, isSuspended, id, caller)
         case .statistics: answer(id, .statistics(statistics(for: caller)))
         case .probe: probe(id)
         case .configure(let settings, let policy): configure(settings, policy, id)
@@ -65,28 +71,26 @@ extension JobCore {
     }
 
     /// What stands or is being stored when a request comes, which is the same for all of its jobs.
-    private struct Present {
+    struct Present {
         let all: Int
         let own: Int
         let ownBytes: Int64
     }
 
-    private func present(of owner: UInt32) -> Present {
+    func present(of owner: UInt32) -> Present {
         Present(
             all: counters.allWaiting + submitting.all, own: counters.waiting(of: owner) + submitting.jobs(of: owner),
-            ownBytes: counters.bytes(of: owner).saturatingAdding(submitting.bytes(of: owner)))
+            ownBytes: storedBytes(of: owner))
     }
 
     /// Why a job is not admitted, with `jobs` of `bytes` before it in the same request.
-    private func refusal(of new: NewJob, _ present: Present, jobs: Int, bytes: Int64) -> CoreError? {
+    func refusal(of new: NewJob, _ present: Present, jobs: Int, bytes: Int64) -> CoreError? {
         guard phase == .serving else { return .stopping }
         if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
         guard scheduler.has(queue: new.spec.queue) else {
-            let names = scheduler.names.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
-            return CoreError(
-                .invalid(JSONPointer(["queue"])), "There is no queue \"\(new.spec.queue)\"; there are \(names).")
+            return noQueue(new.spec.queue, at: ["queue"])
         }
         let limits = settings.limits
         if present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser {
@@ -103,8 +107,14 @@ extension JobCore {
         return nil
     }
 
+    func noQueue(_ name: String, at pointer: [String]) -> CoreError {
+        let names = scheduler.names.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
+        return CoreError(
+            .invalid(JSONPointer(pointer)), "There is no queue \"\(name.echoed)\"; there are \(names).")
+    }
+
     /// Counts the jobs that were created, those alike together.
-    private func count(_ submissions: [Submission], _ jobs: [Job], _ caller: Caller) {
+    func count(_ submissions: [Submission], _ jobs: [Job], _ caller: Caller) {
         var run = (first: 0, count: 0, bytes: Int64(0))
         var created = 0
         func add() {
@@ -130,7 +140,7 @@ extension JobCore {
         statusVersion += 1
     }
 
-    private func admitted(
+    func admitted(
         _ submission: Submission, _ job: Job, _ new: NewJob, _ caller: Caller
     ) -> Result<SubmittedJob, CoreError> {
         switch submission {

@@ -72,6 +72,7 @@ extension JobCore {
             table.remove(job.id, isRemoved: true)
             if let entry { resumePostponed(entry) }
             suspects[job.id] = nil
+            schedules.jobEnded(job.id, isGone: true)
             pendingNotifications[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)
             for wait in waits.finished(job.id) { answer(wait, having: nil) }

@@ -95,7 +95,7 @@ extension JobCore {
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
                     mayRetry: job.step.map { job.attempt <= job.spec.retryPolicy(of: $0).max } ?? false,
                     connections: 1 + entry.sparePermits.count,
-                    roomForBody: max(0, settings.storedPerUser.saturatingSubtracting(counters.bytes(of: job.owner))))))
+                    roomForBody: max(0, settings.storedPerUser.saturatingSubtracting(keptBytes(of: job.owner))))))
     }
 
     /// A timer waits without a slot. It counts from when the link began, also across restarts.
@@ -200,7 +200,7 @@ extension JobCore {
     /// The outcome, or a failure where its owner has too much stored to keep it.
     private func bounded(_ outcome: Outcome, of entry: ActiveJob) -> Outcome {
         guard case .success(let value) = outcome else { return outcome }
-        let used = counters.bytes(of: entry.job.owner)
+        let used = keptBytes(of: entry.job.owner)
         guard used > 0, used.saturatingAdding(Int64(value.size)) > settings.storedPerUser else { return outcome }
         return .failure(
             JobError(

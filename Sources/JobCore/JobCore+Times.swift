@@ -26,6 +26,8 @@ extension JobCore {
         case .storage:
             write(.probe) { [unowned self] result in storageAnswered(result.map { _ in }) }
         case .readAgain: readAgain()
+        // What is ready is looked at with every input.
+        case .schedules, .schedule: break
         }
     }
 

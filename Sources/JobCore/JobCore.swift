@@ -14,10 +14,11 @@ import JobModel
 /// | ``TimerQueue`` | timers, one queue for each clock |
 /// | ``Subscriptions``, ``Waits`` | who watches and who waits |
 /// | ``JobCounters`` | jobs and bytes by owner, queue and state |
+/// | ``Schedules`` | schedules, their next times, and what each waits for |
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
 /// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in
-/// `+Retention`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
+/// `+Retention`, schedules and the jobs that they submit in `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
 /// `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
@@ -54,6 +55,13 @@ package final class JobCore {
     var counters = JobCounters()
     var retentionClock: RetentionClock
     var jobLogBudget = JobLogBudget()
+    var schedules = Schedules()
+    /// Schedules whose next job is being read and stored, and bytes of their specs.
+    var advancing = (schedules: 0, bytes: 0)
+    /// When this daemon took over: times of schedules up to this one passed while none ran.
+    var recoveredAt = Timestamp(milliseconds: 0)
+    /// Milliseconds that the wall clock was ahead of the monotonic one with the last input.
+    var wallAhead: Int64?
     /// By owner; there are as many as users ever submitted since the start.
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
@@ -117,6 +125,7 @@ package final class JobCore {
     /// Handles an input and gives what is to be done about it, in order.
     package func handle(_ input: CoreInput, at time: CoreTime) -> [CoreEffect] {
         now = time
+        noticeClock()
         switch input {
         case .start: start()
         case .request(let id, let request, let caller): handle(request, id, caller)
@@ -135,12 +144,14 @@ package final class JobCore {
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
         case .room(let shortage): roomChanged(shortage)
         case .time: break
+        case .zones(let zones): zonesRead(zones)
         case .resume:
             isYielding = false
             makeChildren()
         case .stop: stop()
         }
         fireTimers()
+        runSchedules()
         startWhatCan()
         defer { effects = [] }
         return effects
@@ -148,7 +159,8 @@ package final class JobCore {
 
     /// When an input `time` is wanted at the latest.
     package var nextWake: CoreWake {
-        CoreWake(wall: wallTimers.next.map(Timestamp.init(milliseconds:)), monotonic: timers.next)
+        let wall = [wallTimers.next, schedules.next].compactMap(\.self).min()
+        return CoreWake(wall: wall.map(Timestamp.init(milliseconds:)), monotonic: timers.next)
     }
 
     /// The shortest time between two inputs `progress` that subscribers want, in milliseconds; nil while nobody does.

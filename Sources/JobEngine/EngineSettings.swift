@@ -9,6 +9,8 @@ package struct EngineSettings: Sendable {
     package var bodies: String
     /// Bytes on the disk of the bodies, which is the state's, below which no job is accepted.
     package var minimumFree: Int64 = 0
+    /// Where the rules of zones are.
+    package var zones = ZoneFiles()
     package var limits: JobLimits { core.limits }
 
     package init(bodies: String) {

@@ -1,6 +1,7 @@
 package import DataSources
 import DeferredKit
 import Dispatch
+import Glibc
 package import JobCore
 package import JobModel
 package import JobStore
@@ -27,6 +28,7 @@ package actor JobEngine {
 
     private let core: JobCore
     private var timers: WakeTimers?
+    private var clockWatch: ClockWatch?
     private var room: RoomWatch?
     /// Looks for progress while somebody watches; armed for the next look.
     private var progressTimer: (any DispatchSourceTimer)?
@@ -104,6 +106,8 @@ package actor JobEngine {
             self?.enter { $0.handle(.room(shortage: shortage)) }
         }
         timers = WakeTimers(on: executor.queue) { [weak self] in self?.enter { $0.timeCame() } }
+        // The core looks at the time with each input.
+        clockWatch = ClockWatch(on: executor.queue) { [weak self] in self?.enter { $0.handle(.time) } }
         reports = ProgressReports { [weak self] in self?.enter { $0.lookForProgress() } }
         let result = await withCheckedContinuation { continuation in
             onStart = continuation
@@ -118,6 +122,7 @@ package actor JobEngine {
         handle(.stop)
         room = nil
         timers = nil
+        clockWatch = nil
         progressTimer?.cancel()
         await library.shutdown()
         await store.close()
@@ -299,8 +304,26 @@ package actor JobEngine {
         case .started(let result):
             onStart?.resume(returning: result)
             onStart = nil
+        case .readZones(let names): readZones(names)
         case .yield: enter { $0.handle(.resume) }
         case .log(let entry): logger.log(entry)
+        }
+    }
+
+    // MARK: - Zones
+
+    /// The rules of a zone, read for `owner`.
+    package nonisolated func zone(_ name: String, for owner: UInt32) async throws(ZoneFiles.Flaw) -> ZoneRules {
+        let files = settings.zones
+        return try await library.blocking(for: owner) { () throws(ZoneFiles.Flaw) in try files.rules(of: name) }
+    }
+
+    private func readZones(_ names: [String]) {
+        // Owned by the engine; it ends with the read.
+        Task(executorPreference: library.executor) { [self] in
+            var zones: [String: ZoneRules] = [:]
+            for name in names { zones[name] = try? await zone(name, for: getuid()) }
+            await handle(.zones(zones))
         }
     }
 

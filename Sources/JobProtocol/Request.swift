@@ -150,6 +150,13 @@ package enum MethodName: String, Sendable, CaseIterable {
     case jobExplain = "job.explain"
     case queueList = "queue.list"
     case queueSet = "queue.set"
+    case scheduleSet = "schedule.set"
+    case scheduleGet = "schedule.get"
+    case scheduleList = "schedule.list"
+    case scheduleRemove = "schedule.remove"
+    case scheduleRun = "schedule.run"
+    case scheduleSuspend = "schedule.suspend"
+    case scheduleResume = "schedule.resume"
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
@@ -163,9 +170,11 @@ package enum MethodName: String, Sendable, CaseIterable {
     package var isRead: Bool {
         switch self {
         case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain,
-            .queueList:
+            .queueList, .scheduleGet, .scheduleList:
             true
-        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet: false
+        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet, .scheduleSet, .scheduleRemove,
+            .scheduleRun, .scheduleSuspend, .scheduleResume:
+            false
         }
     }
 }

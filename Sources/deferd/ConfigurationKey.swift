@@ -98,6 +98,7 @@ struct ConfigurationKey: Sendable {
         count("limits.inFlight", \.limits.inFlight, 1...1_000_000),
         count("limits.queuedJobs", \.limits.queuedJobs, 1...most),
         count("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser, 1...most),
+        count("limits.schedulesPerUser", \.limits.schedulesPerUser, 0...100_000),
         count("limits.storedPerUser", \.storedPerUser, 1...most),
         count("limits.inlineResult", \.limits.inlineResult, 0...Job.longestResultRead),
         count("limits.body", \.limits.body, 1...1 << 32),

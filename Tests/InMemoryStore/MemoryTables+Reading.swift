@@ -142,7 +142,8 @@ extension MemoryTables {
         }
         return StoredState(
             counts: counts, queues: settings.rows().map(\.value), running: jobs(running.sorted()),
-            crashed: jobs(marks.rows().map(\.key)).filter { !$0.state.isTerminal }, times: times)
+            crashed: jobs(marks.rows().map(\.key)).filter { !$0.state.isTerminal }, times: times,
+            schedules: plainSchedules)
     }
 
     private var counts: [JobCount] {

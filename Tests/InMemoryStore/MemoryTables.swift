@@ -57,6 +57,7 @@ package struct MemoryTables: Sendable {
     var checkpoints = SortedRows<LinkKey, JSON>()
     var downloads = SortedRows<Name, JSON>()
     var settings = SortedRows<Name, QueueSettings>()
+    var schedules = SortedRows<ScheduleKey, StoredSchedule>()
     /// The marked jobs, and whether a daemon before this one was killed while they were at work.
     var marks = SortedRows<JobID, Bool>()
 
@@ -82,6 +83,13 @@ package struct MemoryTables: Sendable {
         case .queue(let queue):
             settings.set(Name(queue.name), queue)
             return .done
+        case .setSchedule(let schedule, let spec):
+            set(schedule, spec: spec)
+            return .done
+        case .advance(let schedule, let job): return .submitted(advance(schedule, job))
+        case .removeSchedule(let key):
+            schedules.remove(key)
+            return .done
         case .probe: return .done
         }
     }
@@ -106,6 +114,8 @@ package struct MemoryTables: Sendable {
         case .due(let time, let limit): .jobs(first(limit, of: due, upTo: time))
         case .overdue(let time, let limit): .jobs(first(limit, of: deadlines, upTo: time))
         case .times: .times(times)
+        case .schedule(let key): .schedules(schedule(key))
+        case .schedules(let key, let owner, let limit): .schedules(schedules(after: key, owner: owner, limit: limit))
         }
     }
 

@@ -140,7 +140,7 @@ import Testing
         #expect(try directory.contents() == before)
     }
 
-    @Test(arguments: 1...5) func verification_findsNothingWrong_whereNothingIs(_ version: Int) async throws {
+    @Test(arguments: 1...6) func verification_findsNothingWrong_whereNothingIs(_ version: Int) async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-\(version)", withExtension: "db"))
         try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
         let before = try directory.contents()

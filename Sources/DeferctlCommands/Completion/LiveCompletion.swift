@@ -35,6 +35,21 @@ enum LiveCompletion {
         }
     }
 
+    /// Names of schedules; of those only that a verb can suspend or resume.
+    static let schedules = CompletionKind.custom { words, _, _ in
+        let verb = words.last { ["suspend", "resume"].contains($0) }
+        return await lines(words) { client in
+            try await client.schedules().compactMap { schedule in
+                let isSuspended = schedule["suspended"]?.bool == true
+                guard let name = schedule["schedule"]?.string, verb != "suspend" || !isSuspended,
+                    verb != "resume" || isSuspended
+                else { return nil }
+                let times = ScheduleTable.times(schedule)
+                return Candidate(word: name, description: isSuspended ? "suspended, " + times : times)
+            }
+        }
+    }
+
     /// The tags of the newest jobs.
     static let tags = CompletionKind.custom { words, _, _ in
         await lines(words) { client in tags(of: try await client.list(limit: mostJobs).jobs) }

@@ -15,6 +15,9 @@ package enum CoreAnswer: Sendable {
     case result(JobResult)
     case queues([QueueStatus])
     case queue(QueueStatus)
+    case schedule(ScheduleView)
+    /// `next` is the name to go on after; nil at the end.
+    case schedules([ScheduleView], next: ScheduleKey?)
     case statistics(CoreStatistics)
 }
 
@@ -121,6 +124,10 @@ extension CoreAnswer {
     package var result: JobResult? { if case .result(let result) = self { result } else { nil } }
     package var queues: [QueueStatus]? { if case .queues(let queues) = self { queues } else { nil } }
     package var queue: QueueStatus? { if case .queue(let queue) = self { queue } else { nil } }
+    package var schedule: ScheduleView? { if case .schedule(let schedule) = self { schedule } else { nil } }
+    package var schedules: (schedules: [ScheduleView], next: ScheduleKey?)? {
+        if case .schedules(let schedules, let next) = self { (schedules, next) } else { nil }
+    }
     package var statistics: CoreStatistics? { if case .statistics(let statistics) = self { statistics } else { nil } }
     package var isDone: Bool? { if case .done = self { true } else { nil } }
 }

@@ -23,6 +23,8 @@ package enum CoreEffect: Sendable {
     case progress([SubscriptionID], [ProgressRow])
     /// The daemon is ready for requests, or cannot start.
     case started(Result<Void, StoreError>)
+    /// `CoreInput.zones` is to follow, with the rules of these zones as they are now.
+    case readZones([String])
     /// `CoreInput.resume` is to be sent once the inputs that wait now were handled.
     case yield
     case log(CoreLog)

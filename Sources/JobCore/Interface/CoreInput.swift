@@ -33,8 +33,10 @@ package enum CoreInput: Sendable {
     /// The disk of the state has little room left, in these words, or has enough again.
     case room(shortage: String?)
     /// The time that ``JobCore/nextWake`` gave has come. Any other input at that time does the same, and nothing is
-    /// done twice.
+    /// done twice. It is wanted soon after the wall clock was set, too.
     case time
+    /// The rules of zones that `CoreEffect.readZones` asked for, without those that cannot be read.
+    case zones([String: ZoneRules])
     /// Follows `CoreEffect.yield`, behind the inputs that came meanwhile.
     case resume
     /// The last input but for writes: nothing is started or answered with success any more.

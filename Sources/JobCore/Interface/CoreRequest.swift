@@ -23,6 +23,18 @@ package enum CoreRequest: Sendable {
     /// Answered with `queues`.
     case queues
     case setQueue(String, QueueChange)
+    /// Answered with `schedule`, once that is durable.
+    case setSchedule(NewSchedule)
+    /// Answered with `schedule`.
+    case schedule(ScheduleKey)
+    /// Those that come after a name, of one owner or of all that the caller may see. Answered with `schedules`.
+    case schedules(after: ScheduleKey?, owner: UInt32?, limit: Int)
+    /// Answered with `done`.
+    case removeSchedule(ScheduleKey)
+    /// Submits its job now. Answered with `submitted`.
+    case runSchedule(ScheduleKey)
+    /// Answered with `schedule`.
+    case suspendSchedule(ScheduleKey, isSuspended: Bool)
     /// Answered with `statistics`.
     case statistics
     /// Passes through the core and a write. Answered with `done`, also where the storage fails: a full disk is no hang.

@@ -13,6 +13,10 @@ enum CoreTimer: Hashable, Comparable {
     case storage
     /// A queue's ready jobs could not be read; they are read again.
     case readAgain
+    /// What could not be read or stored of schedules is tried again.
+    case schedules
+    /// A schedule is due.
+    case schedule(ScheduleKey)
     /// The back-off from a host ends.
     case host(String)
     /// Subscribers with this interval, in milliseconds, get the progress of jobs that made some.

@@ -21,6 +21,8 @@ package struct JobLimits: Sendable, Equatable {
     package var memoryPerUser = 64 << 20
     /// Bytes of a response's headers.
     package var header = 64 << 10
+    /// Schedules of one user.
+    package var schedulesPerUser = 1000
     /// Children of one list.
     package var children = 10_000
     /// Links of one job.
@@ -45,6 +47,7 @@ package struct JobLimits: Sendable, Equatable {
             "line": JSON(line), "outbound": JSON(outbound), "connections": JSON(connections),
             "connectionsPerUser": JSON(connectionsPerUser), "inFlight": JSON(inFlight),
             "queuedJobs": JSON(queuedJobs), "queuedJobsPerUser": JSON(queuedJobsPerUser),
+            "schedulesPerUser": JSON(schedulesPerUser),
             "inlineResult": JSON(inlineResult), "body": JSON(body), "header": JSON(header),
             "documents": JSON(documents), "memoryPerUser": JSON(memoryPerUser), "children": JSON(children),
             "links": JSON(links), "depth": JSON(depth), "nesting": JSON(Self.nesting), "redirects": JSON(redirects),

@@ -28,7 +28,44 @@ package struct JobSpecReader {
         _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
+        let spec = try reader.job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
+        if let key = spec.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
+            throw SpecError(
+                pointer.appending("key"),
+                "Keys that begin with \"\(ScheduleKey.jobKeyPrefix)\" are those of schedules; use another one.")
+        }
+        return spec
+    }
+
+    /// The spec of a schedule, whose strings can hold expressions.
+    package static func schedule(
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
+    ) throws(SpecError) -> JobSpec {
+        for name in ["key", "notBefore", "watch"] where json[name]?.isNull == false {
+            throw SpecError(
+                pointer.appending(name),
+                "A schedule's spec has no \"\(name)\", as the schedule itself decides about that.")
+        }
+        var reader = JobSpecReader(limits: limits)
+        return try reader.job(json, at: pointer, Context(scope: .schedule, mode: .template))
+    }
+
+    /// The spec of a job that a schedule submits for `time`, of the schedule's spec. It has a key unless it is submitted
+    /// by hand.
+    package static func scheduled(
+        _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, hasKey: Bool, limits: JobLimits
+    ) throws(JobError) -> JobSpec {
+        let about: JSON = ["name": .string(schedule.name), "time": .string(time.description)]
+        var written = try TemplateExpansion([.schedule: about]).child(json)
+        if hasKey, var object = written.object {
+            object["key"] = .string(schedule.jobKey(at: time))
+            written = .object(object)
+        }
+        var reader = JobSpecReader(limits: limits)
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, isNew: true)
+        do { return try reader.job(written, at: JSONPointer(["spec"]), context) } catch {
+            throw JobError(.invalid, "The spec cannot run; see \(error.pointer.description.echoed): \(error.reason)")
+        }
     }
 
     /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `storedSize` is what is stored

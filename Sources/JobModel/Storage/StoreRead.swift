@@ -31,6 +31,11 @@ package enum StoreRead: Sendable {
     /// When the next scheduled job is due, the next deadline passes, and the first finished root job ended. Answered with
     /// `times`.
     case times
+    /// A schedule with its spec. Answered with `schedules`: that one, or none.
+    case schedule(ScheduleKey)
+    /// The schedules that come after a name, by owner and name, of one owner or of all, at most `limit`; without long specs.
+    /// Answered with `schedules`.
+    case schedules(after: ScheduleKey?, owner: UInt32?, limit: Int)
 }
 
 /// What a read found.
@@ -42,6 +47,7 @@ package enum StoreRows: Sendable {
     case times(StoredTimes)
     /// Nil where there is no result.
     case result(ResultPart?)
+    case schedules([StoredSchedule])
 }
 
 /// A part of the JSON of a result.
@@ -122,16 +128,19 @@ package struct StoredState: Sendable {
     /// The jobs whose source was at work when the last daemon was killed, running ones among them; none after a clean stop.
     package var crashed: [Job]
     package var times: StoredTimes
+    /// Without their specs.
+    package var schedules: [StoredSchedule]
 
     package init(
         counts: [JobCount] = [], queues: [QueueSettings] = [], running: [Job] = [], crashed: [Job] = [],
-        times: StoredTimes = StoredTimes()
+        times: StoredTimes = StoredTimes(), schedules: [StoredSchedule] = []
     ) {
         self.counts = counts
         self.queues = queues
         self.running = running
         self.crashed = crashed
         self.times = times
+        self.schedules = schedules
     }
 }
 

@@ -21,6 +21,13 @@ package enum StoreWrite: Sendable {
     case purgeOldest(count: Int, freeing: Int64, owner: UInt32)
     /// The settings of a queue. Answered with `done`.
     case queue(QueueSettings)
+    /// A schedule that is new, or replaces the one of that name, with the JSON of its spec. Answered with `done`.
+    case setSchedule(Schedule, spec: JSON)
+    /// What has become of a schedule, and the job that it submits, if any, which then is its last one. Answered with
+    /// `submitted`: of the job.
+    case advance(Schedule, Job?)
+    /// A schedule, if it is there; its jobs stay. Answered with `done`.
+    case removeSchedule(ScheduleKey)
     /// Writes and removes a byte, to see whether the storage works. Answered with `done`.
     case probe
 }

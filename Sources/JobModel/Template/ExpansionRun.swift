@@ -5,7 +5,7 @@ struct ExpansionRun {
         var names: Set<TemplateText.Name>
         /// Whether these strings are not expanded again.
         var isLast: Bool
-        var intoLinks: Pass { Pass(names: names.intersection([.item, .index]), isLast: false) }
+        var intoLinks: Pass { Pass(names: names.intersection(TemplateText.Name.reachingIntoLinks), isLast: false) }
         var intoEach: Pass { Pass(names: names.subtracting([.item, .index]), isLast: false) }
     }
 

@@ -1,7 +1,7 @@
 /// Replaces expressions by their values.
 ///
 /// An expression belongs to the innermost link around it. So a link's own strings are filled in when it runs, while the
-/// links of its child jobs are left for those; only `item` and `index` reach into them. What will be expanded once more
+/// links of its child jobs are left for those; only `item`, `index` and `schedule` reach into them. What will be expanded once more
 /// gets its values with braces escaped, so nothing is ever expanded twice.
 package struct TemplateExpansion: Sendable {
     /// Bytes of values that one expansion may fill in; without a bound each link could double what came into it.
@@ -27,7 +27,8 @@ package struct TemplateExpansion: Sendable {
         try run { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
     }
 
-    /// The spec of an `each` child with `item` and `index` filled in, in its links too.
+    /// The spec of an `each` child with `item` and `index` filled in, or of a schedule's job with `schedule`, in its links
+    /// too.
     package func child(_ json: JSON) throws(JobError) -> JSON {
         try run { (run, pass) throws(JobError) in try run.job(json, pass) }
     }

@@ -6,8 +6,13 @@ package struct TemplateScope: Sendable {
         self.names = names
     }
 
-    /// The scope of the links inside a child job: only `item` and `index` reach into them.
-    var intoLinks: TemplateScope { TemplateScope(names.filter { $0.key == .item || $0.key == .index }) }
+    /// The scope of a schedule's spec.
+    static let schedule = TemplateScope([.schedule: .literal(["name": "", "time": ""])])
+
+    /// The scope of the links inside a child job: only what is known before it is made reaches into them.
+    var intoLinks: TemplateScope {
+        TemplateScope(names.filter { TemplateText.Name.reachingIntoLinks.contains($0.key) })
+    }
 
     /// The scope of an `each` child's spec.
     var forEach: TemplateScope {

@@ -12,6 +12,11 @@ package struct TemplateText: Sendable {
         case index
         /// The job the link belongs to.
         case job
+        /// The schedule that submits the job, and the time that it does so for.
+        case schedule
+
+        /// What is known before a job is made, and so is filled in in its links too.
+        static let reachingIntoLinks: Set<Name> = [.item, .index, .schedule]
     }
 
     package enum Segment: Sendable, Equatable {

@@ -259,6 +259,13 @@ final class Connection: Sendable {
         case .jobExplain: try await jobExplain(call)
         case .queueList: try await queueList(call)
         case .queueSet: try await queueSet(call)
+        case .scheduleSet: try await scheduleSet(call)
+        case .scheduleGet: try await scheduleGet(call)
+        case .scheduleList: try await scheduleList(call)
+        case .scheduleRemove: try await scheduleRemove(call)
+        case .scheduleRun: try await scheduleRun(call)
+        case .scheduleSuspend: try await scheduleSuspend(call, true)
+        case .scheduleResume: try await scheduleSuspend(call, false)
         }
     }
 

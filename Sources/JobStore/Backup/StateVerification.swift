@@ -104,6 +104,10 @@ package struct StateVerification {
         for (sentence, sql) in Self.rules {
             for id in try Int64.fetchAll(connection, sql: "\(sql) LIMIT 10") { add("Job \(id) \(sentence).") }
         }
+        for row in try Row.fetchAll(connection, sql: Self.strangeSchedules) {
+            let (owner, name): (Int64, String) = (row[0], row[1])
+            add("The schedule \"\(name.echoed)\" of user \(owner) has a spec of another size, or none.")
+        }
         let given = try Int64.fetchOne(connection, sql: "SELECT value FROM state WHERE name = 'last_job'")
         if given == nil { add("The id of the last job is missing.") }
     }
@@ -137,6 +141,11 @@ package struct StateVerification {
             "SELECT DISTINCT parent FROM templates WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = templates.parent)"
         ),
     ]
+
+    private static let strangeSchedules = """
+        SELECT owner, name FROM schedules WHERE spec_size IS NOT (SELECT length(CAST(spec AS BLOB)) FROM schedule_specs
+            WHERE schedule_specs.owner = schedules.owner AND schedule_specs.name = schedules.name) LIMIT 10
+        """
 
     /// What a job's row says of it, beside what can be read at all.
     private mutating func look(at job: Job, size: Int64, _ connection: Database) throws(StoreError) {

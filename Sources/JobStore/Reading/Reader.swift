@@ -269,6 +269,9 @@ final class UnreadableJobs: Sendable {
         if isNew { report(error) }
     }
 
+    /// A schedule cannot be read. It is found at a start only, so it is reported each time.
+    func tell(ofSchedule error: StoreError) { report(error) }
+
     /// A page is damaged, which jobs stood there nobody knows.
     func tell(ofDamage error: StoreError) {
         let isNew = isDamageKnown.withLock { isKnown in

@@ -26,6 +26,17 @@ extension SQLiteStore {
                 try writer.save(queue)
                 return .done
             }
+        case .setSchedule(let schedule, let spec):
+            enqueue(done) { writer in
+                try writer.set(schedule, spec: spec)
+                return .done
+            }
+        case .advance(let schedule, let job): enqueue(done) { .submitted(try $0.advance(schedule, job)) }
+        case .removeSchedule(let key):
+            enqueue(done) { writer in
+                try writer.remove(key)
+                return .done
+            }
         case .probe:
             enqueue(done) { writer in
                 try writer.probe()
@@ -61,6 +72,9 @@ extension Reader {
         case .due(let time, let limit): .jobs(try due(at: time, limit: limit))
         case .overdue(let time, let limit): .jobs(try overdue(at: time, limit: limit))
         case .times: .times(try times())
+        case .schedule(let key): .schedules(try schedule(key))
+        case .schedules(let key, let owner, let limit):
+            .schedules(try schedules(after: key, owner: owner, limit: limit))
         }
     }
 
@@ -69,7 +83,7 @@ extension Reader {
         marks.keepOfLastLife(crashed)
         return StoredState(
             counts: try counts(), queues: try queues(), running: try interrupted(), crashed: crashed,
-            times: try times())
+            times: try times(), schedules: try schedules())
     }
 
     private func times() throws -> StoredTimes {

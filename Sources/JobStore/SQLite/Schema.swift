@@ -13,7 +13,7 @@ enum Schema {
     /// header says nowhere else. A deferd that knows none takes it for a newer version, and leaves it alone.
     static let checksMark = 1000
 
-    static let steps = [one, two, three, four, five]
+    static let steps = [one, two, three, four, five, six]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -145,6 +145,32 @@ enum Schema {
     /// The sizes of bodies in files, which count as stored (``StoredBodies``).
     private static let five = "ALTER TABLE jobs ADD COLUMN bodies TEXT;"
 
+    /// Schedules (`ScheduleRow`), with their specs beside them.
+    private static let six = """
+        CREATE TABLE schedules (
+            owner INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            calendar TEXT,
+            zone TEXT,
+            every INTEGER,
+            catch_up TEXT NOT NULL,
+            overlap TEXT NOT NULL,
+            is_suspended INTEGER NOT NULL,
+            set_at INTEGER NOT NULL,
+            done_until INTEGER NOT NULL,
+            last_time INTEGER,
+            last_job INTEGER,
+            submitted INTEGER NOT NULL,
+            skipped INTEGER NOT NULL,
+            waiting TEXT,
+            spec_size INTEGER NOT NULL,
+            PRIMARY KEY (owner, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE schedule_specs (
+            owner INTEGER NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, PRIMARY KEY (owner, name)
+        ) STRICT;
+        """
+
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.
     private static let storedSize = DatabaseFunction("stored_size", argumentCount: 3, pure: true) { values in
         func size(_ text: String) -> Int64 {
@@ -170,7 +196,7 @@ enum Schema {
         let mark = PageChecks.areThere(in: connection) ? checksMark : 0
         for number in try version(of: connection)..<max(version, try version(of: connection)) {
             try connection.inTransaction(.immediate) {
-                try connection.execute(sql: steps[number])
+                try PageChecks.allowingEmptyPages(in: connection) { try connection.execute(sql: steps[number]) }
                 if number + 1 == 5, let bodies { try StoredBodies.count(in: bodies, connection) }
                 try connection.execute(
                     sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(number + 1 + mark)")

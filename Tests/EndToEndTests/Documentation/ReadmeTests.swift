@@ -53,7 +53,7 @@ import Testing
         let recipes = Self.blocks("json recipe=")
         #expect(
             recipes.map(\.name) == [
-                "login", "friends", "picture", "fallback", "release", "fastest", "relay", "webhook",
+                "login", "friends", "picture", "fallback", "release", "fastest", "relay", "webhook", "report",
             ])
         try await TestOrigin.run { origin in
             Self.furnish(origin)
@@ -70,6 +70,10 @@ import Testing
                 origin["/store/" + sha256] = OriginResource(text: "kept")
                 for (name, text) in recipes {
                     let spec = try JSON(parsing: text.replacing("https://example.org", with: origin.url("")))
+                    if name == "report" {
+                        try await Self.checkSchedule(spec, wire, daemon)
+                        continue
+                    }
                     let result = try await wire.succeed(spec)
                     switch name {
                     case "login":
@@ -96,6 +100,16 @@ import Testing
                 }
             }
         }
+    }
+
+    /// The recipe of a schedule is taken, and submits a job that succeeds.
+    private static func checkSchedule(_ spec: JSON, _ wire: Wire, _ daemon: Daemon) async throws {
+        let set = try await wire.call(
+            "schedule.set",
+            ["schedule": "report", "calendar": "0 6 * * mon-fri", "zone": "Europe/Berlin", "spec": spec])
+        #expect(set["next"]?.string?.hasSuffix(":00:00.000Z") == true)
+        let job = try await wire.wait(try await wire.call("schedule.run", ["schedule": "report"])["job"]?.int ?? 0)
+        #expect(job["result"]?["path"]?.string?.hasPrefix(daemon.downloads + "/report-2") == true, "\(job)")
     }
 
     @Test func socketLines_areAnswered_asTheyStandThere() async throws {

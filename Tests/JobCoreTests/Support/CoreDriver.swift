@@ -13,6 +13,8 @@ final class CoreDriver {
     private(set) var now = CoreTime(wall: Timestamp(milliseconds: 1_790_000_000_000), monotonic: 1_000_000_000_000)
     /// What `random` is with the end of each source.
     var random = 0.0
+    /// The zones that the machine knows.
+    var zones: [String: ZoneRules] = ["Test/One": .utc]
 
     // MARK: What is held back
 
@@ -184,6 +186,7 @@ final class CoreDriver {
         case .notify(let subscribers, let change): told.append((subscribers, change))
         case .progress(let subscribers, let rows): reported.append((subscribers, rows))
         case .started(let result): if case .success = result { hasStarted = true }
+        case .readZones(let names): inputs.append(.zones(zones.filter { names.contains($0.key) }))
         case .yield: inputs.append(.resume)
         case .log(let log):
             #expect(log.level != .defect, "\(log.message)")

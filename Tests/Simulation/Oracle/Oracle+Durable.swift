@@ -41,6 +41,8 @@ extension Oracle {
             }
             remove(removed, by: id, world)
         case (.queue(let settings), _): queues[settings.name] = settings
+        case (.advance(_, let job?), .submitted(let submissions)):
+            if !submissions.isEmpty { submitted(id, [job], submissions, world) }
         default: break
         }
     }

@@ -21,6 +21,7 @@ extension World {
         case .ended(let run, let outcome, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
         case .room, .time: trace.add(.time, at: time)
+        case .zones: trace.add(.time, at: time, 1)
         case .resume: trace.add(.resume, at: time)
         case .stop: trace.add(.stop, at: time)
         }
@@ -49,6 +50,7 @@ extension World {
             trace.add(.report, at: time, Int64(subscriptions.count), Int64(rows.count), rows.first?.job ?? 0)
         case .started(.success): trace.add(.started, at: time)
         case .started(.failure): trace.add(.notStarted, at: time)
+        case .readZones(let names): trace.add(.yield, at: time, Int64(names.count))
         case .yield: trace.add(.yield, at: time)
         case .log(let log):
             trace.add(.log, at: time, log.job ?? 0, Int64(log.message.utf8.count))
@@ -76,6 +78,12 @@ extension CoreRequest {
         case .queues: (10, 0)
         case .setQueue: (11, 0)
         case .statistics: (12, 0)
+        case .setSchedule(let new): (15, Int64(new.key.owner))
+        case .schedule(let key): (16, Int64(key.owner))
+        case .schedules: (17, 0)
+        case .removeSchedule(let key): (18, Int64(key.owner))
+        case .runSchedule(let key): (19, Int64(key.owner))
+        case .suspendSchedule(let key, let isSuspended): (20, Int64(key.owner) << 1 | (isSuspended ? 1 : 0))
         case .probe: (13, 0)
         case .configure: (14, 0)
         }
@@ -97,6 +105,8 @@ extension CoreAnswer {
         case .queues: 8
         case .queue: 9
         case .statistics: 10
+        case .schedule(let schedule): 11 + (schedule.next?.milliseconds ?? 0) << 4
+        case .schedules(let schedules, _): 12 + Int64(schedules.count) << 4
         }
     }
 }
@@ -135,6 +145,9 @@ extension StoreWrite {
         case .purgeOldest(let count, _, let owner): (7, Int64(count) << 32 | Int64(owner))
         case .queue(let settings): (8, Int64(settings.concurrency))
         case .probe: (9, 0)
+        case .setSchedule(let row, _): (10, row.setAt.milliseconds)
+        case .advance(let row, let job): (job == nil ? 11 : 12, row.doneUntil.milliseconds)
+        case .removeSchedule(let key): (13, Int64(key.owner))
         }
     }
 }
@@ -153,6 +166,8 @@ extension StoreRead {
         case .due: 8
         case .overdue: 9
         case .times: 10
+        case .schedule(let key): 13 + Int64(key.owner) << 4
+        case .schedules: 14
         case .orphans: 11
         case .result(let id, _, _): 12 + id << 4
         }
@@ -168,6 +183,7 @@ extension StoreRows {
         case .ready(let jobs): Int64(jobs.count)
         case .result(let part): Int64(part?.size ?? 0)
         case .times: 0
+        case .schedules(let rows): Int64(rows.count)
         }
     }
 }

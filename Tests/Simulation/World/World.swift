@@ -20,6 +20,7 @@ final class World {
         case lateEnd(RunID, Outcome)
         case cleanedUp(CleanUpID)
         case resume
+        case zones([String])
         case userActs(Int)
         case administratorActs
         case crowd
@@ -149,6 +150,7 @@ final class World {
         case .resume:
             store.yields -= 1
             feed(.resume)
+        case .zones(let names): feed(.zones(Scenario.zones.filter { names.contains($0.key) }))
         case .userActs(let index): userActs(index)
         case .administratorActs: administratorActs()
         case .crowd: crowd()
@@ -218,6 +220,7 @@ final class World {
             isRunning = false
             life += 1
             scheduleAnyway(.startAgain, in: 1)
+        case .readZones(let names): schedule(.zones(names), in: random.spread(0.0001, 0.1))
         case .yield:
             store.yields += 1
             schedule(.resume, in: 0)

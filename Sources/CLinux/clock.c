@@ -1,0 +1,30 @@
+#include "clock.h"
+#include <errno.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static int arm(int watch) {
+    // A time that never comes: the timer is there to be cancelled.
+    struct itimerspec never = {.it_value = {.tv_sec = INT32_MAX * 64LL}};
+    return timerfd_settime(watch, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, 0);
+}
+
+int deferd_watch_clock(void) {
+    int watch = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (watch >= 0 && arm(watch) < 0) {
+        int reason = errno;
+        close(watch);
+        errno = reason;
+        return -1;
+    }
+    return watch;
+}
+
+int deferd_watch_clock_again(int watch) {
+    uint64_t count;
+    // ECANCELED is what it was waited for.
+    while (read(watch, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+    return arm(watch);
+}

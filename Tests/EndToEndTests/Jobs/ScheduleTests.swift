@@ -1,0 +1,144 @@
+import JobModel
+import Testing
+
+/// Schedules over a socket, with a real clock: what is awaited are the jobs, never a time.
+@Suite struct ScheduleTests {
+    private static let spec: JSON = [
+        "source": ["type": "value", "value": "{{schedule/time}}"], "tags": ["tick"],
+        "then": [["then": ["return": ["{{schedule/name}}", "{{input}}"]]]],
+    ]
+
+    /// The next job with the tag that succeeds.
+    private func nextJob(_ wire: Wire) async throws -> JSON {
+        try await wire.next("a job of the schedule") { $0.state == "succeeded" }.json["params"]?["snapshot"] ?? .null
+    }
+
+    @Test func schedule_submitsOnceForEachTime_overRestartsAndCrashes() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start()
+            var wire = try daemon.connect()
+            _ = try await wire.call("job.watch", ["tag": "tick"])
+            let set = try await wire.call("schedule.set", ["schedule": "s", "every": 1, "spec": Self.spec])
+            #expect(set["next"]?.string != nil && set["last"] == .null && set["owner"] != nil)
+            var keys: [String] = []
+            for life in 0..<4 {
+                for _ in 0..<2 {
+                    let job = try await nextJob(wire)
+                    let key = job["key"]?.string ?? job["spec"]?["key"]?.string ?? ""
+                    #expect(job["result"]?[0] == "s")
+                    #expect(key == "schedule:s:\(job["result"]?[1]?.string ?? "")", "\(job)")
+                    keys.append(key)
+                }
+                if life % 2 == 0 { try await daemon.crash() } else { try await daemon.stop() }
+                daemon = try await household.start()
+                wire = try daemon.connect()
+                _ = try await wire.call("job.watch", ["tag": "tick"])
+            }
+            #expect(Set(keys).count == keys.count)
+            #expect(keys == keys.sorted())
+            _ = try await wire.call("schedule.remove", ["schedule": "s"])
+            #expect(try await wire.refusal("schedule.get", ["schedule": "s"]).code == -32001)
+            let all = try await wire.call("job.list", ["tag": "tick", "limit": 1000])["jobs"]?.array ?? []
+            let stored = all.compactMap { $0["key"]?.string ?? $0["spec"]?["key"]?.string }
+            #expect(Set(stored).count == all.count && Set(keys).isSubset(of: stored))
+            try await daemon.stop()
+        }
+    }
+
+    @Test func run_suspendAndResume_answerAtOnce() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let set = try await wire.call(
+                "schedule.set",
+                [
+                    "schedule": "far", "calendar": "0 6 1 jan *", "zone": "Europe/Berlin", "catchUp": "all",
+                    "overlap": "queue", "suspended": true, "spec": Self.spec,
+                ])
+            #expect(set["next"] == .null && set["suspended"] == true && set["spec"] == Self.spec)
+            let job = try await wire.call("schedule.run", ["schedule": "far"])["job"]?.int ?? 0
+            #expect(try await wire.wait(job)["result"]?[0] == "far")
+            let resumed = try await wire.call("schedule.resume", ["schedule": "far"])
+            #expect(resumed["next"]?.string?.hasSuffix("-01-01T05:00:00.000Z") == true)
+            #expect(resumed["submitted"] == 0 && resumed["last"] == .null)
+            #expect(try await wire.call("schedule.suspend", ["schedule": "far"])["next"] == .null)
+            #expect(try await wire.call("schedule.list")["schedules"]?.array?.count == 1)
+            #expect(try await wire.call("schedule.list")["next"] == .null)
+        }
+    }
+
+    @Test(arguments: [
+        ("{}", "/schedule"), (#"{"schedule":"a b"}"#, "/schedule"), (#"{"schedule":"s"}"#, "/spec"),
+        (#"{"schedule":"s","spec":{}}"#, "/calendar"),
+        (#"{"schedule":"s","spec":{},"calendar":"* * * * *"}"#, "/spec/source"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1},"key":"k"},"every":1}"#, "/spec/key"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1},"watch":true},"every":1}"#, "/spec/watch"),
+        (
+            #"{"schedule":"s","spec":{"source":{"type":"value","value":1},"notBefore":"2030-01-01T00:00:00Z"},"every":1}"#,
+            "/spec/notBefore"
+        ),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":0.5}"#, "/every"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":1e300}"#, "/every"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":1,"calendar":"@daily"}"#, "/every"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":1,"zone":"UTC"}"#, "/zone"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"0 0 31 2 *"}"#, "/calendar"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@reboot"}"#, "/calendar"),
+        (
+            #"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@daily","zone":"Nowhere"}"#,
+            "/zone"
+        ),
+        (
+            #"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@daily","zone":"../../../etc/passwd"}"#,
+            "/zone"
+        ),
+        (
+            #"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@daily","zone":"right/Europe/Berlin"}"#,
+            "/zone"
+        ),
+        (
+            #"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@daily","catchUp":"no"}"#,
+            "/catchUp"
+        ),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"calendar":"@daily","overlap":1}"#, "/overlap"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1},"queue":"no"},"every":1}"#, "/spec/queue"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":"{{input}}"}},"every":1}"#, "/spec/source/value"),
+        (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":1,"more":1}"#, "/more"),
+    ])
+    func set_isRefused_withThePointer(_ params: String, _ pointer: String) async throws {
+        try await Daemon.run { daemon in
+            let refusal = try await daemon.connect().refusal("schedule.set", try JSON(parsing: params))
+            #expect(refusal.code == -32602 && refusal.pointer == pointer, "\(refusal)")
+        }
+    }
+
+    @Test func limit_isConfigured_andReloaded() async throws {
+        try await Daemon.run(configuration: "limits:\n  schedulesPerUser: 1\n") { daemon in
+            let wire = try daemon.connect()
+            #expect(try await wire.call("server.info")["limits"]?["schedulesPerUser"] == 1)
+            func set(_ name: String) -> JSON { ["schedule": .string(name), "every": 9999, "spec": Self.spec] }
+            _ = try await wire.call("schedule.set", set("a"))
+            _ = try await wire.call("schedule.set", set("a"))
+            #expect(try await wire.refusal("schedule.set", set("b")).code == -32003)
+            try await daemon.reload("limits:\n  schedulesPerUser: 2\n")
+            _ = try await wire.call("schedule.set", set("b"))
+        }
+    }
+
+    @Test func longSpecs_areToldBySize_inLists() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let long = JSON.string(String(repeating: "x", count: 900_000))
+            for name in ["a", "b", "c"] {
+                let spec: JSON = ["source": ["type": "value", "value": long]]
+                let set = try await wire.call("schedule.set", ["schedule": .string(name), "every": 9999, "spec": spec])
+                #expect(set["spec"] == spec)
+            }
+            let page = try await wire.call("schedule.list", ["limit": 2])
+            #expect(
+                page["schedules"]?.array?.allSatisfy { $0["spec"] == nil && $0["specSize"]?.int ?? 0 > 900_000 } == true
+            )
+            let rest = try await wire.call("schedule.list", ["after": page["next"] ?? .null])
+            #expect(rest["schedules"]?.array?.map { $0["schedule"] } == ["c"] && rest["next"] == .null)
+            #expect(try await wire.call("schedule.get", ["schedule": "c"])["spec"]?["source"]?["value"] == long)
+        }
+    }
+}
