@@ -10,9 +10,14 @@ import Synchronization
 /// Behind the file's own bytes stands a block that says which of them are written, renewed after each write: so a daemon that
 /// was killed goes on with every byte, while the machine has not been restarted since. The block is cut off in the end.
 final class SegmentedPart: Sendable {
-    /// The bytes of that block; one page, which a kill does not leave half written.
+    /// The bytes of that block.
     private static let blockSize = 4096
     private static let signature = "deferd segments 1 "
+    /// The end of its text, as a block lies across two pages, and a kill can come between them.
+    private static func check(of text: some StringProtocol) -> String {
+        " " + SHA256.hash(data: Array(text.utf8)).hexadecimal.prefix(checkSize - 1)
+    }
+    private static let checkSize = 17
 
     let identity: FileOperations.Status.Identity
     let total: Int64
@@ -123,9 +128,10 @@ final class SegmentedPart: Sendable {
         for (index, range) in written.ranges.enumerated() {
             let more = (index > 0 ? "," : "") + "\(range.lowerBound)-\(range.upperBound)"
             // There are never so many; what does not stand there is fetched again.
-            guard text.utf8.count + more.utf8.count < Self.blockSize else { break }
+            guard text.utf8.count + more.utf8.count + Self.checkSize < Self.blockSize else { break }
             text += more
         }
+        text += Self.check(of: text)
         var bytes = Array((text + "\n").utf8)
         bytes.append(contentsOf: repeatElement(0, count: max(0, Self.blockSize - bytes.count)))
         let outcome: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
@@ -139,8 +145,11 @@ final class SegmentedPart: Sendable {
         var bytes = [UInt8](repeating: 0, count: blockSize)
         let count = bytes.withUnsafeMutableBytes { (try? files.readAt(file, total, $0)) ?? 0 }
         let text = String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
-        guard count == blockSize, bytes.contains(0x0A), text.hasPrefix(signature) else { return nil }
-        return ByteRanges(text.dropFirst(signature.count))
+        let ranges = text.dropLast(checkSize)
+        guard count == blockSize, bytes.contains(0x0A), ranges.hasPrefix(signature),
+            text.hasSuffix(check(of: ranges))
+        else { return nil }
+        return ByteRanges(ranges.dropFirst(signature.count))
     }
 
     /// Calls `body` after writes, until ``finishNews()``.

@@ -331,6 +331,29 @@ import Testing
         }
     }
 
+    /// The block of what is written lies across two pages, and a kill can come between them.
+    @Test func killWhileTheBlockIsWritten_goesOnWithWhatWasSynced() async throws {
+        try await ScriptedOrigin.run(Self.hanging) { origin in
+            try await interrupted(origin) { bench, _ in
+                var checkpoint = try #require(bench[checkpoint: 1]?.object)
+                checkpoint["fetched"] = "0-70000"
+                bench[checkpoint: 1] = .object(checkpoint)
+                // One digit is a newer one, so that bytes count as written that are not.
+                let path = bench.downloads + "/x.part"
+                var bytes = try #require(bench.bytes(of: path))
+                let range = try #require(bytes.firstRange(of: Array(" 1 0-".utf8)))
+                bytes[range.upperBound] = UInt8(ascii: "2")
+                let file = try FileDescriptor.open(path, .writeOnly)
+                try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 0, bytes) }
+                try await bench.restarted { bench in
+                    let result = try await bench.result(download(origin))
+                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                    #expect(result["resumedFrom"] == 70_000)
+                }
+            }
+        }
+    }
+
     @Test func restart_beginsAnew_whereTheFileChanged() async throws {
         let other = Workbench.bytes(1 << 20, seed: 9)
         try await ScriptedOrigin.run({ request, count in
