@@ -27,6 +27,8 @@ package struct SourceContext: Sendable {
     package let connections: Int
     /// Whether a failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
+    /// Says what the source's progress counts; without it, bytes.
+    package let countsIn: @Sendable (Progress.Unit) -> Void
     /// Keeps a checkpoint durably; it succeeds once a crash cannot undo it.
     package let saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error>
     /// What is remembered of the last download to this absolute path.
@@ -39,6 +41,7 @@ package struct SourceContext: Sendable {
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
         connections: Int = 1,
+        countsIn: @escaping @Sendable (Progress.Unit) -> Void = { _ in },
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
         recordDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
@@ -56,6 +59,7 @@ package struct SourceContext: Sendable {
         self.mayResume = mayResume
         self.mayRetry = mayRetry
         self.connections = connections
+        self.countsIn = countsIn
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload
         self.recordDownload = recordDownload

@@ -22,11 +22,14 @@ package final class SourceLibrary: Sendable {
     private let files: FileOperations
     private let queue: FileQueue
     private let documents: DocumentBudget
+    private let programs: ProgramHost
     private let running = RunningTransfers()
     private let logger: Logger
 
     /// How long a stop waits for what the transfers do with files.
     private static let patience = TimeAmount.seconds(3)
+    /// How long it waits for programs, which have five seconds from SIGTERM to SIGKILL.
+    private static let programPatience = ProgramRun.grace + .seconds(1)
 
     /// Throws where a setting is not valid. ``shutdown()`` must be called in the end.
     ///
@@ -42,6 +45,7 @@ package final class SourceLibrary: Sendable {
         self.files = files
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
+        programs = ProgramHost(executor: executors[0], queue: queue, logger: logger)
         resolver = NameResolver(lookup: lookup)
         rules = Mutex(
             try Rules(
@@ -75,7 +79,7 @@ package final class SourceLibrary: Sendable {
         ) throws(JobError) {
             self.settings = settings
             let access = try AccessPolicy(settings.policy)
-            policy = SourcePolicy(access: access, directories: directories)
+            policy = SourcePolicy(access: access, directories: directories, programs: settings.programs)
             transport = try HTTPTransport(
                 settings.http, limits: settings.limits, policy: access, resolver: shared.resolver, pool: shared.pool,
                 queue: shared.queue)
@@ -133,6 +137,7 @@ package final class SourceLibrary: Sendable {
         case .value(let value): .succeeded(value)
         case .error(let kind, let message): .failed(JobError(kind, message))
         case .timer(let seconds): timer(seconds)
+        case .program(let spec): program(spec, context)
         case .list, .each: preconditionFailure("The engine runs lists itself.")
         }
     }
@@ -181,6 +186,27 @@ package final class SourceLibrary: Sendable {
         }
     }
 
+    /// Runs a program.
+    private func program(_ spec: ProgramSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
+        let settings = rules.withLock(\.settings)
+        let command: ProgramCommand
+        do throws(JobError) {
+            command = try ProgramCommand(spec, context, settings: settings.programs, limits: settings.limits)
+        } catch {
+            return .failed(error)
+        }
+        return task(context, timeout: command.timeout).start { [self] handle async throws(JobError) in
+            try await ProgramAttempt(
+                spec: spec, command: command, context: context, directory: settings.programs.directory,
+                budget: settings.limits.documentValues, host: programs, files: files, queue: queue.of(context.owner),
+                documents: documents, handle: handle
+            ).run()
+        }
+    }
+
+    /// Removes what programs of an earlier daemon left behind, in the background.
+    package func removeForgottenPrograms() { programs.removeRemains(in: rules.withLock(\.settings.programs.directory)) }
+
     /// `null` after some seconds of an event loop's clock.
     private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
         let timer = EarlyCancellation<Scheduled<Void>> { $0.cancel() }
@@ -199,11 +225,13 @@ package final class SourceLibrary: Sendable {
         try await queue.of(owner).run(body)
     }
 
-    private func task(_ context: SourceContext) -> TransferTask {
+    private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
+
+    private func task(_ context: SourceContext, timeout: Double?) -> TransferTask {
         let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
         return TransferTask(
             running: running, executor: executor, timers: timers ?? executor.loop, owner: context.owner,
-            timeout: context.timeout)
+            timeout: timeout)
     }
 
     /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
@@ -231,11 +259,13 @@ package final class SourceLibrary: Sendable {
     /// with. The store must still accept their checkpoints meanwhile.
     package func shutdown() async {
         let clock = timers ?? group.next()
-        let left = await running.stop(patience: Self.patience, by: clock)
+        let left = await running.stop(
+            patience: programs.isAtWork ? Self.programPatience : Self.patience, by: clock)
         if left > 0 {
             logger.warning("Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
         }
         pool.close()
+        programs.end()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 { await queue.shutdown() }
     }
@@ -243,6 +273,7 @@ package final class SourceLibrary: Sendable {
     /// The same without waiting, for one that nothing runs in any more.
     func end() {
         pool.close()
+        programs.end()
         queue.end()
     }
 }

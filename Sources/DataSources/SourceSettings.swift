@@ -6,15 +6,18 @@ package struct SourceSettings: Sendable {
     package var http: HTTPSettings
     package var policy: PolicySettings
     package var downloads: DownloadSettings
+    package var programs: ProgramSettings
 
     package init(
         limits: JobLimits = JobLimits(), http: HTTPSettings = HTTPSettings(),
-        policy: PolicySettings = PolicySettings(), downloads: DownloadSettings = DownloadSettings()
+        policy: PolicySettings = PolicySettings(), downloads: DownloadSettings = DownloadSettings(),
+        programs: ProgramSettings = ProgramSettings()
     ) {
         self.limits = limits
         self.http = http
         self.policy = policy
         self.downloads = downloads
+        self.programs = programs
     }
 }
 

@@ -6,13 +6,17 @@ package struct ResourcePolicy: Sendable {
     package var checkURL: @Sendable (String) throws(JobError) -> String
     /// Refuses a path that lies where nothing of this uid is read or written.
     package var checkPath: @Sendable (String, UInt32) throws(JobError) -> Void
+    /// Refuses a program that is not configured (kind `invalid`), and without a name any command where none is allowed.
+    package var checkProgram: @Sendable (_ name: String?) throws(JobError) -> Void
 
     package init(
         checkURL: @escaping @Sendable (String) throws(JobError) -> String,
-        checkPath: @escaping @Sendable (String, UInt32) throws(JobError) -> Void
+        checkPath: @escaping @Sendable (String, UInt32) throws(JobError) -> Void,
+        checkProgram: @escaping @Sendable (String?) throws(JobError) -> Void = { _ in }
     ) {
         self.checkURL = checkURL
         self.checkPath = checkPath
+        self.checkProgram = checkProgram
     }
 }
 
@@ -106,6 +110,11 @@ package struct Admission: Sendable {
         case .upload(let upload):
             _ = try policy.checkURL(upload.url)
             try policy.checkPath(upload.path, owner)
+        case .program(let program):
+            switch program.subject {
+            case .named(let name): try policy.checkProgram(name)
+            case .command: try policy.checkProgram(nil)
+            }
         default: break
         }
         return parameters
@@ -198,6 +207,17 @@ package struct Admission: Sendable {
             }
         case .each:
             if let job = source["job"] { try check(job: job, pointer().appending("job"), owner, isOpen: true) }
+        case .program:
+            if let name = literal(source["program"]) {
+                do { try policy.checkProgram(name) } catch {
+                    throw Refusal(error: error, pointer: pointer().appending("program"))
+                }
+            }
+            if let command = source["command"], !command.isNull {
+                do { try policy.checkProgram(nil) } catch {
+                    throw Refusal(error: error, pointer: pointer().appending("command"))
+                }
+            }
         case .value, .error, .timer, nil: break
         }
         return asked

@@ -115,6 +115,7 @@ package actor JobEngine {
         }
         try result.get()
         files.removeForgotten(upTo: settings.limits.links)
+        library.removeForgottenPrograms()
     }
 
     /// Ends without losing anything: transfers stop where they are, what was answered is stored.
@@ -372,6 +373,7 @@ package actor JobEngine {
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
             connections: run.connections,
+            countsIn: { [progress = runs[run.run]?.progress] unit in progress?.count(in: unit) },
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()
                 store.save(checkpoint: checkpoint, of: run.job, link: run.link) {
@@ -421,7 +423,8 @@ extension ResourcePolicy {
     fileprivate init(_ policy: SourcePolicy) {
         self.init(
             checkURL: { (url) throws(JobError) in try policy.check(url: url).hostAndPort },
-            checkPath: { (path, owner) throws(JobError) in try policy.check(path: path, owner: owner) })
+            checkPath: { (path, owner) throws(JobError) in try policy.check(path: path, owner: owner) },
+            checkProgram: { (name) throws(JobError) in try policy.check(program: name) })
     }
 }
 

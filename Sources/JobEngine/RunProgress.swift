@@ -8,6 +8,7 @@ final class RunProgress: Sendable {
     private struct State {
         var update: ProgressUpdate?
         var updates = 0
+        var unit = Progress.Unit.bytes
         var isDirty = false
     }
 
@@ -30,13 +31,16 @@ final class RunProgress: Sendable {
         if isNews { reports.add(self) }
     }
 
+    /// Says what the reports from now on count.
+    func count(in unit: Progress.Unit) { state.withLock { $0.unit = unit } }
+
     /// The latest progress; nil before the first report. A later report counts as new again.
     func read() -> ProgressReport? {
         state.withLock { state in
             state.isDirty = false
             guard let update = state.update else { return nil }
             return ProgressReport(
-                run: run, progress: Progress(completed: update.completed, total: update.total),
+                run: run, progress: Progress(completed: update.completed, total: update.total, unit: state.unit),
                 updates: state.updates)
         }
     }

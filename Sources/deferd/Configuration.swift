@@ -15,6 +15,7 @@ struct Configuration: Sendable {
     let isSystemInstance: Bool
     /// By name; a queue's `perUser` is nil where the instance's share of slots holds.
     var queues = ["default": QueueSettings(name: "default", concurrency: 16)]
+    var programs = ProgramEntries()
     var limits = JobLimits()
     var http = HTTPSettings()
     /// Of which `http.credentials` has the secrets, once they were read.
@@ -68,7 +69,14 @@ struct Configuration: Sendable {
         return settings
     }
 
-    var sources: SourceSettings { SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads) }
+    var sources: SourceSettings {
+        var settings = SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads)
+        settings.programs.entries = programs.entries
+        // One who runs a daemon of their own can run any program anyhow.
+        settings.programs.allowsAny = programs.allowsAny ?? !isSystemInstance
+        settings.programs.directory = stateDirectory + "/programs"
+        return settings
+    }
 }
 
 /// The group whose members are administrators, looked up when the configuration is read.

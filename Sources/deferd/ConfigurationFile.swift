@@ -136,6 +136,8 @@ struct ConfigurationFile {
                 switch try self.value(value, key) {
                 case .scalar(let single): member.value = single
                 case .list(let elements): member.list = elements
+                // The variables of a program.
+                case .map(let inner) where key == "programs": member.inner = inner
                 case .map: throw fault(name, key, "must be names with single values")
                 }
                 members.append(member)

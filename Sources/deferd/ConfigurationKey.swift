@@ -91,6 +91,13 @@ struct ConfigurationKey: Sendable {
         ConfigurationKey("queues", \.queues, merge: { $0.merging($1) { $1 } }) {
             (value) throws(ConfigurationValue.Misfit) in try value.queues()
         },
+        ConfigurationKey("programs", \.programs, merge: { $0.overridden(by: $1) }) {
+            (value) throws(ConfigurationValue.Misfit) in try value.programs()
+        },
+        // In a file it stands among the programs.
+        ConfigurationKey("programs.any", \.programs.allowsAny) { (value) throws(ConfigurationValue.Misfit) in
+            try value.flag()
+        },
         count("limits.line", \.limits.line, 64...1 << 30),
         count("limits.outbound", \.limits.outbound, 1024...1 << 32),
         count("limits.connections", \.limits.connections, 1...1_000_000),

@@ -4,6 +4,7 @@ package import JobModel
 package struct SourcePolicy: Sendable {
     let access: AccessPolicy
     let directories: DownloadDirectories
+    let programs: ProgramSettings
 
     /// Refuses what is no URL (kind `invalid`), and a scheme, host or address that is forbidden (kind `policy`).
     @discardableResult
@@ -11,4 +12,7 @@ package struct SourcePolicy: Sendable {
 
     /// Refuses a path that lies where `owner` may not write (kind `policy`).
     package func check(path: String, owner: UInt32) throws(JobError) { _ = try directories.path(path, owner: owner) }
+
+    /// Refuses a program that is not configured (kind `invalid`), and without a name any command where none is allowed.
+    package func check(program name: String?) throws(JobError) { try programs.check(name) }
 }

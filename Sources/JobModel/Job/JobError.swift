@@ -28,6 +28,7 @@ package struct JobError: Error, Sendable, Hashable {
         package static let cancelled = Kind(rawValue: "cancelled")
         package static let invalid = Kind(rawValue: "invalid")
         package static let interrupted = Kind(rawValue: "interrupted")
+        package static let program = Kind(rawValue: "program")
         package static let `internal` = Kind(rawValue: "internal")
 
         /// Whether the word has the form that kinds have: lower-case letters joined by hyphens, at most 32 characters.
@@ -50,6 +51,42 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
+    /// How a program ended that did not succeed.
+    package struct ProgramEnd: Sendable, Hashable {
+        package enum Reason: Sendable, Hashable {
+            case exit(Int)
+            case signal(Int)
+            /// It could not be started.
+            case none
+        }
+
+        package let reason: Reason
+        /// The end of what it wrote to its standard error.
+        package let standardError: String
+
+        package init(_ reason: Reason, standardError: String) {
+            self.reason = reason
+            self.standardError = standardError
+        }
+
+        var json: JSON {
+            var object = JSONObject()
+            switch reason {
+            case .exit(let status): object.append("exit", JSON(status))
+            case .signal(let number): object.append("signal", JSON(number))
+            case .none: break
+            }
+            object.append("stderr", .string(standardError))
+            return .object(object)
+        }
+
+        init?(json: JSON) {
+            guard let standardError = json["stderr"]?.string else { return nil }
+            self.standardError = standardError
+            reason = json["exit"]?.int.map(Reason.exit) ?? json["signal"]?.int.map(Reason.signal) ?? .none
+        }
+    }
+
     /// What an error tells; each is a member of the error itself.
     package struct Particulars: Sendable, Hashable {
         package var kind: Kind
@@ -62,6 +99,7 @@ package struct JobError: Error, Sendable, Hashable {
         /// How often that link was tried.
         package var attempts = 1
         package var http: HTTPStatus?
+        package var program: ProgramEnd?
         /// The errors of a race in which all failed, in order.
         package var failures: [JobError]?
         /// How many more there were than those.
@@ -127,6 +165,7 @@ extension JobError {
         if let http = told.http {
             object.append("http", ["status": JSON(http.status), "reason": .string(http.reason)])
         }
+        object.append("program", ifPresent: told.program?.json)
         object.append("job", ifPresent: told.job.map { JSON(Int($0)) })
         object.append("index", ifPresent: told.index.map { JSON($0) })
         object.append("failures", ifPresent: told.failures.map { .array($0.map(\.json)) })
@@ -146,6 +185,7 @@ extension JobError {
         if let http = json["http"], let status = http["status"]?.int {
             told.http = HTTPStatus(status: status, reason: http["reason"]?.string ?? "")
         }
+        told.program = json["program"].flatMap(ProgramEnd.init(json:))
         told.job = json["job"]?.int.map(Int64.init)
         told.index = json["index"]?.int
         told.failures = json["failures"]?.array?.map(JobError.init(json:))

@@ -1,8 +1,24 @@
 /// How far a job has come, as clients see it.
 package struct Progress: Sendable, Hashable {
-    package enum Unit: String, Sendable {
-        case bytes
-        case jobs
+    /// What is counted.
+    package struct Unit: Sendable, Hashable, RawRepresentable {
+        package let rawValue: String
+
+        /// A word that ``isWellFormed(_:)``.
+        package init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        package static let bytes = Unit(rawValue: "bytes")
+        package static let jobs = Unit(rawValue: "jobs")
+        /// What a program counts that does not say it.
+        package static let items = Unit(rawValue: "items")
+
+        /// Whether a program's word may be one: at most 32 bytes, and none that JSON would have to escape.
+        package static func isWellFormed(_ word: String) -> Bool {
+            (1...32).contains(word.utf8.count)
+                && word.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        }
     }
 
     package var completed: Int64

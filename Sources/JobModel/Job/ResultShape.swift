@@ -11,8 +11,8 @@ package enum ResultShape: Sendable, Equatable {
 
     /// The shape of the error that a link is handed.
     static let error = ResultShape.members([
-        "kind", "message", "retryable", "link", "attempts", "http", "failures", "failuresOmitted", "cause", "job",
-        "index",
+        "kind", "message", "retryable", "link", "attempts", "http", "program", "failures", "failuresOmitted", "cause",
+        "job", "index",
     ])
     /// The shape of what `job` stands for.
     static let job = ResultShape.members(["id", "attempt", "label"])
@@ -44,7 +44,7 @@ package enum ResultShape: Sendable, Equatable {
         case .url: self = Self.response
         case .download: self = Self.download
         case .upload: self = Self.upload
-        case .json, .error: self = .unknown
+        case .json, .error, .program: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)
         case .list, .each:

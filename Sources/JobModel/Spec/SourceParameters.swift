@@ -10,6 +10,7 @@ package enum SourceParameters: Sendable, Equatable {
     /// Seconds.
     case timer(Double)
     case upload(UploadSpec)
+    case program(ProgramSpec)
 
     /// Reads the members of a source. In the mode `template` the result only shows that they fit.
     package init(
@@ -52,6 +53,9 @@ package enum SourceParameters: Sendable, Equatable {
         case .upload:
             try reader.allow(UploadSpec.members)
             self = .upload(try UploadSpec(reader))
+        case .program:
+            try reader.allow(ProgramSpec.members)
+            self = .program(try ProgramSpec(reader))
         }
     }
 
@@ -67,6 +71,7 @@ package enum SourceParameters: Sendable, Equatable {
         case .error: .error
         case .timer: .timer
         case .upload: .upload
+        case .program: .program
         }
     }
 
@@ -100,6 +105,7 @@ package enum SourceType: String, Sendable, CaseIterable {
     case error
     case timer
     case upload
+    case program
 
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }

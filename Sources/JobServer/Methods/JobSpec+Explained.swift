@@ -46,6 +46,7 @@ extension JobSpec {
             fill("segments", 1)
         case .upload: fill("method", "PUT")
         case .list, .each: fill("mode", "settled")
+        case .program: fill("arguments", [])
         case .value, .error, .timer, nil: break
         }
         return Masking.masked(.object(members))

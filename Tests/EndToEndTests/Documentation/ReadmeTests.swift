@@ -54,10 +54,13 @@ import Testing
         #expect(
             recipes.map(\.name) == [
                 "login", "friends", "picture", "fallback", "release", "fastest", "relay", "webhook", "report",
+                "program",
             ])
         try await TestOrigin.run { origin in
             Self.furnish(origin)
-            try await Daemon.run { daemon in
+            try await Daemon.run(
+                configuration: "programs: {digest: {command: [/usr/bin/sha256sum, --tag]}}\n"
+            ) { daemon in
                 let wire = try daemon.connect()
                 let sha256 =
                     try await wire.succeed([
@@ -95,6 +98,7 @@ import Testing
                     case "webhook":
                         #expect(result["body"] == "worked")
                         #expect(origin.log.count("/done") == 1)
+                    case "program": #expect(result == "/usr/bin/sha256sum: /nowhere: No such file or directory\n")
                     default: Issue.record("The recipe \(name) is not tested.")
                     }
                 }

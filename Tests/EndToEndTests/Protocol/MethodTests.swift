@@ -17,7 +17,7 @@ import Testing
             #expect(Timestamp(rfc3339: info["startedAt"]?.string ?? "") != nil)
             #expect(
                 Set(info["sources"]?.array ?? [])
-                    == ["url", "download", "json", "list", "each", "value", "error", "timer"])
+                    == ["url", "download", "json", "list", "each", "value", "error", "timer", "upload", "program"])
             #expect(
                 Set(info["methods"]?.array ?? []) == [
                     "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",

@@ -84,7 +84,7 @@ extension SourceType {
     /// Whether it runs outside of the core, in a slot.
     var isOutside: Bool {
         switch self {
-        case .url, .json, .download, .upload: true
+        case .url, .json, .download, .upload, .program: true
         default: false
         }
     }

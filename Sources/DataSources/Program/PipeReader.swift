@@ -1,0 +1,123 @@
+import Glibc
+import JobModel
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// What a program writes into a pipe, read on an event loop.
+final class PipeReader: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+
+    private struct State {
+        var channel: (any Channel)?
+        var pending = ByteBuffer()
+        var isEnded = false
+        var waiter: Delivery<Result<ByteBuffer?, JobError>>?
+    }
+
+    private let descriptor: Int32
+    /// Bytes of the end that are kept, where nobody waits for what comes: then it is read at once.
+    private let tail: Int?
+    private let state = Mutex(State())
+
+    /// Reads from `descriptor`, which is this one's from here on.
+    static func open(_ descriptor: Int32, on loop: any EventLoop, keeping tail: Int? = nil) async -> PipeReader {
+        let reader = PipeReader(descriptor, tail)
+        do {
+            let channel = try await NIOPipeBootstrap(group: loop)
+                .channelOption(.autoRead, value: tail != nil)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(reader) }
+                }
+                .takingOwnershipOfDescriptor(input: descriptor).get()
+            reader.state.withLock { if !$0.isEnded { $0.channel = channel } }
+        } catch {
+            Glibc.close(descriptor)
+            reader.end()
+        }
+        return reader
+    }
+
+    private init(_ descriptor: Int32, _ tail: Int?) {
+        self.descriptor = descriptor
+        self.tail = tail
+    }
+
+    /// Delivers what has come since the last time, as soon as there is some; nil at the end.
+    func next(_ delivery: Delivery<Result<ByteBuffer?, JobError>>) {
+        let (bytes, channel) = state.withLock { state -> (ByteBuffer??, (any Channel)?) in
+            if let bytes = Self.take(&state) { return (.some(bytes), nil) }
+            if state.isEnded { return (.some(nil), nil) }
+            state.waiter = delivery
+            return (nil, state.channel)
+        }
+        if let bytes { delivery.deliver(.success(bytes)) } else { channel?.read() }
+    }
+
+    /// What is kept of the end.
+    var kept: [UInt8] { state.withLock { Array($0.pending.readableBytesView) } }
+
+    /// Reads what is in the pipe now and nothing that comes later. On the event loop.
+    func cut() {
+        guard let channel = state.withLock({ $0.isEnded ? nil : $0.channel }) else { return }
+        var left: Int32 = 0
+        if ioctl(descriptor, UInt(FIONREAD), &left) == 0, left > 0 {
+            let bytes = [UInt8](unsafeUninitializedCapacity: Int(left)) { buffer, count in
+                count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
+            }
+            append(ByteBuffer(bytes: bytes))
+        }
+        end()
+        channel.close(promise: nil)
+    }
+
+    /// Reads nothing more.
+    func close() {
+        let channel = state.withLock { $0.channel }
+        end()
+        channel?.close(promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { append(unwrapInboundIn(data)) }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        let delivered = state.withLock { state -> (Delivery<Result<ByteBuffer?, JobError>>, ByteBuffer)? in
+            guard let waiter = state.waiter, let bytes = Self.take(&state) else { return nil }
+            state.waiter = nil
+            return (waiter, bytes)
+        }
+        if let (waiter, bytes) = delivered { waiter.deliver(.success(bytes)) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { end() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A pipe that cannot be read has ended.
+        context.close(promise: nil)
+    }
+
+    private func append(_ bytes: ByteBuffer) {
+        state.withLock { state in
+            guard !state.isEnded else { return }
+            state.pending.writeImmutableBuffer(bytes)
+            guard let tail, state.pending.readableBytes > tail else { return }
+            state.pending.moveReaderIndex(forwardBy: state.pending.readableBytes - tail)
+            state.pending.discardReadBytes()
+        }
+    }
+
+    private func end() {
+        let (waiter, bytes) = state.withLock { state in
+            state.isEnded = true
+            defer { state.waiter = nil }
+            return (state.waiter, state.waiter == nil ? nil : Self.take(&state))
+        }
+        waiter?.deliver(.success(bytes))
+    }
+
+    private static func take(_ state: inout State) -> ByteBuffer? {
+        guard state.pending.readableBytes > 0 else { return nil }
+        defer { state.pending = ByteBuffer() }
+        return state.pending
+    }
+}

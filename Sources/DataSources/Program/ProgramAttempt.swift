@@ -1,0 +1,331 @@
+import CLinux
+import DeferredKit
+import Glibc
+import JobModel
+import NIOCore
+import SystemPackage
+
+/// One run of a `program` source: starts it, reads what it writes, and makes a result or an error of its end.
+struct ProgramAttempt: Sendable {
+    let spec: ProgramSpec
+    let command: ProgramCommand
+    let context: SourceContext
+    /// What the directories of programs are made in.
+    let directory: String
+    let budget: Int
+    let host: ProgramHost
+    let files: FileOperations
+    let queue: FileQueue
+    let documents: DocumentBudget
+    let handle: TransferHandle
+
+    /// Bytes of standard error that an error shows.
+    static let shownError = 4 << 10
+    /// The largest output that is received in memory, and input that is handed over in memory; more goes through a file.
+    private static let largestInMemory = 256 << 10
+    /// The largest output that is made a result on the event loop.
+    private static let smallResult = 64 << 10
+
+    func run() async throws(JobError) -> JSON {
+        let connection = try await host.connect(in: directory, handle.control)
+        let run = host.makeRun(clock: handle.clock)
+        let launch: Launch
+        do throws(JobError) {
+            launch = try await queue.run { () throws(JobError) in try start(run, connection) }
+        } catch {
+            host.forget(run)
+            throw error
+        }
+        let output = await PipeReader.open(launch.output, on: handle.loop)
+        let errors = await PipeReader.open(launch.errors, on: handle.loop, keeping: Self.shownError)
+        let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
+        let outcome: Result<JSON, JobError>
+        do throws(JobError) {
+            outcome = .success(
+                try await spill.removingAtEnd { () async throws(JobError) in
+                    try await result(of: run, output, errors, spill)
+                })
+        } catch {
+            outcome = .failure(error)
+        }
+        // Where it was broken off, the job ends with the group all the same.
+        run.stop()
+        await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
+        output.close()
+        errors.close()
+        if launch.isOwnDirectory {
+            let name = host.directoryName(of: run)
+            // What cannot be removed is tried again at the next start.
+            await queue.run { [directory] in try? ProgramDirectory.remove(name, in: directory) }
+        }
+        return try outcome.get()
+    }
+
+    // MARK: - Start
+
+    /// What the daemon keeps of a program that was started.
+    private struct Launch: Sendable {
+        let output: Int32
+        let errors: Int32
+        let isOwnDirectory: Bool
+    }
+
+    /// Hands the program over to the guard. Blocks.
+    private func start(_ run: ProgramRun, _ connection: ProgramGuard) throws(JobError) -> Launch {
+        var opened: [Int32] = []
+        // The guard has its own by then.
+        defer { for descriptor in opened { close(descriptor) } }
+        do throws(Errno) {
+            let name = host.directoryName(of: run)
+            let workingDirectory = command.directory ?? "\(directory)/\(name)"
+            let block = command.block(in: workingDirectory)
+            let blockFile = try Self.memoryFile(block)
+            opened.append(blockFile)
+            opened.append(try input())
+            let output = try Self.pipe()
+            opened.append(output.write)
+            let errors: (read: Int32, write: Int32)
+            do throws(Errno) { errors = try Self.pipe() } catch {
+                close(output.read)
+                throw error
+            }
+            opened.append(errors.write)
+            do throws(Errno) {
+                if command.directory == nil, mkdir(workingDirectory, 0o700) != 0 { throw Errno(rawValue: errno) }
+                do throws(Errno) {
+                    try connection.start(run.id, block: blockFile, size: block.count, streams: Array(opened[1...3]))
+                } catch {
+                    if command.directory == nil { rmdir(workingDirectory) }
+                    throw error
+                }
+            } catch {
+                close(output.read)
+                close(errors.read)
+                throw error
+            }
+            return Launch(output: output.read, errors: errors.read, isOwnDirectory: command.directory == nil)
+        } catch {
+            // The guard is gone, which its reports are about to tell; or it is stopped.
+            if error == .brokenPipe || error == .connectionReset || error == .wouldBlock { throw lost }
+            throw failed("could not be started: \(error); try again later.", .none, [])
+        }
+    }
+
+    private var lost: JobError {
+        JobError(
+            .internal, "The program \(name) was ended, as the process that guards programs was; try again.",
+            retryable: true)
+    }
+
+    /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
+    private func input() throws(Errno) -> Int32 {
+        guard let input = spec.input else {
+            let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+            return descriptor
+        }
+        var writer = JSONWriter()
+        writer.write(input)
+        let line = writer.bytes + [UInt8(ascii: "\n")]
+        let file: Int32
+        if line.count <= Self.largestInMemory {
+            file = try Self.memoryFile(line)
+        } else {
+            file = deferd_unnamed_file(directory)
+            guard file >= 0 else { throw Errno(rawValue: errno) }
+            do throws(Errno) { try Self.write(line, to: file) } catch {
+                close(file)
+                throw error
+            }
+        }
+        // Opened anew, so that the program can only read it, from its beginning.
+        defer { close(file) }
+        let descriptor = open("/proc/self/fd/\(file)", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        return descriptor
+    }
+
+    private static func memoryFile(_ bytes: [UInt8]) throws(Errno) -> Int32 {
+        let file = deferd_memory_file("deferd")
+        guard file >= 0 else { throw Errno(rawValue: errno) }
+        do throws(Errno) { try write(bytes, to: file) } catch {
+            close(file)
+            throw error
+        }
+        return file
+    }
+
+    private static func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
+        let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+            Result { () throws(Errno) in try FileOperations.real.write(file, raw) }
+        }
+        try written.get()
+    }
+
+    private static func pipe() throws(Errno) -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard deferd_pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
+        return (ends[0], ends[1])
+    }
+
+    // MARK: - Output and end
+
+    private func result(
+        of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader, _ spill: SpillFile
+    ) async throws(JobError) -> JSON {
+        let loop = handle.loop
+        run.onExit { _ in
+            loop.execute {
+                // What others of the group write from now on is not the program's.
+                output.cut()
+                errors.cut()
+                // Most groups end with their program. What is left may write when it is told to end, which comes too late now.
+                if run.hasRemains { run.stop() }
+            }
+        }
+        var sorted = ProgramOutput()
+        var received: [UInt8] = []
+        var isSpilled = false
+        while let chunk = try await handle.control.wait({ output.next($0) }) {
+            if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
+            try check(sorted.size)
+            received += sorted.take()
+            if isSpilled || received.count > Self.largestInMemory {
+                isSpilled = true
+                try await spill.write(received)
+                received.removeAll(keepingCapacity: true)
+            }
+        }
+        if let progress = sorted.end() { report(progress) }
+        try check(sorted.size)
+        received += sorted.take()
+        if isSpilled { try await spill.write(received) }
+        // Closing its output is not its end.
+        let ending: ProgramRun.Ending = try await handle.control.wait { delivery in
+            run.onExit { ending in loop.execute { delivery.deliver(.success(ending)) } }
+        }
+        try await handle.control.wait { (delivery: Delivery<Result<Void, JobError>>) in
+            run.onEnd { delivery.deliver(.success(())) }
+        }
+        try check(ending, errors)
+        let text = ProgramText(name: name, budget: budget)
+        return isSpilled
+            ? try await value(of: text, needing: sorted.size) { [size = sorted.size] () throws(JobError) in
+                try spill.read(size)
+            }
+            : try await value(of: text, in: received)
+    }
+
+    private func report(_ progress: ProgramOutput.Progress) {
+        context.countsIn(progress.unit)
+        handle.report(ProgressUpdate(completed: progress.completed, total: progress.total))
+    }
+
+    private func check(_ size: Int) throws(JobError) {
+        guard size <= command.output else {
+            throw JobError(
+                .tooLarge,
+                "The program \(name) wrote more than \(command.output) bytes; have it write less, or into a file.")
+        }
+    }
+
+    private func check(_ ending: ProgramRun.Ending, _ errors: PipeReader) throws(JobError) {
+        switch ending {
+        case .exited(0): return
+        case .exited(let status):
+            var error = failed(
+                "exited with \(status); see what it wrote to its standard error.", .exit(status), errors.kept)
+            // EX_TEMPFAIL
+            error.isRetryable = status == 75
+            throw error
+        case .signalled(let number):
+            throw failed(
+                "was ended by signal \(number); see what it wrote to its standard error.", .signal(number),
+                errors.kept)
+        case .refused(let error, let isDirectory):
+            let reason = Errno(rawValue: error)
+            throw isDirectory
+                ? failed(
+                    "could not be started, as its directory could not be entered: \(reason); check the directory.",
+                    .none, [])
+                : failed("could not be started: \(reason); check that it is there and may be executed.", .none, [])
+        case .lost:
+            throw lost
+        }
+    }
+
+    private func failed(
+        _ what: String, _ reason: JobError.ProgramEnd.Reason, _ errors: [UInt8]
+    ) -> JobError {
+        var error = JobError(.program, "The program \(name) \(what)")
+        // It may begin in the middle of a character.
+        let start = errors.count < Self.shownError ? 0 : errors.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
+        error.program = JobError.ProgramEnd(
+            reason, standardError: String(decoding: errors[start...], as: UTF8.self))
+        return error
+    }
+
+    /// How messages name the program.
+    private var name: String {
+        switch spec.subject {
+        case .named(let name): "\"\(name.echoed)\""
+        case .command(let words): "\"\((words.first ?? "").echoed)\""
+        }
+    }
+
+    // MARK: - Result
+
+    private func value(of text: ProgramText, in bytes: [UInt8]) async throws(JobError) -> JSON {
+        if bytes.count <= Self.smallResult { return try text.value(of: bytes).value }
+        return try await value(of: text, needing: bytes.count) { () throws(JobError) in bytes }
+    }
+
+    /// Makes the result once there is room for it, which is measured first.
+    private func value(
+        of text: ProgramText, needing size: Int, _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
+    ) async throws(JobError) -> JSON {
+        let first = try await documents.lease(size, for: context.owner, handle.control)
+        let cost = try await queue.run { () throws(JobError) in text.cost(of: try read()) }
+        first.shrink(to: 0)
+        let lease = try await documents.lease(size.saturatingAdding(cost), for: context.owner, handle.control)
+        let (value, taken) = try await queue.run { () throws(JobError) in try text.value(of: try read()) }
+        lease.shrink(to: taken)
+        context.memory.keep(lease)
+        return value
+    }
+}
+
+/// What a program gave back: JSON where it is one value, else text.
+private struct ProgramText: Sendable {
+    let name: String
+    /// What its values may take in memory.
+    let budget: Int
+
+    /// What the value will take.
+    func cost(of bytes: [UInt8]) -> Int {
+        let cost = bytes.withUnsafeBytes { raw in
+            try? JSONParser.cost(of: raw, at: JSONPointer(), budget: budget)
+        }
+        return cost ?? bytes.count
+    }
+
+    /// The value, and what it takes.
+    func value(of bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
+        let parsed = bytes.withUnsafeBytes { raw in
+            Result { () throws(JSONSyntaxError) in
+                try JSONParser.parse(raw, at: JSONPointer(), budget: budget)
+            }
+        }
+        switch parsed {
+        case .success((let value?, let cost)): return (value, cost)
+        case .failure(let error) where error.isTooLarge:
+            throw JobError(.tooLarge, "The output of \(name) has too many values, \(error); have it write fewer.")
+        default: break
+        }
+        let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
+        guard let text = String(validating: line, as: UTF8.self) else {
+            throw JobError(.parse, "The output of \(name) is not UTF-8; have it write text, or into a file.")
+        }
+        return (.string(text), line.count)
+    }
+}

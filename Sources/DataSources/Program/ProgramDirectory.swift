@@ -1,0 +1,78 @@
+import SystemPackage
+import Glibc
+import JobModel
+
+/// The directory in which programs' own directories are made. What is called here blocks.
+enum ProgramDirectory {
+    /// The file in it that whoever runs programs holds a lock on.
+    static let lock = "lock"
+
+    /// Makes it where it is missing, the daemon's alone, and opens the file of its lock.
+    static func open(_ path: String) throws(Errno) -> Int32 {
+        if mkdir(path, 0o700) != 0, errno != EEXIST { throw Errno(rawValue: errno) }
+        let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard directory >= 0 else { throw Errno(rawValue: errno) }
+        defer { close(directory) }
+        guard fchmod(directory, 0o700) == 0 else { throw Errno(rawValue: errno) }
+        let file = openat(directory, lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Errno(rawValue: errno) }
+        return file
+    }
+
+    /// The names of what earlier daemons left behind.
+    static func remains(in path: String) -> [String] {
+        guard let directory = opendir(path) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = String(cString: Self.bytes(of: entry))
+            if name != ".", name != "..", name != lock { names.append(name) }
+        }
+        return names
+    }
+
+    /// Removes `name` and all that is in it, however deep that goes: a directory inside is moved up before it is emptied, so
+    /// there is no recursion, and no path that grows.
+    static func remove(_ name: String, in path: String) throws(Errno) {
+        // A program that made nothing, as most.
+        if rmdir("\(path)/\(name)") == 0 || errno == ENOENT { return }
+        let above = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard above >= 0 else { throw Errno(rawValue: errno) }
+        defer { close(above) }
+        var left = [name]
+        var count = 0
+        while let next = left.popLast() {
+            if unlinkat(above, next, 0) == 0 || errno == ENOENT { continue }
+            // A program may have taken the rights to its own directories away.
+            fchmodat(above, next, 0o700, 0)
+            let descriptor = openat(above, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+            guard descriptor >= 0, let directory = fdopendir(descriptor) else { throw Errno(rawValue: errno) }
+            defer { closedir(directory) }
+            var failure: Errno?
+            while let entry = readdir(directory) {
+                // As it is: a name need not be UTF-8.
+                let inside = Self.bytes(of: entry)
+                if strcmp(inside, ".") == 0 || strcmp(inside, "..") == 0 { continue }
+                if unlinkat(descriptor, inside, 0) == 0 { continue }
+                if unlinkat(descriptor, inside, AT_REMOVEDIR) == 0 { continue }
+                fchmodat(descriptor, inside, 0o700, 0)
+                count += 1
+                let moved = "\(name)-\(count)"
+                if renameat(descriptor, inside, above, moved) == 0 {
+                    left.append(moved)
+                } else {
+                    failure = Errno(rawValue: errno)
+                }
+            }
+            if unlinkat(above, next, AT_REMOVEDIR) != 0, errno != ENOENT {
+                throw failure ?? Errno(rawValue: errno)
+            }
+        }
+    }
+
+    /// The name, which is there until the next entry is read.
+    private static func bytes(of entry: UnsafeMutablePointer<dirent>) -> UnsafePointer<CChar> {
+        let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+        return UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+    }
+}

@@ -1,0 +1,211 @@
+import CLinux
+import Glibc
+import JobModel
+import Logging
+import LoopTasks
+import NIOCore
+import Synchronization
+import SystemPackage
+
+/// Everything that all programs share: the guard, which the first one starts, and the directory that theirs are made in.
+final class ProgramHost: Sendable {
+    private struct State {
+        var connection: ProgramGuard?
+        var isStarting = false
+        var waiting: [Delivery<Result<ProgramGuard, JobError>>] = []
+        var runs: [UInt64: ProgramRun] = [:]
+        var lastID: UInt64 = 0
+        /// The lock, until a guard has it.
+        var lock: Int32?
+        var isPrepared = false
+        var isEnded = false
+    }
+
+    private let state = Mutex(State())
+    /// Tells the directories of this daemon's programs from those of others.
+    private let prefix = String(UInt64.random(in: 0...UInt64.max), radix: 36)
+    private let executor: LoopExecutor
+    private let queue: FileQueue
+    private let logger: Logger
+
+    init(executor: LoopExecutor, queue: FileQueue, logger: Logger) {
+        self.executor = executor
+        self.queue = queue
+        self.logger = logger
+    }
+
+    /// How long a program waits for those of an earlier daemon to end, which its guard sees to.
+    private static let patience = TimeAmount.seconds(10)
+    private static let pause = TimeAmount.milliseconds(50)
+
+    // MARK: - The guard
+
+    /// The guard, which is started where there is none.
+    func connect(in directory: String, _ control: TransferControl) async throws(JobError) -> ProgramGuard {
+        try await control.wait { delivery in
+            let (connection, mustStart) = self.state.withLock { state -> (ProgramGuard?, Bool) in
+                if let connection = state.connection { return (connection, false) }
+                state.waiting.append(delivery)
+                defer { state.isStarting = true }
+                return (nil, !state.isStarting)
+            }
+            if let connection { delivery.deliver(.success(connection)) }
+            guard mustStart else { return }
+            // It ends by itself, and has delivered by then.
+            Task(executorPreference: executor) { [self] in
+                let result = await begin(in: directory)
+                let waiting = state.withLock { state in
+                    state.connection = try? result.get()
+                    state.isStarting = false
+                    defer { state.waiting = [] }
+                    return state.waiting
+                }
+                for delivery in waiting { delivery.deliver(result) }
+            }
+        }
+    }
+
+    private func begin(in directory: String) async -> Result<ProgramGuard, JobError> {
+        do {
+            let lock = try await prepare(directory)
+            return .success(
+                try await ProgramGuard.start(
+                    lock: lock, on: executor.loop, executor: executor,
+                    received: { [weak self] in self?.received($0) }, ended: { [weak self] in self?.guardEnded() }))
+        } catch let error as Errno {
+            return .failure(JobError(storage: error, "prepared for programs", directory))
+        } catch {
+            return .failure(
+                JobError(.internal, "The program guard could not be started: \(error); try again.", retryable: true))
+        }
+    }
+
+    /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program.
+    func removeRemains(in directory: String) {
+        let isNeeded = state.withLock { state in
+            defer { state.isStarting = true }
+            return !state.isStarting
+        }
+        guard isNeeded else { return }
+        // It ends by itself; a program that is started meanwhile waits for it.
+        Task(executorPreference: executor) { [self] in
+            let isClean = await queue.run { ProgramDirectory.remains(in: directory).isEmpty }
+            if !isClean, let lock = try? await prepare(directory) { state.withLock { $0.lock = lock } }
+            let waiting = state.withLock { state in
+                state.isStarting = false
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            guard !waiting.isEmpty else { return }
+            let result = await begin(in: directory)
+            state.withLock { $0.connection = try? result.get() }
+            for delivery in waiting { delivery.deliver(result) }
+        }
+    }
+
+    /// Makes the directory, and waits for the programs of an earlier daemon; gives the lock on it.
+    private func prepare(_ directory: String) async throws(Errno) -> Int32 {
+        let kept = state.withLock { state in
+            defer { state.lock = nil }
+            return state.lock
+        }
+        if let kept { return kept }
+        let lock = try await queue.run { () throws(Errno) in try ProgramDirectory.open(directory) }
+        let deadline = executor.loop.now + Self.patience
+        while deferd_try_lock(lock) != 0 {
+            guard executor.loop.now < deadline else {
+                logger.warning("Programs of an earlier daemon have not ended; others are started all the same.")
+                break
+            }
+            // Nothing cancels it.
+            try? await LoopClock(executor.loop).sleep(for: .nanoseconds(Self.pause.nanoseconds))
+        }
+        if !state.withLock({ $0.isPrepared }) {
+            await queue.run { [prefix] in
+                for name in ProgramDirectory.remains(in: directory) where !name.hasPrefix(prefix) {
+                    // What cannot be removed is tried again at the next start.
+                    try? ProgramDirectory.remove(name, in: directory)
+                }
+            }
+            state.withLock { $0.isPrepared = true }
+        }
+        return lock
+    }
+
+    private func guardEnded() {
+        let (runs, isExpected) = state.withLock { state in
+            state.connection = nil
+            defer { state.runs = [:] }
+            return (Array(state.runs.values), state.isEnded)
+        }
+        if !isExpected {
+            logger.error("The program guard has ended; the next program starts another.")
+        }
+        for run in runs {
+            // The program was killed with the guard; the rest of its group is ended here.
+            if let process = run.process { kill(-process, SIGKILL) }
+            run.exited(.lost)
+            run.ended()
+        }
+    }
+
+    private func received(_ reports: [ProgramGuard.Report]) {
+        for report in reports {
+            guard let run = state.withLock({ $0.runs[report.id] }) else { continue }
+            switch report.kind {
+            case DEFERD_GUARD_STARTED: run.started(report.value)
+            case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
+                forget(run)
+                run.exited(.refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
+                run.ended()
+            case DEFERD_GUARD_EXITED:
+                run.exited(.exited(Int(report.value)))
+            case DEFERD_GUARD_SIGNALLED:
+                run.exited(.signalled(Int(report.value)))
+            case DEFERD_GUARD_ENDED:
+                forget(run)
+                run.ended()
+            default: break
+            }
+        }
+    }
+
+    // MARK: - Runs
+
+    /// A new run; its timers go by `clock`.
+    func makeRun(clock: any EventLoop) -> ProgramRun {
+        state.withLock { state in
+            state.lastID += 1
+            let run = ProgramRun(id: state.lastID, clock: clock) { [weak self] in self?.signal($0, $1) }
+            state.runs[run.id] = run
+            return run
+        }
+    }
+
+    /// The name of the run's own directory.
+    func directoryName(of run: ProgramRun) -> String { "\(prefix)-\(run.id)" }
+
+    func forget(_ run: ProgramRun) {
+        state.withLock { $0.runs[run.id] = nil }
+    }
+
+    /// Whether there is a program that has not ended.
+    var isAtWork: Bool { state.withLock { !$0.runs.isEmpty } }
+
+    private func signal(_ id: UInt64, _ number: Int32) {
+        let connection = state.withLock { $0.runs[id] == nil ? nil : $0.connection }
+        guard let connection, !connection.send(number, to: id) else { return }
+        executor.loop.scheduleTask(in: Self.pause) { self.signal(id, number) }
+    }
+
+    /// Closes the connection to the guard, which ends what still runs, and itself.
+    func end() {
+        let (connection, lock) = state.withLock { state in
+            state.isEnded = true
+            defer { (state.connection, state.lock) = (nil, nil) }
+            return (state.connection, state.lock)
+        }
+        if let lock { close(lock) }
+        _ = connection
+    }
+}

@@ -1,0 +1,125 @@
+import Glibc
+import JobModel
+
+/// Sorts what a program writes to its standard output: lines that tell its progress, and the result.
+struct ProgramOutput {
+    /// A line that tells how far the program has come.
+    struct Progress: Equatable {
+        var completed: Int64
+        var total: Int64?
+        var unit: JobModel.Progress.Unit
+    }
+
+    private enum Line {
+        /// Nothing of it but white space is there yet.
+        case beginning
+        /// It may be an object.
+        case object
+        /// It is part of the result.
+        case result
+    }
+
+    /// The longest line that can tell progress; a longer one is part of the result.
+    static let longestProgress = 4 << 10
+
+    /// What is part of the result and was not taken out yet.
+    private(set) var result: [UInt8] = []
+    /// Bytes of the result so far.
+    private(set) var size = 0
+    /// The beginning of a line of which is not known yet what it is.
+    private var open: [UInt8] = []
+    private var line = Line.beginning
+
+    /// Sorts `bytes`; gives the last progress in them.
+    mutating func append(_ bytes: UnsafeRawBufferPointer) -> Progress? {
+        var latest: Progress?
+        var rest = bytes[...]
+        while let first = rest.first {
+            if line == .result {
+                let end = Self.newline(in: rest).map { $0 + 1 } ?? rest.endIndex
+                add(rest[rest.startIndex..<end])
+                if end > rest.startIndex, rest[end - 1] == UInt8(ascii: "\n") { line = .beginning }
+                rest = rest[end...]
+                continue
+            }
+            rest = rest.dropFirst()
+            open.append(first)
+            switch (line, first) {
+            case (_, UInt8(ascii: "\n")):
+                if let progress = endLine() { latest = progress }
+            case (.beginning, UInt8(ascii: " ")), (.beginning, UInt8(ascii: "\t")), (.beginning, UInt8(ascii: "\r")):
+                break
+            case (.beginning, UInt8(ascii: "{")): line = .object
+            case (.beginning, _): giveUp()
+            default: break
+            }
+            if open.count > Self.longestProgress { giveUp() }
+        }
+        return latest
+    }
+
+    /// Ends the last line, which may lack its newline; gives the progress in it.
+    mutating func end() -> Progress? { endLine() }
+
+    /// Takes out what is there of the result.
+    mutating func take() -> [UInt8] {
+        defer { result = [] }
+        return result
+    }
+
+    private mutating func endLine() -> Progress? {
+        defer { line = .beginning }
+        if line == .object, let progress = Self.progress(in: open) {
+            open.removeAll(keepingCapacity: true)
+            return progress
+        }
+        giveUp()
+        return nil
+    }
+
+    /// The line is no progress.
+    private mutating func giveUp() {
+        line = .result
+        size += open.count
+        result += open
+        open.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func add(_ bytes: Slice<UnsafeRawBufferPointer>) {
+        size += bytes.count
+        result += bytes
+    }
+
+    private static func newline(in bytes: Slice<UnsafeRawBufferPointer>) -> Int? {
+        let raw = UnsafeRawBufferPointer(rebasing: bytes)
+        guard let base = raw.baseAddress, let found = memchr(base, Int32(UInt8(ascii: "\n")), raw.count) else {
+            return nil
+        }
+        return bytes.startIndex + (UnsafeRawPointer(found) - base)
+    }
+
+    /// What a line of the form `{"progress": {"completed", "total"?, "unit"?}}` tells; nil for any other.
+    private static func progress(in line: [UInt8]) -> Progress? {
+        guard let object = try? JSON(parsing: line).object, object.members.count == 1,
+            let told = object["progress"]?.object,
+            told.members.allSatisfy({ ["completed", "total", "unit"].contains($0.name) }),
+            let completed = count(told["completed"])
+        else { return nil }
+        var progress = Progress(completed: completed, unit: .items)
+        if let total = told["total"], !total.isNull {
+            guard let total = count(total) else { return nil }
+            progress.total = total
+        }
+        if let unit = told["unit"], !unit.isNull {
+            guard let word = unit.string, JobModel.Progress.Unit.isWellFormed(word) else { return nil }
+            progress.unit = JobModel.Progress.Unit(rawValue: word)
+        }
+        return progress
+    }
+
+    /// A count that is not negative; a fraction of one is dropped.
+    private static func count(_ json: JSON?) -> Int64? {
+        guard case .number(let number)? = json, number.double >= 0, number.double < 9e18 else { return nil }
+        return Int64(number.double.rounded(.down))
+    }
+}

@@ -1,0 +1,95 @@
+/// The run of a `program` source: a configured program or a command, and what it is given.
+package struct ProgramSpec: Sendable, Equatable {
+    /// What is run.
+    package enum Subject: Sendable, Equatable {
+        /// The name of an entry in the configuration.
+        case named(String)
+        /// A whole command line, its first element an absolute path.
+        case command([String])
+    }
+
+    package var subject: Subject
+    /// Appended to the command.
+    package var arguments: [String]
+    /// What stands on its standard input as one line of JSON; nil for nothing.
+    package var input: JSON?
+    /// What is added to its environment, in the order of the spec.
+    package var environment: [(name: String, value: String)]
+
+    static let members = ["type", "program", "command", "arguments", "input", "environment"]
+    /// How many elements a command has at most; with the arguments, what is started is bounded by the kernel.
+    package static let longestCommand = 1000
+    package static let mostArguments = 100
+    package static let mostVariables = 100
+
+    init(_ reader: MemberReader) throws(SpecError) {
+        let command = try reader.strings("command", atMost: Self.longestCommand, flaw: Self.flaw(ofText:))
+        let name = try reader.string("program", flaw: Self.flaw(ofText:))
+        switch (name, command) {
+        case (let name?, nil):
+            guard !name.isEmpty else { throw reader.fault("program", "\"program\" must not be empty.") }
+            subject = .named(name)
+        case (nil, let command?):
+            if !reader.isOpen("command") {
+                guard let path = command.first else {
+                    throw reader.fault("command", "\"command\" must hold the path of a program.")
+                }
+                let isOpen = reader.mode == .template && TemplateText.hasExpression(path)
+                guard isOpen || path.hasPrefix("/") else {
+                    throw SpecError(
+                        reader.pointer(to: "command").appending(0),
+                        "The first element of \"command\" must be an absolute path.")
+                }
+            }
+            subject = .command(command)
+        case (nil, nil): throw reader.missing("program")
+        case (_?, _?):
+            throw reader.fault("command", "\"program\" and \"command\" exclude each other; leave one of them out.")
+        }
+        arguments = try reader.strings("arguments", atMost: Self.mostArguments, flaw: Self.flaw(ofText:)) ?? []
+        input = reader.object["input"]
+        environment = try Self.environment(reader)
+    }
+
+    /// No string of a program holds a NUL, which would end it.
+    private static func flaw(ofText text: String) -> String? {
+        text.utf8.contains(0) ? "What a program is started with holds no NUL character." : nil
+    }
+
+    private static func environment(_ reader: MemberReader) throws(SpecError) -> [(name: String, value: String)] {
+        guard let written = reader.value("environment") else { return [] }
+        if reader.isOpen("environment") { return [] }
+        let variables = try MemberReader(written, at: reader.pointer(to: "environment"), mode: reader.mode)
+        guard variables.object.members.count <= mostVariables else {
+            throw reader.fault("environment", "\"environment\" holds more than \(mostVariables) variables.")
+        }
+        var environment: [(name: String, value: String)] = []
+        for member in variables.object.members {
+            if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }
+            guard let value = try variables.string(member.name, flaw: flaw(ofText:)) else {
+                throw variables.fault(member.name, "The value of a variable must be a string, not null.")
+            }
+            environment.append((member.name, value))
+        }
+        return environment
+    }
+
+    /// Why no variable of a spec may have this name; nil for one that may.
+    ///
+    /// The dynamic linker goes by variables that begin with `LD_`, and what begins with `DEFERD_` is the daemon's to say.
+    package static func flaw(ofVariable name: String) -> String? {
+        if name.isEmpty { return "A variable needs a name." }
+        if name.utf8.contains(UInt8(ascii: "=")) || name.utf8.contains(0) {
+            return "The name of a variable holds neither \"=\" nor a NUL character."
+        }
+        if let prefix = ["LD_", "DEFERD_"].first(where: { name.utf8.starts(with: $0.utf8) }) {
+            return "A variable whose name begins with \(prefix) cannot be set; choose another name."
+        }
+        return nil
+    }
+
+    package static func == (one: ProgramSpec, other: ProgramSpec) -> Bool {
+        one.subject == other.subject && one.arguments == other.arguments && one.input == other.input
+            && one.environment.elementsEqual(other.environment, by: ==)
+    }
+}

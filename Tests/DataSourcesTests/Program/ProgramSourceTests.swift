@@ -1,0 +1,319 @@
+import DataSources
+import DeferredKit
+import Foundation
+import Glibc
+import JobModel
+import NIOCore
+import NIOEmbedded
+import NIOPosix
+import Synchronization
+import Testing
+
+/// Programs from their start to the end of their groups.
+@Suite struct ProgramSourceTests {
+    /// Runs `body` with a bench that runs any command, and the programs `entries`.
+    static func run(
+        timers: NIOAsyncTestingEventLoop? = nil, _ entries: [String: ProgramSettings.Entry] = [:],
+        _ body: (Workbench) async throws -> Void
+    ) async throws {
+        let directory = NSTemporaryDirectory() + "deferd-programs-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try await Workbench.run(timers: timers) { settings in
+            settings.programs.directory = directory
+            settings.programs.allowsAny = true
+            settings.programs.entries = entries
+        } _: { bench async throws in
+            try await body(bench)
+        }
+        // Whatever became of them, nothing of their own is left.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? ["lock"]
+        #expect(names == ["lock"])
+    }
+
+    static func shell(_ script: String, _ members: [String: JSON] = [:]) -> JSON {
+        var source: JSONObject = JSONObject()
+        source["type"] = "program"
+        source["command"] = ["/bin/sh", "-c", .string(script)]
+        for (name, value) in members { source[name] = value }
+        return .object(source)
+    }
+
+    private static func lines(_ result: JSON) -> [String] {
+        (result.string ?? "").split(separator: "\n").map(String.init)
+    }
+
+    // MARK: - Output and input
+
+    @Test func output_isJSONWhereItIsOneValue_elseText() async throws {
+        try await Self.run { bench async throws in
+            let results: [(String, JSON)] = [
+                ("echo '{\"a\": [1, 2]}'", ["a": [1, 2]]), ("echo 42", 42), ("echo true; echo", true),
+                ("echo 1 2", "1 2"), ("printf 'a\\n\\n'", "a\n"), ("true", ""), ("echo", ""), ("printf 'x'", "x"),
+                ("echo '\"a\"'; echo '{\"progress\":{\"completed\":1}}'", "a"),
+            ]
+            for (script, result) in results {
+                #expect(try await bench.result(Self.shell(script)) == result, "\(script)")
+            }
+        }
+    }
+
+    @Test func output_thatIsNotUTF8_isKindParse() async throws {
+        try await Self.run { bench async throws in
+            #expect(try await bench.failure(Self.shell("printf '\\377'")).kind == .parse)
+        }
+    }
+
+    @Test func input_isOneLineOfJSON_thenEnds() async throws {
+        try await Self.run { bench async throws in
+            let input: JSON = ["text": "a\nb", "list": [1, nil]]
+            #expect(
+                try await bench.result(Self.shell("read -r line; printf %s \"$line\"; cat", ["input": input])) == input)
+            #expect(try await bench.result(Self.shell("cat; wc -c")) == 0)
+            // One that is never read, in memory and in a file.
+            for size in [10, 1 << 20] {
+                let text = String(repeating: "x", count: size)
+                #expect(try await bench.result(Self.shell("echo 1", ["input": .string(text)])) == 1)
+                #expect(
+                    try await bench.result(Self.shell("wc -c", ["input": .string(text)])) == JSON(size + 3))
+            }
+            #expect(try await bench.result(Self.shell("cat", ["input": nil])) == nil)
+        }
+    }
+
+    @Test func largeOutput_isWhole() async throws {
+        try await Self.run { bench async throws in
+            let result = try await bench.result(Self.shell("head -c 3000000 /dev/zero | tr '\\0' x"))
+            #expect(result.string?.utf8.count == 3_000_000)
+            let numbers = try await bench.result(Self.shell("echo '['; seq -s, 100000; echo ']'"))
+            #expect(numbers.array?.count == 100_000)
+        }
+    }
+
+    @Test func output_beyondItsBound_isTooLarge_andEndsTheProgram() async throws {
+        let entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"], output: 1000)
+        try await Self.run(["small": entry]) { bench async throws in
+            func source(_ script: String) -> JSON {
+                ["type": "program", "program": "small", "arguments": [.string(script)]]
+            }
+            #expect(try await bench.result(source("head -c 1000 /dev/zero | tr '\\0' x")).string?.utf8.count == 1000)
+            #expect(try await bench.failure(source("yes")).kind == .tooLarge)
+            // Without the end of a line.
+            #expect(try await bench.failure(source("cat /dev/zero")).kind == .tooLarge)
+            // What tells progress does not count.
+            let told = "for i in $(seq 100); do echo \"{\\\"progress\\\":{\\\"completed\\\":$i}}\"; done; echo 1"
+            #expect(try await bench.result(source(told)) == 1)
+        }
+    }
+
+    @Test func progress_isReportedInTheProgramsUnit() async throws {
+        try await Self.run { bench async throws in
+            let seen = Mutex<[ProgressUpdate]>([])
+            let running = try bench.start(
+                Self.shell("echo '{\"progress\":{\"completed\":1,\"total\":3,\"unit\":\"frames\"}}'"))
+            running.onProgress { update in seen.withLock { $0.append(update) } }
+            #expect(try await running.get() == "")
+            #expect(seen.withLock(\.self).last == ProgressUpdate(completed: 1, total: 3))
+        }
+    }
+
+    // MARK: - Surroundings
+
+    @Test func environment_isClean() async throws {
+        let entry = ProgramSettings.Entry(command: ["/usr/bin/env"], environment: ["LEVEL": "3", "LD_X": "1"])
+        try await Self.run(["env": entry]) { bench async throws in
+            let home = NSHomeDirectory()
+            let any = try await bench.result(
+                ["type": "program", "command": ["/usr/bin/env"], "environment": ["A": "1=2", "LANG": "C"]], job: 7,
+                attempt: 3)
+            #expect(
+                Self.lines(any).sorted() == [
+                    "A=1=2", "DEFERD_ATTEMPT=3", "DEFERD_JOB=7", "HOME=\(home)", "LANG=C",
+                    "PATH=/usr/local/bin:/usr/bin:/bin",
+                ])
+            // What is configured stands, and so does PATH.
+            let named = try await bench.result([
+                "type": "program", "program": "env", "environment": ["LEVEL": "9", "PATH": "/tmp", "B": ""],
+            ])
+            #expect(
+                Self.lines(named).sorted() == [
+                    "B=", "DEFERD_ATTEMPT=1", "DEFERD_JOB=1", "HOME=\(home)", "LANG=C.UTF-8", "LD_X=1", "LEVEL=3",
+                    "PATH=/usr/local/bin:/usr/bin:/bin",
+                ])
+        }
+    }
+
+    @Test func program_leadsASession_withThreeDescriptors_umask077_andNoSignalIgnored() async throws {
+        // Like the daemon.
+        signal(SIGPIPE, SIG_IGN)
+        try await Self.run { bench async throws in
+            let ids = try await bench.result(Self.shell("cut -d' ' -f1,5,6 /proc/$$/stat")).string ?? ""
+            #expect(Set(ids.split(separator: " ")).count == 1, "\(ids)")
+            // The fourth is the directory that is listed.
+            let open = Self.lines(
+                try await bench.result(["type": "program", "command": ["/bin/ls", "/proc/self/fd"]]))
+            #expect(open == ["0", "1", "2", "3"])
+            #expect(try await bench.result(Self.shell("umask")) == "0077")
+            let status = try await bench.result(
+                ["type": "program", "command": ["/bin/grep", "-E", "Sig(Blk|Ign|Pnd)|ShdPnd", "/proc/self/status"]])
+            for line in Self.lines(status) { #expect(line.hasSuffix("\t0000000000000000"), "\(line)") }
+        }
+    }
+
+    @Test func ownDirectory_isEmpty_andRemovedWithAllThatIsInIt() async throws {
+        try await Self.run { bench async throws in
+            #expect(try await bench.result(Self.shell("ls -A; stat -c %a .")) == 700)
+            let path = try await bench.result(
+                Self.shell(
+                    "mkdir -p a/b/c; ln -s / a/root; touch a/b/c/x \"$(printf 'a/\\377')\"; mkfifo a/p; chmod 0 a/b/c a; pwd"
+                ))
+            #expect(!FileManager.default.fileExists(atPath: path.string ?? ""))
+            let name = String(repeating: "d", count: 100)
+            let deep = "i=0; while [ $i -lt 30 ]; do mkdir \(name) && cd \(name) || exit 1; i=$((i+1)); done; echo $i"
+            #expect(try await bench.result(Self.shell(deep)) == 30)
+        }
+    }
+
+    @Test func configuredDirectory_isWhereItRuns() async throws {
+        try await Self.run(["here": .init(command: ["/bin/pwd"], directory: "/usr")]) { bench async throws in
+            #expect(try await bench.result(["type": "program", "program": "here"]) == "/usr")
+        }
+    }
+
+    @Test func arguments_areHandedOverAsTheyAre_byNoShell() async throws {
+        try await Self.run(["echo": .init(command: ["/bin/echo", "-n"])]) { bench async throws in
+            #expect(
+                try await bench.result(["type": "program", "program": "echo", "arguments": ["$HOME;", "", "ü *"]])
+                    == "$HOME;  ü *")
+        }
+    }
+
+    // MARK: - Ends
+
+    @Test func failure_tellsItsEnd_andTheEndOfItsStandardError() async throws {
+        try await Self.run { bench async throws in
+            let error = try await bench.failure(Self.shell("echo no >&2; exit 3"))
+            #expect(error.kind == .program)
+            #expect(error.program == .init(.exit(3), standardError: "no\n"))
+            #expect(!error.isRetryable)
+            #expect(error.json["program"] == ["exit": 3, "stderr": "no\n"])
+            #expect(try await bench.failure(Self.shell("exit 75")).isRetryable)
+            let killed = try await bench.failure(Self.shell("kill -9 $$"))
+            #expect(killed.program == .init(.signal(9), standardError: ""))
+            #expect(!killed.isRetryable)
+            let long = try await bench.failure(Self.shell("seq 100000 >&2; printf 'é%.0s' $(seq 3000) >&2; exit 1"))
+            #expect(long.program?.standardError == String(repeating: "é", count: 2048))
+            let odd = try await bench.failure(Self.shell("printf 'a\\377b' >&2; exit 1"))
+            #expect(odd.program?.standardError == "a\u{FFFD}b")
+        }
+    }
+
+    @Test func program_thatCannotBeStarted_isKindProgram_andTellsWhy() async throws {
+        let entry = ProgramSettings.Entry(command: ["/bin/true"], directory: "/nowhere")
+        try await Self.run(["lost": entry]) { bench async throws in
+            let script = bench.directory + "/script"
+            try bench.write(Array("no program".utf8), to: script)
+            for (path, reason) in [
+                ("/nowhere/x", "No such file or directory"), (script, "Permission denied"),
+                ("/usr", "Permission denied"),
+            ] {
+                let error = try await bench.failure(["type": "program", "command": [.string(path)]])
+                #expect(error.kind == .program)
+                #expect(error.program == .init(.none, standardError: ""))
+                #expect(error.message.contains(path) && error.message.contains(reason), "\(error.message)")
+            }
+            let error = try await bench.failure(["type": "program", "program": "lost"])
+            #expect(error.message.contains("\"lost\"") && error.message.contains("directory could not be entered"))
+            // Longer than the kernel takes.
+            let words = JSON.string(String(repeating: "x", count: 200_000))
+            #expect(try await bench.failure(Self.shell("true", ["arguments": [words]])).kind == .program)
+        }
+    }
+
+    @Test func programsThatAreNotAllowed_areRefused() async throws {
+        try await Workbench.run { bench async throws in
+            #expect(try await bench.failure(Self.shell("true")).kind == .policy)
+            #expect(try await bench.failure(["type": "program", "program": "x"]).kind == .invalid)
+        }
+    }
+
+    @Test func whatIsLeftOfTheGroup_isEnded_andItsOutputDoesNotCount() async throws {
+        try await Self.run { bench async throws in
+            // The subshell would keep the pipe for long; it ends by SIGTERM, and what it writes then comes too late.
+            let script = "(trap 'echo late; exit' TERM; echo early; sleep 1000 & wait) & sleep 0.1; echo done; exit"
+            let result = try await bench.result(Self.shell(script))
+            #expect(Set(Self.lines(result)) == ["early", "done"])
+        }
+    }
+
+    /// Says its process id as progress, and ignores SIGTERM.
+    private static let stubborn = "trap '' TERM; echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; "
+
+    @Test func whatIgnoresSIGTERM_isKilledAfterFiveSeconds() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Self.run(timers: clock) { bench async throws in
+            let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"))
+            await clock.turn(by: .milliseconds(500)) { left.outcome == nil }
+            #expect(try await left.get() == 1)
+
+            let late = try bench.start(Self.shell(Self.stubborn + "sleep 1000; sleep 1000"), timeout: 3)
+            let process = try await Self.progress(of: late)
+            await clock.advanceTime(by: .seconds(2))
+            #expect(late.outcome == nil && kill(process, 0) == 0)
+            await clock.turn(by: .milliseconds(500)) { late.outcome == nil }
+            #expect(try await bench.failure(of: late).kind == .timeout)
+            // The job ended with the group.
+            #expect(kill(-process, 0) != 0 && errno == ESRCH)
+
+            let cancelled = try bench.start(Self.shell(Self.stubborn + "sleep 1000; sleep 1000"))
+            let other = try await Self.progress(of: cancelled)
+            cancelled.cancel()
+            await clock.turn(by: .milliseconds(500)) { kill(-other, 0) == 0 }
+        }
+    }
+
+    /// Waits for the first progress, which is the program's process id.
+    private static func progress(of running: Deferred<JSON, any Error>) async throws -> pid_t {
+        let told = AsyncStream<Int64>.makeStream()
+        running.onProgress { told.continuation.yield($0.completed) }
+        for await process in told.stream { return pid_t(process) }
+        throw CancellationError()
+    }
+
+    @Test func closingItsOutput_isNotTheEnd() async throws {
+        try await Self.run { bench async throws in
+            let error = try await bench.failure(Self.shell("echo 1; exec >&- 2>&-; sleep 0.1; exit 4"))
+            #expect(error.program?.reason == .exit(4))
+        }
+    }
+
+    @Test func guardThatIsKilled_takesItsProgramsAlong_andTheNextProgramStartsAnother() async throws {
+        try await Self.run { bench async throws in
+            let running = try bench.start(
+                Self.shell("echo \"{\\\"progress\\\":{\\\"completed\\\":$PPID}}\"; sleep 1000"))
+            let process = try await Self.progress(of: running)
+            #expect(try String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8) == "program-guard\n")
+            kill(process, SIGKILL)
+            let error = try await bench.failure(of: running)
+            #expect(error.kind == .internal && error.isRetryable)
+            #expect(try await bench.result(Self.shell("echo 1")) == 1)
+        }
+    }
+
+    @Test func manyAtOnce_allEnd() async throws {
+        try await Self.run { bench async throws in
+            let running = try (0..<200).map { try bench.start(Self.shell("echo \($0)"), job: JobID($0)) }
+            for (index, one) in running.enumerated() { #expect(try await one.get() == JSON(index)) }
+        }
+    }
+
+    @Test func shutdown_endsPrograms() async throws {
+        try await Self.run { bench async throws in
+            let running = try bench.start(
+                Self.shell("echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; sleep 1000 & wait"))
+            let process = try await Self.progress(of: running)
+            await bench.library.shutdown()
+            #expect(kill(-process, 0) != 0 && errno == ESRCH)
+            #expect(try await bench.failure(of: running).kind == .cancelled)
+        }
+    }
+}

@@ -1,0 +1,281 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// Programs as users meet them: who may run what, chains, and what is left when the daemon dies.
+@Suite struct ProgramTests {
+    static let anyProgram = "programs: {any: true}\n"
+
+    static func shell(_ script: String, _ members: [String: JSON] = [:]) -> JSON {
+        let source: JSON = ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+        let spec: JSON = ["source": source]
+        return spec.with(members)
+    }
+
+    /// A pipe with a name, by which processes tell that they run, and that none of them is left.
+    struct Witness {
+        let path: String
+        private let descriptor: FileDescriptor
+
+        init(in directory: TemporaryDirectory, _ name: String = "witness") throws {
+            let path = directory.path + "/" + name
+            try #require(mkfifo(path, 0o600) == 0)
+            try self.init(path: path)
+        }
+
+        /// The same anew: one that has seen the last of those who had it open would see nothing else.
+        func reopened() throws -> Witness { try Witness(path: path) }
+
+        private init(path: String) throws {
+            self.path = path
+            // Open for reading before there is anybody who writes.
+            let opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+            try #require(opened >= 0)
+            _ = fcntl(opened, F_SETFL, 0)
+            descriptor = FileDescriptor(number: opened)
+        }
+
+        /// Waits for bytes; nil once nobody has it open any more.
+        func next() async throws -> String? {
+            let (result, events): (Int32, Int16) = await withCheckedContinuation { continuation in
+                DispatchQueue.global().async { [descriptor] in
+                    var awaited = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
+                    let result = poll(&awaited, 1, Int32(Patience.seconds * 1000))
+                    continuation.resume(returning: (result, awaited.revents))
+                }
+            }
+            try #require(result == 1, "Nobody wrote, or somebody still runs.")
+            guard events & Int16(POLLIN) != 0, let bytes = descriptor.read(), !bytes.isEmpty else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    // MARK: - Rights and configuration
+
+    @Test func systemInstance_runsConfiguredProgramsOnly_aReloadChangesThem() async throws {
+        let configuration = "programs:\n  greet: {command: [/bin/echo, hello]}\n"
+        try await Daemon.run(configuration: configuration, flags: ["--instance", "system"]) { daemon async throws in
+            let wire = try daemon.connect()
+            let greet: JSON = ["source": ["type": "program", "program": "greet", "arguments": ["you"]]]
+            #expect(try await wire.wait(try await wire.submit(greet))["result"] == "hello you")
+            let refused = try await wire.refusal("job.submit", Self.shell("true"))
+            #expect(refused.code == -32002 && refused.kind == "forbidden" && refused.pointer == "/source/command")
+            let unknown: JSON = ["source": ["type": "program", "program": "any"]]
+            let error = try await wire.refusal("job.submit", unknown)
+            #expect(error.code == -32602 && error.pointer == "/source/program")
+            // In a link and in a child as well.
+            let link: JSON = ["source": ["type": "value", "value": 1], "then": [["then": unknown]]]
+            #expect(try await wire.refusal("job.submit", link).pointer == "/then/0/then/source/program")
+            // What an expression makes of it is checked when it is known.
+            let later: JSON = [
+                "source": ["type": "value", "value": ["/bin/true"]],
+                "then": [["then": ["source": ["type": "program", "command": "{{input}}"]]]],
+            ]
+            #expect(try await wire.refusal("job.submit", later).code == -32002)
+            let named: JSON = [
+                "source": ["type": "value", "value": "rm"],
+                "then": [["then": ["source": ["type": "program", "program": "{{input}}"]]]],
+            ]
+            #expect(try await wire.wait(try await wire.submit(named))["error"]?["kind"] == "invalid")
+
+            try await daemon.reload("programs:\n  any: true\n")
+            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 1")))["result"] == 1)
+            #expect(try await wire.refusal("job.submit", greet).code == -32602)
+            try await daemon.reload("programs:\n  greet: {command: [echo]}\n", isRefused: true)
+            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 2")))["result"] == 2)
+        }
+    }
+
+    @Test func userInstance_runsAnyCommand_unlessToldOtherwise() async throws {
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon async throws in
+            let wire = try daemon.connect()
+            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 1")))["result"] == 1)
+            try await daemon.reload("programs:\n  any: false\n")
+            #expect(try await wire.refusal("job.submit", Self.shell("true")).code == -32002)
+        }
+    }
+
+    @Test func explain_showsASpecAsItIs_andNothingOfTheConfiguration() async throws {
+        let configuration = "programs:\n  greet: {command: [/bin/echo, s3cret], environment: {TOKEN: s3cret}}\n"
+        try await Daemon.run(configuration: configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let explained = try await wire.call(
+                "job.explain", ["source": ["type": "program", "program": "greet"]])
+            #expect(explained["source"] == ["type": "program", "program": "greet", "arguments": []])
+            #expect(!explained.description.contains("s3cret"))
+            #expect(!(try await wire.call("server.info", [:])).description.contains("s3cret"))
+        }
+    }
+
+    @Test(arguments: [
+        ("programs:\n  a: {command: [x]}\n", 2), ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4),
+        ("programs:\n  a:\n    command: [/x]\n    colour: red\n", 4), ("programs:\n  any: perhaps\n", 2),
+        ("programs:\n  any: {command: [/x]}\n", 2), ("programs:\n  a: {timeout: 3}\n", 2),
+        ("programs:\n  a:\n    command: [/x]\n    environment:\n      \"\": x\n", 5),
+        ("programs:\n  a:\n    command: [/x]\n    environment:\n      DEFERD_JOB: x\n", 5),
+        ("programs:\n  a:\n    command: [/x]\n    directory: x\n", 4),
+        ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4),
+    ]) func check_namesTheLineOfAWrongValue(configuration: String, line: Int) async throws {
+        let directory = try TemporaryDirectory()
+        let process = try ChildProcess(
+            Daemon.command(in: directory, configuration: configuration, flags: ["--check"]))
+        #expect(try await process.end() == .code(78))
+        #expect(
+            process.errorText.contains("deferd.yaml:\(line): programs"), "\(configuration) \(process.errorText)")
+    }
+
+    // MARK: - Chains
+
+    @Test func programs_areLinksOfAChain() async throws {
+        try await Daemon.run(configuration: Self.anyProgram) { daemon async throws in
+            let wire = try daemon.connect()
+            let spec: JSON = [
+                "source": ["type": "value", "value": ["numbers": [3, 1, 2]]],
+                "then": [
+                    [
+                        "then": [
+                            "source": [
+                                "type": "program",
+                                "command": [
+                                    "/bin/sh", "-c", "cat; echo \"[\\\"$1\\\", $DEFERD_JOB]\" >&2; exit 1", "sh",
+                                ],
+                                "arguments": ["{{input/numbers/0}}"], "input": "{{input}}",
+                            ]
+                        ]
+                    ],
+                    [
+                        "fail": [
+                            "source": [
+                                "type": "program", "command": ["/bin/cat"],
+                                "input": ["{{error/program/exit}}", "{{error/program/stderr}}"],
+                            ]
+                        ], "on": ["program"],
+                    ],
+                ],
+            ]
+            let id = try await wire.submit(spec)
+            #expect(try await wire.wait(id)["result"] == [1, .string("[\"3\", \(id)]\n")])
+        }
+    }
+
+    @Test func progress_isSeenByThoseWhoWatch() async throws {
+        try await Daemon.run(configuration: Self.anyProgram) { daemon async throws in
+            let wire = try daemon.connect()
+            let witness = try Witness(in: daemon.directory)
+            let script =
+                "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
+            try #require(mkfifo(witness.path + ".go", 0o600) == 0)
+            let id = try await wire.submit(Self.shell(script))
+            _ = try await wire.call("job.watch", ["job": JSON(id), "interval": 0.01])
+            let line = try await wire.next("progress") { $0.method == "job.progress" }
+            let told = try #require(line.json["params"])
+            #expect(told["progress"]?["completed"] == 2 && told["progress"]?["unit"] == "pages")
+            #expect(told["progress"]?["fraction"] == 0.5)
+            let go = open(witness.path + ".go", O_WRONLY | O_CLOEXEC)
+            close(go)
+            #expect(try await wire.wait(id)["result"] == 1)
+        }
+    }
+
+    // MARK: - The daemon's end
+
+    /// Two processes that do not hear SIGTERM, and one that does.
+    private static func stubborn(_ witness: Witness) -> String {
+        """
+        exec 9>'\(witness.path)'; (sleep 1000) & trap '' TERM; (sleep 1000; sleep 1000) & echo "attempt $DEFERD_ATTEMPT" >&9
+        wait
+        """
+    }
+
+    @Test func noProgramOutlivesADaemonThatIsKilled_andTheJobRunsAgain() async throws {
+        try await Household.with { household async throws in
+            let daemon = try await household.start(configuration: Self.anyProgram)
+            let witness = try Witness(in: daemon.directory)
+            let wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell(Self.stubborn(witness)))
+            #expect(try await witness.next() == "attempt 1\n")
+            try await daemon.crash()
+            // None has it open any more.
+            #expect(try await witness.next() == nil)
+            #expect(Files.names(in: daemon.state + "/programs").count == 2)
+            let later = try witness.reopened()
+            let again = try await household.start(configuration: Self.anyProgram)
+            #expect(try await later.next() == "attempt 1\n")
+            // What the first run left is gone.
+            #expect(Files.names(in: again.state + "/programs").count == 2)
+            let second = try again.connect()
+            _ = try await second.call("job.cancel", .job(id))
+            #expect(try await later.next() == nil)
+            #expect(try await second.wait(id)["state"] == "cancelled")
+        }
+    }
+
+    @Test func remainsAreCleaned_atTheNextStart_withoutAnyProgram() async throws {
+        try await Household.with { household async throws in
+            let daemon = try await household.start(configuration: Self.anyProgram)
+            let witness = try Witness(in: daemon.directory)
+            let wire = try daemon.connect()
+            let spec = Self.shell("exec 9>'\(witness.path)'; mkdir a; echo x >&9; sleep 1000", ["delay": 0])
+            let id = try await wire.submit(spec)
+            #expect(try await witness.next() == "x\n")
+            _ = try await wire.call("job.cancel", .job(id))
+            try await daemon.crash()
+            #expect(try await witness.next() == nil)
+            let again = try await household.start(configuration: Self.anyProgram)
+            _ = try again.connect()
+            try await again.stop()
+            #expect(Files.names(in: again.state + "/programs") == ["lock"])
+        }
+    }
+
+    @Test func aStop_endsPrograms_andTheJobRunsAgain() async throws {
+        try await Household.with { household async throws in
+            let daemon = try await household.start(configuration: Self.anyProgram)
+            let witness = try Witness(in: daemon.directory)
+            let wire = try daemon.connect()
+            _ = try await wire.submit(Self.shell(Self.stubborn(witness)))
+            #expect(try await witness.next() == "attempt 1\n")
+            try await daemon.stop()
+            #expect(try await witness.next() == nil)
+            let later = try witness.reopened()
+            let again = try await household.start(configuration: Self.anyProgram)
+            #expect(try await later.next() == "attempt 1\n")
+            try await again.crash()
+            #expect(try await later.next() == nil)
+        }
+    }
+
+    // MARK: - deferctl run
+
+    @Test func deferctlRun_printsTheResult_andTheErrorsOfAProgramThatFails() async throws {
+        let configuration = "programs: {any: true, greet: {command: [/bin/echo, hello]}}\n"
+        try await Daemon.run(configuration: configuration) { daemon async throws in
+            func run(_ words: [String], in directory: String? = nil) async throws -> ChildProcess {
+                let process = try ChildProcess(
+                    [BuiltProgram.deferctl, "--socket", daemon.socket, "run", "--quiet"] + words, directory: directory)
+                _ = try await process.end()
+                return process
+            }
+            #expect(try await run(["greet", "you", "--json"]).outputText == "hello you --json\n")
+            #expect(try await run(["printf", "a\\nb"]).outputText == "a\nb\n")
+            #expect(try await run(["--", "echo", "--", "-n"]).outputText == "-- -n\n")
+            #expect(try await run(["echo", "--", "1"]).outputText == "1\n")
+            #expect(try await run(["true"]).outputText.isEmpty)
+            #expect(try await run(["pwd"], in: "/usr").outputText == "/usr\n")
+            #expect(try await run(["-C", "/etc", "pwd"]).outputText == "/etc\n")
+            #expect(try await run(["--scratch", "/bin/pwd"]).outputText.contains("/programs/"))
+            #expect(try await run(["./true"], in: "/bin").outputText.isEmpty)
+            #expect(try await run(["--input", "{\"a\": 1}", "cat"]).outputText == "{\"a\":1}\n")
+            #expect(try await run(["-e", "A=b=c", "sh", "-c", "echo $A"]).outputText == "b=c\n")
+            let failed = try await run(["sh", "-c", "echo no >&2; exit 3"])
+            #expect(try await failed.end() == .code(1))
+            #expect(failed.errorText.contains("exited with 3") && failed.errorText.hasSuffix("\nno\n"))
+            #expect(try await run(["no-such-program"]).end() == .code(65))
+            #expect(try await run(["--no-such-option", "x"]).end() == .code(64))
+            let detached = try await run(["--detach", "echo", "1"])
+            #expect(Int(detached.outputText.dropLast()) != nil)
+        }
+    }
+}
