@@ -18,8 +18,8 @@ struct DeferctlCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Submitting",
                 subcommands: [
-                    FetchCommand.self, DownloadCommand.self, UploadCommand.self, JSONCommand.self, SubmitCommand.self,
-                    ScheduleCommand.self,
+                    FetchCommand.self, DownloadCommand.self, UploadCommand.self, JSONCommand.self, RunCommand.self,
+                    SubmitCommand.self, ScheduleCommand.self,
                 ]),
             CommandGroup(
                 name: "Following",

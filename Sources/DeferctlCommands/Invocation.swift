@@ -43,7 +43,9 @@ struct Invocation: Sendable {
     func report(_ job: JobSnapshot) -> ExitStatus {
         switch job.state {
         case _ where writesJSON: break
-        case "failed": console.say(JobText(job, now: .now).errorSentence)
+        case "failed":
+            console.say(JobText(job, now: .now).errorSentence)
+            if let text = job.error?["program"]?["stderr"]?.string { console.show(standardError: text) }
         case "cancelled": console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
         default: break
         }

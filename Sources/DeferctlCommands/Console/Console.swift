@@ -56,6 +56,17 @@ struct Console: Sendable {
         try data.write(json.utf8 + [UInt8(ascii: "\n")])
     }
 
+    /// Writes what a program wrote to its standard error. An error is ignored, as ``say(_:)`` does.
+    func show(standardError text: String) {
+        guard !text.isEmpty else { return }
+        var bytes = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)
+        if messages.isTerminal {
+            var filter = TerminalFilter()
+            bytes = filter.filter(bytes)
+        }
+        try? messages.write(bytes)
+    }
+
     /// Writes a message. An error is ignored, as it could be reported in no other way.
     func say(_ message: String) {
         try? messages.write("deferctl: \(message)\n")

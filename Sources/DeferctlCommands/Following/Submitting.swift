@@ -6,15 +6,16 @@ struct Submitting: Sendable {
     let invocation: Invocation
     let options: FollowOptions
 
-    /// Submits the job that `spec` describes. `write` is called with a job that succeeded, and writes its result.
+    /// Submits the job that `spec` describes, or `other` where the daemon has no program of the name that `spec` gives. `write`
+    /// is called with a job that succeeded, and writes its result.
     func run(
-        _ spec: JSON, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+        _ spec: JSON, orElse other: JSON? = nil, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let interruption = Interruption(
             farewell: "Interrupted before the daemon answered; see with deferctl list whether it took the job.")
         return try await interruption.run {
             try await invocation.withDaemon { client in
-                let submission = try await submit(spec, to: client)
+                let submission = try await submit(spec, orElse: other, to: client)
                 if options.detach {
                     if invocation.writesJSON {
                         try invocation.console.line(submission.json)
@@ -33,11 +34,21 @@ struct Submitting: Sendable {
         }
     }
 
-    private func submit(_ spec: JSON, to client: JobClient) async throws(CommandFailure) -> JobClient.Submission {
+    private func submit(
+        _ spec: JSON, orElse other: JSON?, to client: JobClient
+    ) async throws(CommandFailure) -> JobClient.Submission {
         do {
             return try await client.submit(spec)
         } catch {
-            throw CommandFailure(submitting: error)
+            guard let other, error.rpc?.data["pointer"]?.string == "/source/program" else {
+                throw CommandFailure(submitting: error)
+            }
+            do {
+                return try await client.submit(other)
+            } catch let second {
+                // Who may not give commands has misspelt a name.
+                throw CommandFailure(submitting: second.rpc?.kind == "forbidden" ? error : second)
+            }
         }
     }
 

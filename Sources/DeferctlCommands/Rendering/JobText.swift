@@ -41,10 +41,20 @@ struct JobText {
             case "value": "value \(source["value"].map(brief) ?? "null")"
             case "error": "error \(source["kind"]?.string ?? "")"
             case "timer": "timer \(source["seconds"].map(brief) ?? "?") s"
+            case "program": program(source)
             case let type?: type
             case nil: "?"
             }
         return text.sanitized
+    }
+
+    /// The program and its arguments, without the directory that `deferctl run` puts before a command.
+    private static func program(_ source: JSON) -> String {
+        var words = (source["command"]?.array ?? []).map(brief)
+        if words.count > 3, words[0] == "/usr/bin/env", words[1] == "-C" { words.removeFirst(3) }
+        if let name = source["program"] { words.insert(brief(name), at: 0) }
+        words += (source["arguments"]?.array ?? []).map(brief)
+        return words.joined(separator: " ").cut(to: 200)
     }
 
     private static func brief(_ json: JSON) -> String {
