@@ -10,6 +10,8 @@ final class Deferd {
         var perHost = 6
         /// Jobs that may wait.
         var queued = 1_000_000
+        /// Whether jobs may give commands.
+        var runsAnyProgram = false
 
         var yaml: String {
             """
@@ -20,6 +22,8 @@ final class Deferd {
             limits:
               queuedJobs: \(queued * 2)
               queuedJobsPerUser: \(queued)
+            programs:
+              any: \(runsAnyProgram)
             """
         }
     }

@@ -4,6 +4,20 @@ import Foundation
 enum TaskSpooler {
     static let options = "tsp -S N; tsp -n curl -q --silent --fail --output FILE URL"
 
+    /// Runs /bin/true so many times, `parallel` of them at once, and gives the seconds until all have ended.
+    static func runNothing(count: Int, parallel: Int, directory: String) throws -> Double {
+        let environment = ["TS_SOCKET": "\(directory)/tsp.sock", "TMPDIR": directory]
+        let script = """
+            exec 3>/dev/null; i=0
+            while [ $i -lt \(count) ]; do tsp -n /bin/true >&3; i=$((i+1)); done
+            while tsp | grep -Eq '^[0-9]+ +(queued|running)'; do :; done
+            [ $(tsp | grep -c finished) -gt 0 ]
+            """
+        _ = try ChildProcess(["tsp", "-S", String(parallel)], environment: environment).succeed()
+        defer { _ = try? ChildProcess(["tsp", "-K"], environment: environment).wait() }
+        return try ChildProcess(["sh", "-c", script], environment: environment).succeed().wall
+    }
+
     /// Queues a curl for each of `urls`, so many of which run at once, and gives the seconds until all have ended.
     static func run(urls: [String], parallel: Int, directory: String) throws -> Double {
         let environment = ["TS_SOCKET": "\(directory)/tsp.sock", "TMPDIR": directory]

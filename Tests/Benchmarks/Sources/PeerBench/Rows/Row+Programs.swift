@@ -1,0 +1,44 @@
+extension Row {
+    /// How fast programs that do nothing are run, one job for each, with every result pushed to a watcher.
+    static var programs: Row {
+        Row(name: "programs", title: "programs, 10,000 of /bin/true, 8 at once") { bench in
+            let specs = [String](
+                repeating: #"{"source":{"type":"program","command":["/bin/true"]}}"#, count: count)
+            let samples = try bench.rounds(
+                5,
+                [
+                    {
+                        var options = Deferd.Options(concurrency: parallel)
+                        options.runsAnyProgram = true
+                        let daemon = try Deferd(bench, options)
+                        defer { daemon.stop() }
+                        let watcher = try JobWatcher(daemon)
+                        return Double(count) / (try watcher.run(specs: specs, depth: 128).seconds)
+                    },
+                    {
+                        let directory = try bench.directories.inMemory()
+                        defer { bench.directories.delete(directory) }
+                        return Double(spooled)
+                            / (try TaskSpooler.runNothing(count: spooled, parallel: parallel, directory: directory))
+                    },
+                    {
+                        let script = "seq \(count) | xargs -P\(parallel) -n1 /bin/true"
+                        return Double(count) / (try ChildProcess(["sh", "-c", script]).succeed().wall)
+                    },
+                ])
+            bench.add(
+                Comparison(
+                    "programs", against: "tsp -S \(parallel)", unit: "programs/s", target: .atLeast(5),
+                    deferd: samples[0], peer: samples[1]))
+            bench.add(
+                Comparison(
+                    "programs", against: "xargs -P\(parallel)", unit: "programs/s", target: .atLeast(0.5),
+                    deferd: samples[0], peer: samples[2]))
+            bench.note("tsp, which starts processes for each job, is given \(spooled) of them")
+        }
+    }
+
+    private static let count = 10_000
+    private static let parallel = 8
+    private static let spooled = 1000
+}
