@@ -10,6 +10,7 @@ extension World {
             case .url(let request): (request.url, .url)
             case .json(let request, _): (request.url, .json)
             case .download(let download): (download.url, .download)
+            case .upload(let upload): (upload.url, .upload)
             default: ("", .value)
             }
         let host = Scenario.host(of: url).flatMap(Scenario.number(ofHost:)).flatMap { number in

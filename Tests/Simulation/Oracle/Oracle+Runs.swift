@@ -24,7 +24,8 @@ extension Oracle {
             // A `finally` link below a job that is over. The core is yet to be told that all of it is gone.
             runs[run.run] = KnownRun(
                 job: gone, link: run.link, attempt: run.attempt,
-                key: Shares.Key(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""))
+                key: Shares.Key(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""),
+                connections: run.connections)
             return
         }
         let row = job.row
@@ -79,13 +80,14 @@ extension Oracle {
         switch run.parameters {
         case .url(let request), .json(let request, _): url = request.url
         case .download(let download): url = download.url
+        case .upload(let upload): url = upload.url
         default: return world.violate(2, "job \(job.id) has a source started which the core runs itself")
         }
         let row = job.row
         let key = Shares.Key(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
         unready(job)
         job.run = run.run
-        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, key: key)
+        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, key: key, connections: run.connections)
         batch.starts.append((key, isTurn: row.state == .queued))
         if !world.store.tables.isMarked(job.id) {
             world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
@@ -96,7 +98,7 @@ extension Oracle {
                 inQueue += 1
                 if other.key.owner == key.owner { ofOwner += 1 }
             }
-            if other.key.host == key.host { onHost += 1 }
+            if other.key.host == key.host { onHost += other.connections }
             // What a list gave up it does not count: only `finally` links of that run.
             if let parent = job.parent, other.job.parent === parent, other.job.row.parent?.link == row.parent?.link,
                 other.job.row.stop == nil
@@ -119,7 +121,7 @@ extension Oracle {
                 world.violate(4, "a job starts in the queue \(key.queue), which is suspended")
             }
         }
-        if onHost > hostLimit { world.violate(4, "\(onHost) sources ask \(key.host) at once, of \(hostLimit)") }
+        if onHost > hostLimit { world.violate(4, "\(onHost) connections ask \(key.host) at once, of \(hostLimit)") }
         if row.stop == nil { checkConcurrency(job, siblings, world) }
     }
 
@@ -214,7 +216,7 @@ extension Oracle {
         var used = world.slots(in: name)
         for start in starts { used[start.key.owner, default: 1] -= 1 }
         var onHosts: [String: [UInt32: Int]] = [:]
-        for run in runs.values { onHosts[run.key.host, default: [:]][run.key.owner, default: 0] += 1 }
+        for run in runs.values { onHosts[run.key.host, default: [:]][run.key.owner, default: 0] += run.connections }
         let perUser = perUser(queue)
         for start in starts {
             let server = start.key.owner

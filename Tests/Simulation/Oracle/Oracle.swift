@@ -65,6 +65,8 @@ final class Oracle {
         let link: Int
         let attempt: Int
         let key: Shares.Key
+        /// As the host's limit counts it.
+        let connections: Int
     }
 
     /// Changes with every durable insertion and removal.

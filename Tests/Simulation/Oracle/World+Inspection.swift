@@ -157,7 +157,7 @@ extension Oracle {
             }
         }
         var onHosts: [String: Int] = [:]
-        for run in runs.values { onHosts[run.key.host, default: 0] += 1 }
+        for run in runs.values { onHosts[run.key.host, default: 0] += run.connections }
         for (name, known) in shares.queues {
             guard let queue = queues[name], !queue.isSuspended, changingQueues[name] == nil else { continue }
             let used = world.slots(in: name)

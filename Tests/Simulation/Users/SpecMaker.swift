@@ -73,7 +73,13 @@ struct SpecMaker {
         case 1: return ["type": "json", "url": .string(url(&random))]
         case 2:
             let path = random.chance(0.01) ? "/forbidden/x" : "file-\(random.below(1000))"
-            return ["type": "download", "url": .string(url(&random)), "path": .string(path)]
+            if random.chance(0.1) { return ["type": "upload", "url": .string(url(&random)), "path": .string(path)] }
+            var download = JSONObject()
+            download.append("type", "download")
+            download.append("url", .string(url(&random)))
+            download.append("path", .string(path))
+            if random.chance(0.2) { download.append("segments", JSON(random.within(1...16))) }
+            return .object(download)
         case 3: return ["type": "value", "value": inEach ? "{{item}}" : value(&random)]
         case 4: return ["type": "error", "kind": "odd", "message": "written to fail"]
         case 5: return ["type": "timer", "seconds": JSON(random.pick([0, 0.1, 2, 60, 1800]))]

@@ -64,5 +64,7 @@ struct Row {
     let title: String
     let measure: (Bench) throws -> Void
 
-    static var all: [Row] { [.submit, .small, .programs, .large, .latency, .start, .idle, .memory, .size, .progress] }
+    static var all: [Row] {
+        [.submit, .small, .programs, .large, .segments, .latency, .start, .idle, .memory, .size, .progress]
+    }
 }

@@ -36,6 +36,13 @@ enum Aria {
         "--async-dns=false", "--summary-interval=0", "--download-result=hide", "--quiet",
     ]
 
+    /// Starts it for one file over several connections, as many as it can have from the start on.
+    static func start(url: String, connections: Int, directory: String) throws -> ChildProcess {
+        try ChildProcess(
+            ["aria2c", url, "-x\(connections)", "-s\(connections)", "-k1M", "-d", directory, "-o", "file"]
+                + options.dropFirst(2).filter { $0 != "--split=1" })
+    }
+
     /// Starts it; `directory` takes the files.
     static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
         let list = urls.enumerated().map { "\($1)\n  out=\($0)\n" }.joined()

@@ -7,15 +7,20 @@ final class Nginx {
     /// Bytes a second for each transfer below `/slow/`, in eight pieces, which are pages as nginx sends no less at once.
     static let slowRate = 32 << 10
 
+    /// `/limited.bin`, and the bytes a second that each connection gets of it.
+    static let limitedSize = 128 << 20
+    static let limit = 12 << 20
+
     let port: Int
     private let process: ChildProcess
 
-    /// Serves `/small/…` (4 KB of text each), `/large.bin` of `largeSize` bytes, and `/slow/…`, which trickles.
+    /// Serves `/small/…` (4 KB of text each), `/large.bin` of `largeSize` bytes, `/slow/…`, which trickles, and `/limited.bin`.
     init(_ bench: Bench, largeSize: Int = 16 << 20) throws {
         let directory = try bench.directories.inMemory()
         port = try Self.freePort()
         try Self.write(bytes: Nginx.smallSize, to: "\(directory)/small.txt", isText: true)
         try Self.write(bytes: largeSize, to: "\(directory)/large.bin", isText: false)
+        try Self.write(bytes: Nginx.limitedSize, to: "\(directory)/limited.bin", isText: false)
         let configuration = """
             \(geteuid() == 0 ? "user root;" : "")
             daemon off;
@@ -39,6 +44,7 @@ final class Nginx {
                     listen 127.0.0.1:\(port) backlog=4096 reuseport;
                     root \(directory);
                     location /small/ { rewrite ^ /small.txt break; }
+                    location /limited.bin { limit_rate \(Nginx.limit); }
                     location /slow/ {
                         rewrite ^ /large.bin break;
                         limit_rate \(Nginx.slowRate);
