@@ -28,6 +28,32 @@ import Testing
         _ = try JobSpecReader.spec(spec, limits: JobLimits())
     }
 
+    @Test func upload_sendsWhatWasNamed() throws {
+        let command = try #require(
+            try DeferctlCommand.parseAsRoot([
+                "upload", "--method", "post", "--checksum", String(repeating: "a", count: 64), "-H", "X-A: 1",
+                "tools/t",
+                "https://example.org/t",
+            ]) as? UploadCommand)
+        let spec: JSON = [
+            "source": [
+                "type": "upload", "url": "https://example.org/t", "path": "tools/t", "method": "POST",
+                "headers": ["X-A": "1"], "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
+            ]
+        ]
+        #expect(command.options.spec(source: command.source) == spec)
+        _ = try JobSpecReader.spec(spec, limits: JobLimits())
+        let plain = try #require(
+            try DeferctlCommand.parseAsRoot(["upload", "t", "https://example.org/t"]) as? UploadCommand)
+        #expect(plain.source.names == ["type", "url", "path"])
+    }
+
+    @Test func download_asksForSegments() throws {
+        let command = try #require(
+            try DeferctlCommand.parseAsRoot(["download", "--segments", "8", "https://a/b"]) as? DownloadCommand)
+        #expect(command.source["segments"] == 8)
+    }
+
     @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
         let command = try #require(try DeferctlCommand.parseAsRoot(["fetch", "https://a/"]) as? FetchCommand)
         let source = try await command.request.source(type: .url, url: command.url)
@@ -74,7 +100,9 @@ import Testing
         ["fetch", "--delay", "nan", "https://a/"], ["json", "https://a/", "no-pointer"], ["wait"], ["cancel", "x"],
         ["list", "--state", "lost"], ["list", "--all", "--limit", "3"], ["list", "--limit", "0"],
         ["watch", "--tag", "a", "1"], ["retry", "--from", "middle", "1"], ["download", "--rate", "0", "https://a/b"],
-        ["nonsense"], ["show", "--children", "5000", "1"],
+        ["download", "--segments", "0", "https://a/b"], ["download", "--segments", "17", "https://a/b"],
+        ["upload", "x"], ["upload", "--method", "GET", "x", "https://a/b"], ["nonsense"],
+        ["show", "--children", "5000", "1"],
     ])
     func parse_isRefusedAsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(arguments) }
