@@ -29,6 +29,7 @@ struct Figures {
             ("windows of 100 starts", other.fairWindows), ("queues with a free slot", other.idleSlots),
             ("counts", other.counts), ("outcomes of lists", other.listOutcomes), ("pages", other.pages),
             ("pauses before a retry", other.pauses), ("ends told to subscribers", other.ends), ("memory", other.memory),
+            ("jobs of schedules", other.scheduled), ("times of schedules that are due", other.schedules),
         ]
         checked = rows.enumerated().map { ($1.0, $1.1 + (checked.isEmpty ? 0 : checked[$0].1)) }
     }

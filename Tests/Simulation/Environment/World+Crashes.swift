@@ -49,7 +49,8 @@ extension World {
             // Only what the store answers still counts; the rest comes after the end.
             switch event {
             case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
-            case .userActs, .administratorActs, .crowd, .impatience, .impatientActs, .setClock, .storeFault,
+            case .userActs, .schedulesAct, .administratorActs, .crowd, .impatience, .impatientActs, .setClock,
+                .storeFault,
                 .storeHeals, .spuriousTime, .inspect, .startAgain:
                 scheduleAnyway(event, in: 1)
             default: break
@@ -107,6 +108,7 @@ extension World {
 
     func set(clockWrongBy milliseconds: Int64) {
         clock.setWrong(by: milliseconds)
+        clockSetAt = clock.elapsed
         trace.add(.clockSet, at: clock.elapsed, milliseconds)
         figures.clockSets += 1
         oracle.clockSet(clock.wall)

@@ -38,6 +38,7 @@ extension Oracle {
                 subscriptions[subscription] = KnownSubscription(WatchScope(.jobs([])), caller)
             }
         case .setQueue(let name, _): changingQueues[name, default: 0] += 1
+        case .setSchedule, .suspendSchedule, .removeSchedule: changingSchedules += 1
         default: break
         }
         requests[id] = OpenRequest(
@@ -61,7 +62,18 @@ extension Oracle {
             checkRefusal(error, open, at: now, world)
             if case .retry(let job, _) = open.request { jobs[job]?.retries.isRefused(id) }
         }
+        switch open.request {
+        case .setSchedule, .suspendSchedule, .removeSchedule: changingSchedules -= 1
+        default: break
+        }
         switch (open.request, answer) {
+        case (.setSchedule(let new), .schedule(let view)):
+            if !storedSchedules.contains(new.key) || view.schedule.key != new.key {
+                world.violate(1, "the schedule \(new.key) is answered before it is stored")
+            }
+        case (.schedule, .schedule), (.suspendSchedule, .schedule), (.schedules, .schedules), (.removeSchedule, .done),
+            (.runSchedule, .submitted):
+            break
         case (.submit(let new), .submitted(let answers)): checkSubmitted(new, answers, open, at: now, world)
         case (.job, .job(let snapshot)), (.cancel, .job(let snapshot)): checkSnapshot(snapshot, open, world)
         case (.retry(let job, _), .job):

@@ -6,7 +6,11 @@ import JobModel
 extension Oracle {
     func durable(_ id: WriteID, _ write: StoreWrite, _ written: StoreWritten, _ world: World) {
         switch (write, written) {
-        case (.submit(let new), .submitted(let submissions)): submitted(id, new, submissions, world)
+        case (.submit(let new), .submitted(let submissions)):
+            if new.contains(where: { $0.spec.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true }) {
+                world.violate(11, "a job of a schedule is stored without the schedule")
+            }
+            submitted(id, new, submissions, world)
         case (.children(let new), .numbered(let ids)): madeChildren(id, new, ids, world)
         case (.save(let rows), _):
             for row in rows { saved(row, world) }
@@ -41,8 +45,11 @@ extension Oracle {
             }
             remove(removed, by: id, world)
         case (.queue(let settings), _): queues[settings.name] = settings
-        case (.advance(_, let job?), .submitted(let submissions)):
-            if !submissions.isEmpty { submitted(id, [job], submissions, world) }
+        case (.setSchedule(let row, _), _): scheduleSet(row, world)
+        case (.removeSchedule(let key), _): schedules[key] = nil
+        case (.advance(let row, let job), .submitted(let submissions)):
+            scheduleAdvanced(row, job, submissions, world)
+            if let job, !submissions.isEmpty { submitted(id, [job], submissions, world) }
         default: break
         }
     }

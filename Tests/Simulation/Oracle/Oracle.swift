@@ -32,6 +32,11 @@ final class Oracle {
     var backedOff: [String: Int64] = [:]
     var checked = Checked()
     /// The highest time of day since the daemon started.
+    var schedules: [ScheduleKey: KnownSchedule] = [:]
+    /// Those that were there at any time.
+    var storedSchedules: Set<ScheduleKey> = []
+    /// Requests that change schedules and have no answer.
+    var changingSchedules = 0
     var latestWall = Timestamp(milliseconds: .min)
 
     /// How often each of the costlier checks had something to look at: one that never has proves nothing.
@@ -46,6 +51,8 @@ final class Oracle {
         var pauses = 0
         var ends = 0
         var memory = 0
+        var scheduled = 0
+        var schedules = 0
     }
 
     struct OpenRequest {
@@ -162,6 +169,7 @@ final class Oracle {
             job.removeAsked = false
         }
         requests = [:]
+        changingSchedules = 0
         subscriptions = [:]
         runs = [:]
         pendingWrites = [:]

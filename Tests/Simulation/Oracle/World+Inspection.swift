@@ -28,6 +28,7 @@ extension World {
         oracle.checkRows(self)
         oracle.checkSlots(self)
         oracle.checkNothingWaits(self)
+        oracle.checkSchedules(since: max(clockSetAt, store.lastUnwell, oracle.startedAt), self)
     }
 
     /// Goes on until no job is left, a day at a time; what waits for a time that a wrong clock gave gets it.
@@ -56,6 +57,7 @@ extension World {
         }
         let soon = clock.elapsed + 30_000_000_000
         while failure == nil, step(until: soon) {}
+        endSchedules()
         for name in scenario.queues where failure == nil {
             ask(.setQueue(name, QueueChange(concurrency: 16, isSuspended: false)), by: administrator.caller, user: nil)
         }

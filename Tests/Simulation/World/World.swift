@@ -22,6 +22,7 @@ final class World {
         case resume
         case zones([String])
         case userActs(Int)
+        case schedulesAct
         case administratorActs
         case crowd
         case impatience
@@ -37,6 +38,10 @@ final class World {
 
     let seed: UInt64
     var random: SeededGenerator
+    /// Chance of its own for what users do with schedules.
+    var scheduleRandom: SeededGenerator
+    /// When the wall clock was last set, in elapsed nanoseconds.
+    var clockSetAt: Int64 = 0
     var scenario: Scenario
     var clock = SimulatedClock()
     var trace: Trace
@@ -68,6 +73,7 @@ final class World {
     init(seed: UInt64, printsTrace: Bool = false) {
         self.seed = seed
         random = SeededGenerator(seed: seed)
+        scheduleRandom = SeededGenerator(seed: seed ^ 0x5C4E_D01E)
         scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed))
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
@@ -101,6 +107,7 @@ final class World {
         if let mean = scenario.secondsBetweenFaults { scheduleAnyway(.storeFault, in: random.pause(mean: mean)) }
         if let mean = scenario.secondsBetweenClockSets { scheduleAnyway(.setClock, in: random.pause(mean: mean)) }
         if Self.hasCrowds(seed) { scheduleAnyway(.crowd, in: 1_800) }
+        if Self.hasSchedules(seed) { scheduleAnyway(.schedulesAct, in: 60) }
         if Self.hasImpatience(seed) { scheduleAnyway(.impatience, in: 300) }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
@@ -151,6 +158,7 @@ final class World {
             store.yields -= 1
             feed(.resume)
         case .zones(let names): feed(.zones(Scenario.zones.filter { names.contains($0.key) }))
+        case .schedulesAct: schedulesAct()
         case .userActs(let index): userActs(index)
         case .administratorActs: administratorActs()
         case .crowd: crowd()
@@ -220,7 +228,7 @@ final class World {
             isRunning = false
             life += 1
             scheduleAnyway(.startAgain, in: 1)
-        case .readZones(let names): schedule(.zones(names), in: random.spread(0.0001, 0.1))
+        case .readZones(let names): schedule(.zones(names), in: scheduleRandom.spread(0.0001, 0.1))
         case .yield:
             store.yields += 1
             schedule(.resume, in: 0)
