@@ -7,6 +7,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule",
         abstract: "Have jobs submitted at certain times, as cron does.",
+        discussion: "Example: deferctl schedule add nightly --calendar \"0 6 * * *\" job.json",
         subcommands: [
             ScheduleAddCommand.self, ScheduleListCommand.self, ScheduleShowCommand.self, ScheduleRemoveCommand.self,
             ScheduleRunCommand.self, ScheduleSuspendCommand.self, ScheduleResumeCommand.self,
