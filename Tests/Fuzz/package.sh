@@ -34,7 +34,7 @@ package.targets = package.targets.filter { !\$0.isTest } + [
     .target(
         name: "Fuzzing", dependencies: ["CLibFuzzer"], path: "Tests/Fuzz/Programs/Fuzzing",
         swiftSettings: ours),
-    fuzzer("lines"), fuzzer("spec"), fuzzer("http", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
+    fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
     fuzzer("configuration", ["DataSources", "JobCore", "JobModel", "Yams", arguments, log], path: "Configuration"),
 ]
 PACKAGE

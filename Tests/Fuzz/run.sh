@@ -8,7 +8,7 @@ scratch=.build/fuzz
 # What an input may take: megabytes, seconds and bytes.
 bounds="-rss_limit_mb=2048 -timeout=20 -max_len=65536"
 "$(dirname "$0")/package.sh" "$scratch"
-for target in ${*:-lines spec configuration http state}; do
+for target in ${*:-lines spec calendar configuration http state}; do
     "${SWIFT:-swift}" build -c release --package-path "$scratch" --product "fuzz-$target"
     program=$scratch/.build/release/fuzz-$target
     mkdir -p "$scratch/corpus/$target" "$scratch/findings"

@@ -43,6 +43,10 @@ import Testing
         check(try Self.inputs("Fuzz/Corpus/spec", "JobModelTests/Fixtures/specs"), SpecBody.check)
     }
 
+    @Test func calendars_haveTimesInOrder_whateverTheZone() throws {
+        check(try Self.inputs("Fuzz/Corpus/calendar"), CalendarBody.check)
+    }
+
     /// The waiting of the sources' own timeouts is left to the fuzzer: each of these answers ends by itself.
     @Test func responses_giveResultOrError() throws {
         let directory = try TemporaryDirectory()

@@ -269,7 +269,7 @@ struct ProgramAttempt: Sendable {
     private var name: String {
         switch spec.subject {
         case .named(let name): "\"\(name.echoed)\""
-        case .command(let words): "\"\((words.first ?? "").echoed)\""
+        case .command(let words): "\"\((ProgramSpec.shown(words).first ?? "").echoed)\""
         }
     }
 

@@ -48,10 +48,9 @@ struct JobText {
         return text.sanitized
     }
 
-    /// The program and its arguments, without the directory that `deferctl run` puts before a command.
+    /// The program and its arguments.
     private static func program(_ source: JSON) -> String {
-        var words = (source["command"]?.array ?? []).map(brief)
-        if words.count > 3, words[0] == "/usr/bin/env", words[1] == "-C" { words.removeFirst(3) }
+        var words = Array(ProgramSpec.shown((source["command"]?.array ?? []).map(brief)))
         if let name = source["program"] { words.insert(brief(name), at: 0) }
         words += (source["arguments"]?.array ?? []).map(brief)
         return words.joined(separator: " ").cut(to: 200)

@@ -16,6 +16,11 @@ package struct ProgramSpec: Sendable, Equatable {
     /// What is added to its environment, in the order of the spec.
     package var environment: [(name: String, value: String)]
 
+    /// The words of a command without the directory that `deferctl run` puts before it.
+    package static func shown(_ command: [String]) -> ArraySlice<String> {
+        command.count > 3 && command[0] == "/usr/bin/env" && command[1] == "-C" ? command[3...] : command[...]
+    }
+
     static let members = ["type", "program", "command", "arguments", "input", "environment"]
     /// How many elements a command has at most; with the arguments, what is started is bounded by the kernel.
     package static let longestCommand = 1000

@@ -202,6 +202,11 @@ import Testing
             #expect(!killed.isRetryable)
             let long = try await bench.failure(Self.shell("seq 100000 >&2; printf 'é%.0s' $(seq 3000) >&2; exit 1"))
             #expect(long.program?.standardError == String(repeating: "é", count: 2048))
+            // As `deferctl run` has a command run in a directory.
+            let elsewhere = try await bench.failure([
+                "type": "program", "command": ["/usr/bin/env", "-C", "/", "/bin/false"],
+            ])
+            #expect(elsewhere.message.hasPrefix("The program \"/bin/false\" exited with 1"), "\(elsewhere.message)")
             let odd = try await bench.failure(Self.shell("printf 'a\\377b' >&2; exit 1"))
             #expect(odd.program?.standardError == "a\u{FFFD}b")
         }
