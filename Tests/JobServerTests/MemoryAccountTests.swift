@@ -104,6 +104,22 @@ import Testing
         #expect(idleClosed() && !readerClosed() && account.size == 5_000)
     }
 
+    /// A connection that is closed gives back what its socket has only when it has ended.
+    @Test func answers_closeNoMore_thanMakesRoom() async throws {
+        let account = MemoryAccount(limit: 1000)
+        let (reader, isReaderClosed) = outbox(account)
+        let (idle, isIdleClosed) = outbox(account)
+        idle.send(answer: bytes(1300))
+        let sending = try #require(await idle.next())
+        reader.send(answer: bytes(200))
+        #expect(isIdleClosed() && !isReaderClosed())
+        // It has not ended yet, and is not closed once more in the place of another.
+        #expect(account.size == 1500)
+        reader.send(answer: bytes(10))
+        #expect(!isReaderClosed())
+        withExtendedLifetime(sending) {}
+    }
+
     @Test func connection_isClosed_thatReadsNothing_whileOthersAreRefused() async {
         let clock = Mutex(ContinuousClock.now)
         let account = MemoryAccount(limit: 500_000) { clock.withLock { $0 } }

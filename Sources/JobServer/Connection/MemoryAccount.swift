@@ -125,11 +125,16 @@ final class MemoryAccount: Sendable {
     }
 
     /// Closes connections, those with the most unread bytes first, until the user is within the bound.
+    ///
+    /// What a socket has of a closed connection is given back only when that has ended; it counts as given back already, or
+    /// connections that read would be closed as well.
     func makeRoom() {
         let outboxes = state.withLock { $0.members.values.compactMap(\.outbox) }.map { ($0, size: $0.backlog.size) }
+        var excess = used.load(ordering: .relaxed) - limit
         for (outbox, size) in outboxes.sorted(by: { $0.size > $1.size }) {
-            guard used.load(ordering: .relaxed) > limit, size > 0 else { return }
+            guard excess > 0, size > 0 else { return }
             outbox.overflow()
+            excess -= size
         }
     }
 
