@@ -167,8 +167,8 @@ import Testing
             let script =
                 "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
             try #require(mkfifo(witness.path + ".go", 0o600) == 0)
-            let id = try await wire.submit(Self.shell(script))
-            _ = try await wire.call("job.watch", ["job": JSON(id), "interval": 0.01])
+            // Watched from its submission on: there is no second progress for who comes later.
+            let id = try await wire.submit(Self.shell(script, ["watch": true]))
             let line = try await wire.next("progress") { $0.method == "job.progress" }
             let told = try #require(line.json["params"])
             #expect(told["progress"]?["completed"] == 2 && told["progress"]?["unit"] == "pages")
