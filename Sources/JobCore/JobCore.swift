@@ -18,8 +18,8 @@ import JobModel
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
 /// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in
-/// `+Retention`, schedules and the jobs that they submit in `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
-/// `+Recovery`.
+/// `+Retention`, schedules and the jobs that they submit in `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a
+/// stop or a retry changes in `+Changes`, a start in `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
 package final class JobCore {

@@ -7,7 +7,7 @@ struct ProgramEntries: Sendable, Equatable {
     /// Nil where it does not say.
     var allowsAny: Bool?
 
-    /// What `later` says over what this one does: all programs of one place.
+    /// What `later` sets counts: its programs replace all of these together.
     func overridden(by later: ProgramEntries) -> ProgramEntries {
         ProgramEntries(
             entries: later.entries.isEmpty ? entries : later.entries, allowsAny: later.allowsAny ?? allowsAny)

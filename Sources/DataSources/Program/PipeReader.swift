@@ -46,7 +46,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
     /// Delivers what has come since the last time, as soon as there is some; nil at the end.
     func next(_ delivery: Delivery<Result<ByteBuffer?, JobError>>) {
         let (bytes, channel) = state.withLock { state -> (ByteBuffer??, (any Channel)?) in
-            if let bytes = Self.take(&state) { return (.some(bytes), nil) }
+            if let bytes = Self.drain(&state) { return (.some(bytes), nil) }
             if state.isEnded { return (.some(nil), nil) }
             state.waiter = delivery
             return (nil, state.channel)
@@ -82,7 +82,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
 
     func channelReadComplete(context: ChannelHandlerContext) {
         let delivered = state.withLock { state -> (Delivery<Result<ByteBuffer?, JobError>>, ByteBuffer)? in
-            guard let waiter = state.waiter, let bytes = Self.take(&state) else { return nil }
+            guard let waiter = state.waiter, let bytes = Self.drain(&state) else { return nil }
             state.waiter = nil
             return (waiter, bytes)
         }
@@ -110,12 +110,12 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         let (waiter, bytes) = state.withLock { state in
             state.isEnded = true
             defer { state.waiter = nil }
-            return (state.waiter, state.waiter == nil ? nil : Self.take(&state))
+            return (state.waiter, state.waiter == nil ? nil : Self.drain(&state))
         }
         waiter?.deliver(.success(bytes))
     }
 
-    private static func take(_ state: inout State) -> ByteBuffer? {
+    private static func drain(_ state: inout State) -> ByteBuffer? {
         guard state.pending.readableBytes > 0 else { return nil }
         defer { state.pending = ByteBuffer() }
         return state.pending

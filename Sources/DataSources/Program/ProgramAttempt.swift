@@ -189,7 +189,7 @@ struct ProgramAttempt: Sendable {
         while let chunk = try await handle.control.wait({ output.next($0) }) {
             if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
             try check(sorted.size)
-            received += sorted.take()
+            received += sorted.drain()
             if isSpilled || received.count > Self.largestInMemory {
                 isSpilled = true
                 try await spill.write(received)
@@ -198,7 +198,7 @@ struct ProgramAttempt: Sendable {
         }
         if let progress = sorted.end() { report(progress) }
         try check(sorted.size)
-        received += sorted.take()
+        received += sorted.drain()
         if isSpilled { try await spill.write(received) }
         // Closing its output is not its end.
         let ending: ProgramRun.Ending = try await handle.control.wait { delivery in
@@ -285,11 +285,11 @@ struct ProgramAttempt: Sendable {
         of text: ProgramText, needing size: Int, _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
     ) async throws(JobError) -> JSON {
         let first = try await documents.lease(size, for: context.owner, handle.control)
-        let cost = try await queue.run { () throws(JobError) in text.cost(of: try read()) }
+        let estimate = try await queue.run { () throws(JobError) in text.cost(of: try read()) }
         first.shrink(to: 0)
-        let lease = try await documents.lease(size.saturatingAdding(cost), for: context.owner, handle.control)
-        let (value, taken) = try await queue.run { () throws(JobError) in try text.value(of: try read()) }
-        lease.shrink(to: taken)
+        let lease = try await documents.lease(size.saturatingAdding(estimate), for: context.owner, handle.control)
+        let (value, cost) = try await queue.run { () throws(JobError) in try text.value(of: try read()) }
+        lease.shrink(to: cost)
         context.memory.keep(lease)
         return value
     }

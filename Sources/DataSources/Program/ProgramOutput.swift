@@ -22,7 +22,7 @@ struct ProgramOutput {
     /// The longest line that can tell progress; a longer one is part of the result.
     static let longestProgress = 4 << 10
 
-    /// What is part of the result and was not taken out yet.
+    /// What is part of the result and was not drained yet.
     private(set) var result: [UInt8] = []
     /// Bytes of the result so far.
     private(set) var size = 0
@@ -61,8 +61,8 @@ struct ProgramOutput {
     /// Ends the last line, which may lack its newline; gives the progress in it.
     mutating func end() -> Progress? { endLine() }
 
-    /// Takes out what is there of the result.
-    mutating func take() -> [UInt8] {
+    /// Gives what is there of the result, and keeps nothing of it.
+    mutating func drain() -> [UInt8] {
         defer { result = [] }
         return result
     }

@@ -102,8 +102,8 @@ struct RunCommand: DaemonCommand {
     private func command(_ line: [String]) -> JSON {
         var source = common
         // Specs have no directory, so that what is relative in the arguments needs this.
-        let place = scratch ? [] : ["/usr/bin/env", "-C", Self.absolute(directory ?? ".")]
-        source["command"] = .array((place + line).map(JSON.string))
+        let prefix = scratch ? [] : ["/usr/bin/env", "-C", Self.absolute(directory ?? ".")]
+        source["command"] = .array((prefix + line).map(JSON.string))
         return options.spec(source: source)
     }
 

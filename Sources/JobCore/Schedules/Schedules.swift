@@ -30,9 +30,6 @@ struct Schedules {
     /// The rules of zones by name, as far as schedules needed them since the start.
     private(set) var zones: [String: ZoneRules] = ["UTC": .utc]
 
-    var count: Int { entries.count }
-    /// By owner and name.
-    var all: [Entry] { entries.sorted { $0.key < $1.key }.map(\.value) }
     subscript(key: ScheduleKey) -> Entry? { entries[key] }
 
     func count(of owner: UInt32) -> Int { counts[owner]?.schedules ?? 0 }

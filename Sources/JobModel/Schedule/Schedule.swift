@@ -160,7 +160,6 @@ package struct Schedule: Sendable, Hashable {
         if case .calendar(let text, _, let zone) = timing { size += Int64(text.utf8.count + zone.utf8.count) }
         return size
     }
-
 }
 
 /// A schedule as it is read from the store.

@@ -15,7 +15,7 @@ import Testing
         }
         if let told = output.end() { progress.append(told) }
         let size = output.size
-        let result = output.take()
+        let result = output.drain()
         #expect(result.count == size)
         return (String(decoding: result, as: UTF8.self), progress)
     }
