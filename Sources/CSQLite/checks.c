@@ -1,14 +1,8 @@
 #include "settings.h"
+#include "vfs.h"
 
-#include <sqlite3.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-// Why C: a VFS of SQLite is a struct of C functions, and what it knows of a file lies behind SQLite's own struct.
-//
-// SQLite's own VFS does all the work. Only xOpen is replaced, and of a database's main file xRead and xWrite: its file
-// object stays what it was, with a copy of its methods, and room behind it for what is known of the file.
 
 enum { check_size = 8, header_size = 100, reserved_offset = 20, largest_page = 65536 };
 
@@ -22,12 +16,7 @@ struct known {
     int allows_empty;
 };
 
-static sqlite3_vfs checking;
-static sqlite3_vfs *platform;
-
-static int rounded(int size) { return (size + 15) & ~15; }
-
-static struct known *known(sqlite3_file *file) { return (struct known *)((char *)file + rounded(platform->szOsFile)); }
+static struct known *known(sqlite3_file *file) { return deferd_behind(file); }
 
 static int is_page(int amount, sqlite3_int64 offset) {
     return amount >= 512 && amount <= largest_page && (amount & (amount - 1)) == 0 && offset % amount == 0;
@@ -117,10 +106,9 @@ static int write_checked(sqlite3_file *file, const void *buffer, int amount, sql
     return state->original->xWrite(file, page, amount, offset);
 }
 
-static int open_checked(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened) {
-    (void)vfs;
-    int code = platform->xOpen(platform, name, file, flags, opened);
-    if (code != SQLITE_OK || file->pMethods == NULL || (flags & SQLITE_OPEN_MAIN_DB) == 0) return code;
+int deferd_room_for_checks(void) { return sizeof(struct known); }
+
+void deferd_open_checked(sqlite3_file *file) {
     struct known *state = known(file);
     memset(state, 0, sizeof *state);
     state->original = file->pMethods;
@@ -130,19 +118,6 @@ static int open_checked(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, 
     state->replaced.xRead = read_checked;
     state->replaced.xWrite = write_checked;
     file->pMethods = &state->replaced;
-    return code;
-}
-
-void deferd_check_pages(void) {
-    sqlite3_vfs *found = sqlite3_vfs_find(NULL);
-    if (platform != NULL || found == NULL) return;
-    checking = *found;
-    checking.zName = "deferd";
-    checking.szOsFile = rounded(found->szOsFile) + (int)sizeof(struct known);
-    checking.xOpen = open_checked;
-    checking.pNext = NULL;
-    platform = found;
-    if (sqlite3_vfs_register(&checking, 1) != SQLITE_OK) platform = NULL;
 }
 
 static struct known *known_of(sqlite3 *database) {

@@ -17,7 +17,7 @@ int deferd_extend(int file, long size);
 /// is open by then goes on without.
 ///
 /// Pages in the log have none: SQLite has checksums of its own there.
-void deferd_check_pages(void);
+void deferd_register_vfs(void);
 
 struct sqlite3;
 
@@ -27,6 +27,11 @@ int deferd_has_checks(struct sqlite3 *database);
 /// Has the pages of an open database checked whatever its file says, and those of a new one have checksums from the first
 /// one written; 0 where its file cannot be checked.
 int deferd_expect_checks(struct sqlite3 *database);
+
+/// Has an open database write each transaction into its log with few calls; 0 where it has no log that this works with,
+/// which changes nothing. To be called where the log is synced at every commit: other connections may read a transaction
+/// that was not synced before it is written.
+int deferd_gather_log(struct sqlite3 *database);
 
 /// Says whether a page without anything in it may be read, as from a file that is longer than its database.
 void deferd_allow_empty_pages(struct sqlite3 *database, int allows);

@@ -12,7 +12,7 @@ enum PageChecks {
     static let reserved = 8
 
     /// Registers the checks, before the first database is opened.
-    static let register: Void = deferd_check_pages()
+    static let register: Void = deferd_register_vfs()
 
     /// Has a database that is about to be made have checksums.
     static func reserve(_ connection: Database) throws {

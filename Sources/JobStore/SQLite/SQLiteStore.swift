@@ -85,6 +85,8 @@ package final class SQLiteStore: JobStore {
             try connection.checkpoint(.truncate)
             if try Schema.version(of: connection) < Schema.version { reportMigration() }
             try Schema.migrate(connection, bodies: directory.bodies)
+            // Only this connection writes the log, and `FULL` has it synced at every commit, which this depends on.
+            if let open = connection.sqliteConnection { _ = deferd_gather_log(open) }
         }
         Room.keepForLog(of: path)
         return pool
