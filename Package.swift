@@ -68,7 +68,8 @@ let package = Package(
         .target(name: "CLinux"),
         .target(name: "CTuning"),
         .target(
-            name: "LoopTasks", dependencies: [.product(name: "NIOCore", package: "swift-nio")], swiftSettings: ours),
+            name: "LoopTasks", dependencies: ["DeferredKit", .product(name: "NIOCore", package: "swift-nio")],
+            swiftSettings: ours),
         .target(
             name: "DataSources",
             dependencies: [
@@ -198,7 +199,7 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "JobEngine", "JobModel", "JobStore", log,
+                "DataSources", "DeferredKit", "JobEngine", "JobModel", "JobStore", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -1,4 +1,4 @@
-import DeferredKit
+package import DeferredKit
 package import Dispatch
 import Glibc
 import Synchronization
@@ -6,18 +6,29 @@ import Synchronization
 /// Runs the engine's work, one piece after another. It is both the executor of the engine's actor and that of callbacks
 /// of Deferreds, so a callback runs on the engine without a task.
 ///
-/// States: idle, and running on one thread, which is that of `queue` or of a caller of ``runNow(_:further:)``. What is
-/// submitted while it is idle wakes `queue`; what comes while it runs waits for its turn, in the order of the calls.
+/// States: running on one thread; idle; and between both, where work waits that somebody was asked to run. A thread that
+/// comes then with work of its own runs all of it, so that nothing waits for one that is slow to come.
 package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     fileprivate enum Work {
         case job(UnownedJob)
         case body(@Sendable () -> Void)
     }
 
+    /// Who was asked to run what waits; nobody while it runs.
+    fileprivate enum Runner {
+        case nobody
+        case caller
+        case queue
+    }
+
     fileprivate struct State {
         var waiting: [Work] = []
         var isRunning = false
+        var asked = Runner.nobody
     }
+
+    /// The most pieces that a thread runs beside its own before the queue goes on.
+    package static let mostFurther = 16
 
     /// Runs the work that no caller runs.
     package let queue: DispatchQueue
@@ -38,42 +49,61 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     }
 
     private func submit(_ work: Work) {
-        let mustWake = state.withLock { state in
+        let mustAsk = state.withLock { state in
             state.waiting.append(work)
-            defer { state.isRunning = true }
-            return !state.isRunning
+            return state.mustAsk(.queue)
         }
-        if mustWake { queue.async { self.drain() } }
+        if mustAsk { queue.async { self.drain() } }
     }
 
-    /// Runs `body` on the calling thread where nothing runs, and at most `further` pieces that came meanwhile; elsewhere
-    /// and later where something does. This spares a change of threads there and another back.
-    package func runNow(_ body: @escaping @Sendable () -> Void, further: Int) {
-        let isFree = state.withLock { state in
-            if state.isRunning { state.waiting.append(.body(body)) }
-            defer { state.isRunning = true }
-            return !state.isRunning
+    /// Has `executor` run `job`, unless something runs or comes before that; then it is run there.
+    package func submit(on executor: any CallbackExecutor, _ job: @escaping @Sendable () -> Void) {
+        let mustAsk = state.withLock { state in
+            state.waiting.append(.body(job))
+            return state.mustAsk(.caller)
         }
-        guard isFree else { return }
-        run([.body(body)])
+        if mustAsk { executor.submit { self.runWaiting() } }
+    }
+
+    /// Runs `body` on the calling thread where nothing runs, after what waits, and at most `further` pieces that came
+    /// meanwhile; elsewhere and later where something does. This spares a change of threads there and another back.
+    package func runNow(_ body: @escaping @Sendable () -> Void, further: Int) {
+        let work = state.withLock { state -> [Work] in
+            state.waiting.append(.body(body))
+            return state.beginHere()
+        }
+        run(work, further: further)
+    }
+
+    /// Runs what waits on the calling thread, unless that is done elsewhere.
+    private func runWaiting() {
+        run(state.withLock { $0.beginHere() }, further: Self.mostFurther)
+    }
+
+    private func run(_ work: [Work], further: Int) {
+        guard !work.isEmpty else { return }
+        run(work)
         var left = further
         while left > 0, let work = dequeueAllOrEnd() {
             run(work)
             left -= work.count
         }
-        if left <= 0, state.withLock({ $0.endIfNothingWaits() }) == false { queue.async { self.drain() } }
+        if left <= 0, state.withLock({ $0.endOrAskQueue() }) { queue.async { self.drain() } }
     }
 
     private func drain() {
+        guard state.withLock({ $0.begin() }) else { return }
         while let work = dequeueAllOrEnd() { run(work) }
     }
 
     /// All that waits; nil where nothing does, and then nothing runs any more.
     private func dequeueAllOrEnd() -> [Work]? {
         state.withLock { state in
-            if state.endIfNothingWaits() { return nil }
-            defer { state.waiting = [] }
-            return state.waiting
+            if state.waiting.isEmpty {
+                state.isRunning = false
+                return nil
+            }
+            return state.removeAll()
         }
     }
 
@@ -97,9 +127,35 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
 }
 
 extension EngineExecutor.State {
-    /// True where nothing waits; nothing runs from then on.
-    fileprivate mutating func endIfNothingWaits() -> Bool {
-        if waiting.isEmpty { isRunning = false }
-        return waiting.isEmpty
+    /// Whether somebody is to be asked to run what waits. The queue is asked also where a caller was, who may be slow.
+    fileprivate mutating func mustAsk(_ runner: EngineExecutor.Runner) -> Bool {
+        guard !isRunning, asked == .nobody || asked == .caller && runner == .queue else { return false }
+        asked = runner
+        return true
+    }
+
+    /// False where something runs, which runs also what waits, or where nothing waits.
+    fileprivate mutating func begin() -> Bool {
+        guard !isRunning, !waiting.isEmpty else { return false }
+        isRunning = true
+        asked = .nobody
+        return true
+    }
+
+    /// All that waits, for a thread that has something else to do as well; nothing where others run it.
+    fileprivate mutating func beginHere() -> [EngineExecutor.Work] {
+        guard asked != .queue, begin() else { return [] }
+        return removeAll()
+    }
+
+    fileprivate mutating func removeAll() -> [EngineExecutor.Work] {
+        defer { waiting = [] }
+        return waiting
+    }
+
+    /// Ends a run; true where the queue is to run what still waits.
+    fileprivate mutating func endOrAskQueue() -> Bool {
+        isRunning = false
+        return !waiting.isEmpty && mustAsk(.queue)
     }
 }

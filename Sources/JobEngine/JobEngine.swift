@@ -1,5 +1,5 @@
 package import DataSources
-import DeferredKit
+package import DeferredKit
 import Dispatch
 import Glibc
 package import JobCore
@@ -37,6 +37,8 @@ package actor JobEngine {
     private var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
     private var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     private var runs: [RunID: Run] = [:]
+    /// Runs the store's answers to the present request.
+    private var asker: (any CallbackExecutor)?
     /// Room for results that are being stored, by the write.
     private var storing: [WriteID: RunMemory] = [:]
     /// The room of the result in the present input.
@@ -135,15 +137,20 @@ package actor JobEngine {
     package nonisolated func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
     /// Asks the core; `done` is called on the engine, in the order of the core's answers.
+    ///
+    /// Where the core has to store something first, `executor` brings it the store's answer, and `done` is called there.
+    /// The store's writer would do so otherwise, and its next group waits for that.
     package nonisolated func ask(
-        _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
+        _ request: CoreRequest, for caller: Caller, id: RequestID? = nil, on executor: (any CallbackExecutor)? = nil,
         _ done: @escaping @Sendable (CoreAnswer) -> Void
     ) {
         let id = id ?? nextID()
         enterNow { engine in
             engine.requests[id] = done
             if request.showsProgress { engine.readProgress() }
+            engine.asker = executor
             engine.handle(.request(id, request, caller))
+            engine.asker = nil
         }
     }
 
@@ -210,10 +217,14 @@ package actor JobEngine {
         executor.submit { self.assumeIsolated { body($0) } }
     }
 
-    /// Runs `body` on the engine, at once on this thread where the engine has nothing else to do, and then at most
-    /// `further` pieces of what comes of it.
-    private nonisolated func enterNow(further: Int = 0, _ body: @escaping @Sendable (isolated JobEngine) -> Void) {
-        executor.runNow({ self.assumeIsolated { body($0) } }, further: further)
+    /// Runs `body` on the engine where the engine has nothing else to do: on `caller`, or else at once on this thread, and
+    /// then at most `further` pieces of what comes of it.
+    private nonisolated func enterNow(
+        further: Int = 0, on caller: (any CallbackExecutor)? = nil,
+        _ body: @escaping @Sendable (isolated JobEngine) -> Void
+    ) {
+        guard let caller else { return executor.runNow({ self.assumeIsolated { body($0) } }, further: further) }
+        executor.submit(on: caller) { self.assumeIsolated { body($0) } }
     }
 
     /// Runs `body` on the engine's queue, after what the engine has to do now.
@@ -280,14 +291,17 @@ package actor JobEngine {
         switch effect {
         case .write(let id, let write):
             if let newest { storing[id] = newest }
+            let asker = asker
             store.write(write) { result in
-                self.enterNow(further: 16) { engine in
+                self.enterNow(further: EngineExecutor.mostFurther, on: asker) { engine in
                     if !engine.storing.isEmpty { engine.storing[id] = nil }
                     engine.handle(.written(id, result))
                 }
             }
         case .read(let id, let read):
-            store.read(read) { result in self.enterNow(further: 16) { $0.handle(.rows(id, result)) } }
+            store.read(read) { result in
+                self.enterNow(further: EngineExecutor.mostFurther) { $0.handle(.rows(id, result)) }
+            }
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run): start(run)
         case .cancel(let run): runs.removeValue(forKey: run)?.work?.cancel()

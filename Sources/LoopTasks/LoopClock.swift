@@ -1,3 +1,4 @@
+import DeferredKit
 package import NIOCore
 
 /// Tells time as `SuspendingClock` does and sleeps by an event loop's timers.
@@ -46,8 +47,8 @@ extension TimeAmount {
     }
 }
 
-/// Runs tasks on an event loop, so that a task that waits for channels of that loop never changes threads.
-package final class LoopExecutor: TaskExecutor {
+/// Runs tasks on an event loop, so that a task that waits for channels of that loop never changes threads; and callbacks.
+package final class LoopExecutor: TaskExecutor, CallbackExecutor {
     package let loop: any EventLoop
 
     package init(_ loop: any EventLoop) {
@@ -57,5 +58,9 @@ package final class LoopExecutor: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    package func submit(_ job: @escaping @Sendable () -> Void) {
+        loop.execute(job)
     }
 }

@@ -1,3 +1,4 @@
+import DeferredKit
 import Dispatch
 import Glibc
 import Synchronization
@@ -48,15 +49,62 @@ import Testing
         #expect(log.all == ["here", "here", "here", "elsewhere", "elsewhere"])
     }
 
+    @Test func submitOn_leavesTheWorkToTheExecutor() async {
+        let (executor, caller, log) = (EngineExecutor(), HeldExecutor(), Log())
+        executor.submit(on: caller) { log.add("first") }
+        executor.submit(on: caller) { log.add("second") }
+        #expect(log.all == [])
+        // It was asked once, for both.
+        #expect(caller.runAll() == 1)
+        #expect(log.all == ["first", "second"])
+        executor.submit(on: caller) { log.add("third") }
+        #expect(caller.runAll() == 1)
+        #expect(log.all == ["first", "second", "third"])
+    }
+
+    @Test func submitOn_delaysNobody_whenItsExecutorIsSlow() async {
+        let (executor, caller, log) = (EngineExecutor(), HeldExecutor(), Log())
+        executor.submit(on: caller) { log.add("first") }
+        executor.runNow({ log.add("second") }, further: 0)
+        #expect(log.all == ["first", "second"])
+        executor.submit(on: caller) { log.add("third") }
+        // The queue runs it.
+        await settled(executor)
+        #expect(log.all == ["first", "second", "third"])
+        _ = caller.runAll()
+        #expect(log.all.count == 3)
+        executor.submit(on: caller) { log.add("fourth") }
+        _ = caller.runAll()
+        #expect(log.all.last == "fourth")
+    }
+
+    @Test func submitOn_leavesTheRestToTheQueue_afterWhatItMayRun() async {
+        let (executor, caller, log) = (EngineExecutor(), HeldExecutor(), Log())
+        let here = pthread_self()
+        @Sendable func step(_ left: Int) {
+            log.add(pthread_self() == here ? "here" : "elsewhere")
+            if left > 0 { executor.submit { step(left - 1) } }
+        }
+        executor.submit(on: caller) { step(EngineExecutor.mostFurther + 1) }
+        _ = caller.runAll()
+        await settled(executor)
+        #expect(log.all == Array(repeating: "here", count: EngineExecutor.mostFurther + 1) + ["elsewhere"])
+    }
+
     @Test func work_runsOneAtATimeAndOnce_whoeverBringsIt() async {
         let executor = EngineExecutor()
+        let other: any CallbackExecutor = EngineExecutor()
         // Not guarded by anything but the executor.
         nonisolated(unsafe) var count = 0
         await withTaskGroup { tasks in
             for number in 0..<8 {
                 tasks.addTask {
                     for round in 0..<2_000 {
-                        if (number + round).isMultiple(of: 2) {
+                        if (number + round).isMultiple(of: 3) {
+                            executor.submit(on: number.isMultiple(of: 2) ? InlineExecutor() : other) {
+                                executor.checkIsolated(); count += 1
+                            }
+                        } else if (number + round).isMultiple(of: 2) {
                             executor.runNow(
                                 {
                                     executor.checkIsolated(); count += 1
@@ -72,5 +120,22 @@ import Testing
         }
         await settled(executor)
         #expect(count == 16_000)
+    }
+
+    /// Runs nothing before it is told to.
+    private final class HeldExecutor: CallbackExecutor {
+        private let jobs = Mutex<[@Sendable () -> Void]>([])
+
+        func submit(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
+
+        /// Gives the number of jobs that there were.
+        func runAll() -> Int {
+            let jobs = jobs.withLock { jobs in
+                defer { jobs = [] }
+                return jobs
+            }
+            for job in jobs { job() }
+            return jobs.count
+        }
     }
 }

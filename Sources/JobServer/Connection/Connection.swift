@@ -3,6 +3,7 @@ import JobEngine
 import JobModel
 import JobProtocol
 import Logging
+import LoopTasks
 import NIOCore
 import Synchronization
 
@@ -15,6 +16,8 @@ final class Connection: Sendable {
     let logger: Logger
     private let account: MemoryAccount
     private let scheduler: LoopScheduler
+    /// The event loop of the socket.
+    let loop: LoopExecutor
     private let state = Mutex(State())
     private let limits: ServerLimits
     /// Who calls, with the rights that they have now: the administrators' group may change while they are connected.
@@ -47,13 +50,14 @@ final class Connection: Sendable {
 
     init(
         peer: Peer, engine: JobEngine, server: ServerState, account: MemoryAccount, scheduler: LoopScheduler,
-        logger: Logger, overflowed: @escaping @Sendable () -> Void
+        loop: LoopExecutor, logger: Logger, overflowed: @escaping @Sendable () -> Void
     ) {
         self.peer = peer
         self.engine = engine
         self.server = server
         self.account = account
         self.scheduler = scheduler
+        self.loop = loop
         self.logger = logger
         limits = server.limits
         outbox = Outbox(

@@ -24,7 +24,7 @@ extension Connection {
         }
         let submitted = read
         // Also where none is left: refusals are answered after the submissions before them.
-        engine.ask(.submit(requests), for: caller) { answer in
+        engine.ask(.submit(requests), for: caller, on: loop) { answer in
             var answers = (answer.submitted ?? []).makeIterator()
             var replies = SubmitReplies(connection: self, lines: submits.count)
             for (submit, read) in zip(submits, submitted) {
