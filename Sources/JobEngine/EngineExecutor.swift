@@ -21,6 +21,14 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         case queue
     }
 
+    /// Where what waits is run by a thread that has other things to do as well.
+    fileprivate enum Beginning {
+        case here([Work])
+        /// It is too much for that thread; the queue is to be asked.
+        case queue
+        case none
+    }
+
     fileprivate struct State {
         var waiting: [Work] = []
         var isRunning = false
@@ -68,11 +76,11 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     /// Runs `body` on the calling thread where nothing runs, after what waits, and at most `further` pieces that came
     /// meanwhile; elsewhere and later where something does. This spares a change of threads there and another back.
     package func runNow(_ body: @escaping @Sendable () -> Void, further: Int) {
-        let work = state.withLock { state -> [Work] in
+        let beginning = state.withLock { state in
             state.waiting.append(.body(body))
             return state.beginHere()
         }
-        run(work, further: further)
+        run(beginning, further: further)
     }
 
     /// Runs what waits on the calling thread, unless that is done elsewhere.
@@ -80,8 +88,13 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         run(state.withLock { $0.beginHere() }, further: Self.mostFurther)
     }
 
-    private func run(_ work: [Work], further: Int) {
-        guard !work.isEmpty else { return }
+    private func run(_ beginning: Beginning, further: Int) {
+        let work: [Work]
+        switch beginning {
+        case .none: return
+        case .queue: return queue.async { self.drain() }
+        case .here(let first): work = first
+        }
         run(work)
         var left = further
         while left > 0, let work = dequeueAllOrEnd() {
@@ -142,10 +155,10 @@ extension EngineExecutor.State {
         return true
     }
 
-    /// All that waits, for a thread that has something else to do as well; nothing where others run it.
-    fileprivate mutating func beginHere() -> [EngineExecutor.Work] {
-        guard asked != .queue, begin() else { return [] }
-        return removeAll()
+    fileprivate mutating func beginHere() -> EngineExecutor.Beginning {
+        if isRunning || waiting.isEmpty || asked == .queue { return .none }
+        if waiting.count > EngineExecutor.mostFurther + 1 { return mustAsk(.queue) ? .queue : .none }
+        return begin() ? .here(removeAll()) : .none
     }
 
     fileprivate mutating func removeAll() -> [EngineExecutor.Work] {

@@ -91,6 +91,17 @@ import Testing
         #expect(log.all == Array(repeating: "here", count: EngineExecutor.mostFurther + 1) + ["elsewhere"])
     }
 
+    @Test func runNow_leavesAllToTheQueue_whenMuchWaits() async {
+        let (executor, caller, log) = (EngineExecutor(), HeldExecutor(), Log())
+        let here = pthread_self()
+        for number in 0..<EngineExecutor.mostFurther + 1 {
+            executor.submit(on: caller) { log.add(pthread_self() == here ? "here" : "\(number)") }
+        }
+        executor.runNow({ log.add(pthread_self() == here ? "here" : "last") }, further: 0)
+        await settled(executor)
+        #expect(log.all == (0..<EngineExecutor.mostFurther + 1).map { "\($0)" } + ["last"])
+    }
+
     @Test func work_runsOneAtATimeAndOnce_whoeverBringsIt() async {
         let executor = EngineExecutor()
         let other: any CallbackExecutor = EngineExecutor()
