@@ -154,9 +154,11 @@ package actor JobEngine {
         }
     }
 
-    package nonisolated func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {
+    package nonisolated func ask(
+        _ request: CoreRequest, for caller: Caller, on executor: (any CallbackExecutor)? = nil
+    ) async -> CoreAnswer {
         await withCheckedContinuation { continuation in
-            ask(request, for: caller) { continuation.resume(returning: $0) }
+            ask(request, for: caller, on: executor) { continuation.resume(returning: $0) }
         }
     }
 

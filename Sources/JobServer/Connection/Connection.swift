@@ -330,7 +330,7 @@ final class Connection: Sendable {
     func ask<Value: Sendable>(
         _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
     ) async throws(ProtocolError) -> Value {
-        let answer = await engine.ask(request, for: caller)
+        let answer = await engine.ask(request, for: caller, on: loop)
         if let value = value(answer) { return value }
         if case .failed(let error) = answer { throw ProtocolError(error) }
         throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
