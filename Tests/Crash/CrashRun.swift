@@ -50,18 +50,38 @@ final class CrashRun: Sendable {
 
     private func kill(_ origin: TestOrigin) async throws {
         let daemon = try CrashDaemon(directory: directory)
-        let pause = random.withLock { Int.random(in: 5...180, using: &$0) }
+        // After a time the kill may come before the first answer, as it does on a slow machine; after a number of answers
+        // there are some on any.
+        let (pause, count) = random.withLock { random in
+            (
+                Int.random(in: 5...180, using: &random),
+                Bool.random(using: &random) ? Int.random(in: 1...300, using: &random) : nil
+            )
+        }
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
         await withTaskGroup(of: Void.self) { tasks in
-            for client in 0..<Self.clients {
-                tasks.addTask { await self.submit(origin, client, daemon.socket) }
+            tasks.addTask {
+                await withTaskGroup(of: Void.self) { clients in
+                    for client in 0..<Self.clients {
+                        clients.addTask { await self.submit(origin, client, daemon.socket) { answer.yield() } }
+                    }
+                }
+                // The daemon is gone.
+                answer.finish()
             }
-            try? await Task.sleep(for: .milliseconds(pause))
+            if let count {
+                _ = await answers.prefix(count).reduce(0) { count, _ in count + 1 }
+            } else {
+                try? await Task.sleep(for: .milliseconds(pause))
+            }
             daemon.kill()
         }
     }
 
     /// Submits as fast as answers come, until the daemon is gone.
-    private func submit(_ origin: TestOrigin, _ client: Int, _ socket: String) async {
+    private func submit(
+        _ origin: TestOrigin, _ client: Int, _ socket: String, _ answered: @escaping @Sendable () -> Void
+    ) async {
         guard let connection = try? await JobClient.connect(path: socket) else { return }
         await withTaskGroup(of: Void.self) { tasks in
             for _ in 0..<Self.inFlight {
@@ -71,6 +91,7 @@ final class CrashRun: Sendable {
                         let (spec, result) = self.spec(number, origin)
                         guard let answer = try? await connection.submit(spec) else { return }
                         self.answered.withLock { $0.append(Expectation(id: answer.id, result: result)) }
+                        answered()
                     }
                 }
             }
