@@ -67,10 +67,47 @@ struct Deferd: AsyncParsableCommand {
         // The main queue's thread asks for a priority that only root may have, and libdispatch would complain in the journal.
         setenv("LIBDISPATCH_LOG", "NO", 0)
         Tuning.begin()
-        do { try ThreadLimit.check() } catch {
-            exit(withError: ended(error.message, error.code, JournalLogHandler.isJournal()))
+        do {
+            // Help ends here, as an error.
+            let command = try parseAsRoot()
+            guard let deferd = command as? Deferd else {
+                var command = command
+                return try command.run()
+            }
+            // What starts no thread needs none, so it answers whatever the limits are.
+            if deferd.check { return try deferd.checkConfiguration() }
+            do { try ThreadLimit.check() } catch {
+                throw ended(error.message, error.code, JournalLogHandler.isJournal())
+            }
+            try await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) {
+                try await deferd.run()
+            }
+        } catch {
+            exit(withError: error)
         }
-        await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) { await main(nil) }
+    }
+
+    /// Says whether the configuration is good, and ends with 78 where it is not.
+    private func checkConfiguration() throws {
+        _ = try loadConfiguration(JournalLogHandler.isJournal())
+        print("The configuration is good.")
+    }
+
+    private var flags: Configuration.Flags {
+        Configuration.Flags(
+            config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
+            downloadsDirectory: downloadsDirectory,
+            logLevel: logLevel)
+    }
+
+    private func loadConfiguration(_ isJournal: Bool) throws -> Configuration {
+        do {
+            return try Configuration.load(
+                flags, environment: ProcessInfo.processInfo.environment,
+                needsSecrets: !check && !verifyState && upgradeState == nil)
+        } catch {
+            throw Self.ended(error.description, .configuration, isJournal)
+        }
     }
 
     func run() async throws {
@@ -83,22 +120,7 @@ struct Deferd: AsyncParsableCommand {
         // From here on one may come, by whoever has just changed the file.
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         let isJournal = JournalLogHandler.isJournal()
-        let flags = Configuration.Flags(
-            config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
-            downloadsDirectory: downloadsDirectory,
-            logLevel: logLevel)
-        var settings: Configuration
-        do {
-            settings = try Configuration.load(
-                flags, environment: ProcessInfo.processInfo.environment,
-                needsSecrets: !check && !verifyState && upgradeState == nil)
-        } catch {
-            throw Self.ended(error.description, .configuration, isJournal)
-        }
-        if check {
-            print("The configuration is good.")
-            return
-        }
+        var settings = try loadConfiguration(isJournal)
         let level = LevelledLogHandler.Level(settings.logLevel)
         LoggingSystem.bootstrap { _ in
             LevelledLogHandler(isJournal ? JournalLogHandler() : StandardErrorLogHandler(), level: level)
