@@ -317,6 +317,31 @@ import Testing
         }
     }
 
+    @Test func nothingOfAWatch_followsTheAnswerThatEndsIt_whileJobsChange() async throws {
+        try await Daemon.run { daemon in
+            let (wire, others) = (try daemon.connect(), try daemon.connect())
+            let kept = try await wire.call("job.watch", ["all": true])["watch"]?.string
+            for round in 0..<10 {
+                let watch = try #require(try await wire.call("job.watch", ["all": true])["watch"]?.string)
+                // Jobs begin and end before, while and after the watch is ended.
+                let count = 100
+                let submissions = (0..<count).map { others.send("job.submit", .value(JSON($0))) }
+                for submission in submissions.prefix(round * 10) { _ = try await others.result(submission) }
+                let unwatch = JSON(wire.send("job.unwatch", ["watch": .string(watch)]))
+                var (ended, isUnwatched) = (0, false)
+                // The other watch tells of all of them, so all that there is to tell has come then.
+                while ended < count || !isUnwatched {
+                    let line = try #require(try await wire.next())
+                    if line.id == unwatch { isUnwatched = true }
+                    if line.watch == kept, line.state == "succeeded" { ended += 1 }
+                    #expect(line.watch != watch || !isUnwatched, "\(line.text)")
+                }
+                for submission in submissions.dropFirst(round * 10) { _ = try await others.result(submission) }
+            }
+            #expect(try await wire.call("server.stats")["watches"] == 1)
+        }
+    }
+
     @Test func watch_isGone_whenItsJobsAreOver() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
