@@ -27,6 +27,8 @@ package struct SourceContext: Sendable {
     package let connections: Int
     /// Whether a failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
+    /// Whether a link of another job will go on with the checkpoint that it has.
+    package let isUnfinished: @Sendable (JobID, Int) async -> Bool
     /// Says what the source's progress counts; without it, bytes.
     package let countsIn: @Sendable (Progress.Unit) -> Void
     /// Keeps a checkpoint durably; it succeeds once a crash cannot undo it.
@@ -41,6 +43,7 @@ package struct SourceContext: Sendable {
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
         connections: Int = 1,
+        isUnfinished: @escaping @Sendable (JobID, Int) async -> Bool = { _, _ in true },
         countsIn: @escaping @Sendable (Progress.Unit) -> Void = { _ in },
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
@@ -59,6 +62,7 @@ package struct SourceContext: Sendable {
         self.mayResume = mayResume
         self.mayRetry = mayRetry
         self.connections = connections
+        self.isUnfinished = isUnfinished
         self.countsIn = countsIn
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload

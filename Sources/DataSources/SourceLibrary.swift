@@ -234,6 +234,20 @@ package final class SourceLibrary: Sendable {
             timeout: timeout)
     }
 
+    /// The most transfers that ``keepFiles(of:)`` keeps the files of.
+    package static let mostUnfinished = FileReservations.mostWaiting
+
+    /// Keeps the files of downloads that an earlier daemon did not finish for their jobs.
+    package func keepFiles(of transfers: [UnfinishedTransfer]) {
+        for transfer in transfers {
+            guard let checkpoint = DownloadCheckpoint(transfer.checkpoint) else { continue }
+            reservations.keep(
+                checkpoint.directory + "/" + checkpoint.name,
+                forUnfinished: FileReservations.Unfinished(
+                    writer: FileReservations.Writer(job: transfer.job, owner: transfer.owner), link: transfer.link))
+        }
+    }
+
     /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
     /// that is not running.
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {

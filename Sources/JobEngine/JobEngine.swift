@@ -111,6 +111,9 @@ package actor JobEngine {
         // The core looks at the time with each input.
         clockWatch = ClockWatch(on: executor.queue) { [weak self] in self?.enter { $0.handle(.time) } }
         reports = ProgressReports { [weak self] in self?.enter { $0.lookForProgress() } }
+        // Before the first source starts.
+        library.keepFiles(
+            of: try await store.unfinishedTransfers(of: nil, atMost: SourceLibrary.mostUnfinished))
         let result = await withCheckedContinuation { continuation in
             onStart = continuation
             handle(.start)
@@ -389,6 +392,11 @@ package actor JobEngine {
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
             connections: run.connections,
+            isUnfinished: { job, link in
+                // Where that cannot be read, the file stays that job's.
+                guard let transfers = try? await store.unfinishedTransfers(of: job, atMost: 1) else { return true }
+                return transfers.contains { $0.link == link }
+            },
             countsIn: { [progress = runs[run.run]?.progress] unit in progress?.count(in: unit) },
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()

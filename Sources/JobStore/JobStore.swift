@@ -24,6 +24,10 @@ package protocol JobStore: Sendable {
     func save(download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
     func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?
+
+    /// The checkpoints that unfinished jobs, or this one, will go on with at their present links; at most so many.
+    func unfinishedTransfers(of job: JobID?, atMost limit: Int) async throws(StoreError) -> [UnfinishedTransfer]
+
     func download(to path: String) async throws(StoreError) -> JSON?
 
     /// Copies all that is stored, as it is at one moment, while it is used.

@@ -158,6 +158,20 @@ package struct MemoryTables: Sendable {
 
     package func checkpoint(of job: JobID, link: Int) -> JSON? { checkpoints[LinkKey(job: job, link: link)] }
 
+    package func unfinishedTransfers(of job: JobID?, atMost limit: Int) -> [UnfinishedTransfer] {
+        let found = checkpoints.rows(from: LinkKey(job: job ?? .min, link: .min)).lazy.compactMap { row in
+            rows[row.key.job].flatMap { stored -> UnfinishedTransfer? in
+                let owner = stored.job
+                guard job == nil || row.key.job == job, !owner.state.isTerminal, owner.link == row.key.link else {
+                    return nil
+                }
+                return UnfinishedTransfer(
+                    job: row.key.job, owner: owner.owner, link: row.key.link, checkpoint: row.value)
+            }
+        }
+        return Array(found.prefix(limit))
+    }
+
     package mutating func save(download: JSON, to path: String) { downloads.set(Name(path), download) }
 
     package func download(to path: String) -> JSON? { downloads[Name(path)] }

@@ -52,6 +52,10 @@ final class MemoryStore: JobStore {
         try await answer { $0.checkpoint(of: job, link: link) }
     }
 
+    func unfinishedTransfers(of job: JobID?, atMost limit: Int) async throws(StoreError) -> [UnfinishedTransfer] {
+        try await answer { $0.unfinishedTransfers(of: job, atMost: limit) }
+    }
+
     func download(to path: String) async throws(StoreError) -> JSON? {
         try await answer { $0.download(to: path) }
     }

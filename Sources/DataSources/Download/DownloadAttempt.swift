@@ -29,6 +29,7 @@ final class DownloadAttempt: Sendable {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }
         let path = try services.directories.path(spec.path, owner: context.owner)
+        try await checkUnfinished(path)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await services.queue.run { [services] () throws(JobError) in
             try TargetDirectory.existing(path, files: services.files)
@@ -54,6 +55,18 @@ final class DownloadAttempt: Sendable {
             target.remove()
         }
         return try outcome.get()
+    }
+
+    /// Refuses a file that another job, which an earlier daemon did not finish, will go on with.
+    private func checkUnfinished(_ path: DownloadPath) async throws(JobError) {
+        guard spec.exists != .rename,
+            let other = services.registry.unfinished(at: path.absolute(), besides: context.job)
+        else { return }
+        // It may have ended without running again.
+        if await context.isUnfinished(other.writer.job, other.link) {
+            throw JobError(path.absolute(), isWrittenBy: other.writer, insteadOf: context.owner)
+        }
+        services.registry.endWaiting(of: other.writer.job)
     }
 
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {

@@ -52,10 +52,7 @@ final class DownloadTarget: Sendable {
         guard renaming else {
             let key = FileReservations.Key(directory: directory.identity, name: path.name)
             if let other = registry.reserve(key, for: writer) {
-                // Nobody is told the id of another user's job.
-                let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written already"
-                throw JobError(
-                    .exists, "\"\(path.absolute())\" is being \(state); wait for that to end, or give another path.")
+                throw JobError(path.absolute(), isWrittenBy: other, insteadOf: writer.owner)
             }
             return (path.name, key)
         }
@@ -63,6 +60,7 @@ final class DownloadTarget: Sendable {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
             let key = FileReservations.Key(directory: directory.identity, name: name)
+            if registry.unfinished(at: path.absolute(name), besides: writer.job) != nil { continue }
             guard try status(name, in: directory, path, files) == nil, registry.reserve(key, for: writer) == nil else {
                 continue
             }
@@ -222,5 +220,13 @@ final class DownloadTarget: Sendable {
     func remove() {
         guard part.remove() else { return }
         registry.release(key, thenIfDirectoryIsUnused: directory.removeMadeDirectories)
+    }
+}
+
+extension JobError {
+    /// Nobody is told the id of another user's job.
+    init(_ path: String, isWrittenBy other: FileReservations.Writer, insteadOf owner: UInt32) {
+        let state = other.owner == owner ? "downloaded by job \(other.job)" : "written already"
+        self.init(.exists, "\"\(path)\" is being \(state); wait for that to end, or give another path.")
     }
 }

@@ -6,6 +6,9 @@ import Synchronization
 /// Whoever comes second is refused (kind `exists`), as only the author of the jobs can say which of two different files
 /// should win; with `exists: "rename"` it gets the next name instead. There is at most one entry for each running
 /// download, and for so many that wait for a retry, which goes on with the `.part` that is there.
+///
+/// Those that an earlier daemon left unfinished are known by path until they run: their directories may be slow to open,
+/// which the daemon's start does not wait for.
 final class FileReservations: Sendable {
     struct Key: Sendable, Hashable {
         let directory: FileOperations.Status.Identity
@@ -18,13 +21,28 @@ final class FileReservations: Sendable {
         let owner: UInt32
     }
 
-    /// The most that wait for a retry; what more do can lose their `.part` to another job.
-    private static let mostWaiting = 10_000
+    /// A link of a job that goes on with the file that it began under an earlier daemon.
+    struct Unfinished: Sendable, Hashable {
+        let writer: Writer
+        let link: Int
+    }
+
+    /// The most that wait for a retry, or to go on; what more do can lose their `.part` to another job.
+    static let mostWaiting = 10_000
 
     private struct State {
         var writers: [Key: Writer] = [:]
         /// The files of jobs that wait for a retry, and which attempt left them.
         var waiting: [JobID: (key: Key, attempt: Int)] = [:]
+
+        /// By absolute path, and the path of each job.
+        var unfinished: [String: Unfinished] = [:]
+        var unfinishedPaths: [JobID: String] = [:]
+
+        mutating func endUnfinished(of job: JobID) {
+            guard let path = unfinishedPaths.removeValue(forKey: job) else { return }
+            unfinished[path] = nil
+        }
 
         mutating func endWaiting(of job: JobID) {
             guard let (key, _) = waiting.removeValue(forKey: job), writers[key]?.job == job else { return }
@@ -38,6 +56,8 @@ final class FileReservations: Sendable {
     func reserve(_ key: Key, for writer: Writer) -> Writer? {
         state.withLock { state in
             if state.waiting[writer.job]?.key == key { state.endWaiting(of: writer.job) }
+            // From here on its directory is known.
+            state.endUnfinished(of: writer.job)
             if let present = state.writers[key] { return present }
             state.writers[key] = writer
             return nil
@@ -62,9 +82,27 @@ final class FileReservations: Sendable {
         }
     }
 
-    /// Ends what was kept for a job, where an attempt before `attempt` did.
+    /// Keeps the file at `path` for a job that an earlier daemon did not finish.
+    func keep(_ path: String, forUnfinished unfinished: Unfinished) {
+        state.withLock { state in
+            let job = unfinished.writer.job
+            guard state.unfinished.count < Self.mostWaiting, state.unfinished[path] == nil,
+                state.unfinishedPaths[job] == nil
+            else { return }
+            state.unfinished[path] = unfinished
+            state.unfinishedPaths[job] = path
+        }
+    }
+
+    /// The job of an earlier daemon that is to go on with the file at `path`, unless that is `job`.
+    func unfinished(at path: String, besides job: JobID) -> Unfinished? {
+        state.withLock { state in state.unfinished[path].flatMap { $0.writer.job == job ? nil : $0 } }
+    }
+
+    /// Ends what was kept for a job, by an earlier daemon or where an attempt before `attempt` did.
     func endWaiting(of job: JobID, before attempt: Int = .max) {
         state.withLock { state in
+            state.endUnfinished(of: job)
             if let waiting = state.waiting[job], waiting.attempt < attempt { state.endWaiting(of: job) }
         }
     }

@@ -221,6 +221,22 @@ struct Reader {
         return try statement.row { row in try row.json(0, "The checkpoint of job \(job) at link \(link)") }
     }
 
+    /// Without those whose checkpoints make no sense, which nobody can go on with.
+    func unfinishedTransfers(of job: JobID?, atMost limit: Int) throws -> [UnfinishedTransfer] {
+        let statement = try statement(
+            """
+            SELECT notes.job, jobs.owner, notes.link, note FROM notes CROSS JOIN jobs ON jobs.id = notes.job \
+            WHERE \(job == nil ? "" : "notes.job = ?1 AND ")state < 3 AND jobs.link = notes.link ORDER BY notes.job
+            """)
+        if let job { statement.bind(job, at: 1) }
+        return try statement.rows(atMost: limit) { row in
+            guard let owner = UInt32(exactly: row.integer(1)), let checkpoint = try? row.json(3, "The checkpoint")
+            else { return nil }
+            return UnfinishedTransfer(
+                job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+        }
+    }
+
     func download(to path: String) throws -> JSON? {
         let statement = try statement("SELECT record FROM downloads WHERE path = ?1")
         statement.bind(path, at: 1)

@@ -8,6 +8,12 @@ extension SQLiteStore {
         try await read { try $0.checkpoint(of: job, link: link) }
     }
 
+    package func unfinishedTransfers(
+        of job: JobID?, atMost limit: Int
+    ) async throws(StoreError) -> [UnfinishedTransfer] {
+        try await read { try $0.unfinishedTransfers(of: job, atMost: limit) }
+    }
+
     package func download(to path: String) async throws(StoreError) -> JSON? {
         try await read { try $0.download(to: path) }
     }

@@ -72,6 +72,28 @@ import TestOrigin
         }
     }
 
+    /// The same where the daemon was killed meanwhile.
+    @Test func path_isTaken_whileAJobOfAnEarlierDaemonIsToGoOn() async throws {
+        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                #expect(try await bench.failure(download(origin)).isRetryable)
+                let transfer = UnfinishedTransfer(
+                    job: 1, owner: 1000, link: 0, checkpoint: try #require(bench[checkpoint: 1]))
+                bench.library.keepFiles(of: [transfer])
+                let other = try await bench.failure(download(origin), job: 2)
+                #expect(other.kind == .exists && other.message.contains("by job 1"), "\(other)")
+                let renamed = try await bench.result(
+                    download(origin, JSONObject([.init(name: "exists", value: "rename")])), job: 3)
+                #expect(renamed["path"]?.string?.hasSuffix("/x") == false)
+                #expect(part(bench)?.count == 100_000)
+                #expect(try await bench.result(download(origin), attempt: 2)["resumedFrom"] == 100_000)
+                let last = try await bench.failure(download(origin), job: 2)
+                #expect(last.kind == .exists && !last.message.contains("by job 1"), "nobody writes it any more")
+            }
+        }
+    }
+
     /// It will not go on by itself, and must not keep others away.
     @Test func path_isFree_afterTheLastAttempt() async throws {
         let script = Misbehaviour.cut(Self.first, at: .middle, times: 2, etag: "\"a\"")
