@@ -93,7 +93,8 @@ let package = Package(
         .target(
             name: "JobEngine",
             dependencies: [
-                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", log,
+                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", deque,
+                log,
                 metrics,
                 system,
             ],

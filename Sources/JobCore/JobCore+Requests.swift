@@ -225,8 +225,10 @@ extension JobCore {
         readPage(filter, found: [], after: filter.after, atOnce: Self.firstRows, body)
     }
 
-    /// Rows that a page asks for first. As long as they are small, it then asks for more at once.
+    /// Rows that a page asks for first, and, as long as they are small, at most later: others' reads and requests have their
+    /// turns in between.
     private static let firstRows = 16
+    private static let mostRows = 64
     /// Bytes of specs and results after which a page ends early: no answer can show more.
     private static let mostPageBytes: Int64 = 2 << 20
 
@@ -259,7 +261,7 @@ extension JobCore {
                 let hasMore = isFull || !isLast
                 return body(.success((jobs, hasMore ? jobs.last?.id ?? rows.last?.id : nil)))
             }
-            readPage(filter, found: found, after: last, atOnce: atOnce * 4, body)
+            readPage(filter, found: found, after: last, atOnce: Self.mostRows, body)
         }
     }
 

@@ -1,4 +1,5 @@
 package import DeferredKit
+import DequeModule
 package import Dispatch
 import Glibc
 import Synchronization
@@ -7,7 +8,10 @@ import Synchronization
 /// of Deferreds, so a callback runs on the engine without a task.
 ///
 /// States: running on one thread; idle; and between both, where work waits that somebody was asked to run. A thread that
-/// comes then with work of its own runs all of it, so that nothing waits for one that is slow to come.
+/// comes then with work of its own runs that too, so that nothing waits for one that is slow to come.
+///
+/// The engine's own work goes in the order of the calls, and so does that of each user; users take turns with each other and
+/// with the engine's own work, so that whoever asks for much stands in nobody's way but their own.
 package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     fileprivate enum Work {
         case job(UnownedJob)
@@ -30,13 +34,23 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     }
 
     fileprivate struct State {
-        var waiting: [Work] = []
+        /// The engine's own.
+        var own: Deque<Work> = []
+        /// What users asked for, and how many pieces that is.
+        var requests: [UInt32: Deque<Work>] = [:]
+        var requestCount = 0
+        /// Those who have some in `requests`, in the order of their turns.
+        var users: Deque<UInt32> = []
         var isRunning = false
         var asked = Runner.nobody
     }
 
     /// The most pieces that a thread runs beside its own before the queue goes on.
     package static let mostFurther = 16
+
+    /// Pieces of the engine's own work in each round: answers of the store and of sources, of which requests in progress make
+    /// some each.
+    fileprivate static let ownInRound = 8
 
     /// Runs the work that no caller runs.
     package let queue: DispatchQueue
@@ -49,16 +63,21 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        submit(.job(UnownedJob(job)))
+        submit(.job(UnownedJob(job)), of: nil)
     }
 
     package func submit(_ job: @escaping @Sendable () -> Void) {
-        submit(.body(job))
+        submit(.body(job), of: nil)
     }
 
-    private func submit(_ work: Work) {
+    /// The same for what `user` asks for; nil stands for the engine itself.
+    package func submit(of user: UInt32?, _ job: @escaping @Sendable () -> Void) {
+        submit(.body(job), of: user)
+    }
+
+    private func submit(_ work: Work, of user: UInt32?) {
         let mustAsk = state.withLock { state in
-            state.waiting.append(work)
+            state.append(work, of: user)
             return state.mustAsk(.queue)
         }
         if mustAsk { queue.async { self.drain() } }
@@ -67,17 +86,17 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     /// Has `executor` run `job`, unless something runs or comes before that; then it is run there.
     package func submit(on executor: any CallbackExecutor, _ job: @escaping @Sendable () -> Void) {
         let mustAsk = state.withLock { state in
-            state.waiting.append(.body(job))
+            state.append(.body(job), of: nil)
             return state.mustAsk(.caller)
         }
         if mustAsk { executor.submit { self.runWaiting() } }
     }
 
-    /// Runs `body` on the calling thread where nothing runs, after what waits, and at most `further` pieces that came
+    /// Runs `body` on the calling thread where nothing runs, with what waits, and about `further` pieces that came
     /// meanwhile; elsewhere and later where something does. This spares a change of threads there and another back.
-    package func runNow(_ body: @escaping @Sendable () -> Void, further: Int) {
+    package func runNow(_ body: @escaping @Sendable () -> Void, of user: UInt32? = nil, further: Int) {
         let beginning = state.withLock { state in
-            state.waiting.append(.body(body))
+            state.append(.body(body), of: user)
             return state.beginHere()
         }
         run(beginning, further: further)
@@ -97,7 +116,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         }
         run(work)
         var left = further
-        while left > 0, let work = dequeueAllOrEnd() {
+        while left > 0, let work = dequeueRoundOrEnd() {
             run(work)
             left -= work.count
         }
@@ -106,17 +125,17 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
 
     private func drain() {
         guard state.withLock({ $0.begin() }) else { return }
-        while let work = dequeueAllOrEnd() { run(work) }
+        while let work = dequeueRoundOrEnd() { run(work) }
     }
 
-    /// All that waits; nil where nothing does, and then nothing runs any more.
-    private func dequeueAllOrEnd() -> [Work]? {
+    /// What runs next; nil where nothing waits, and then nothing runs any more.
+    private func dequeueRoundOrEnd() -> [Work]? {
         state.withLock { state in
-            if state.waiting.isEmpty {
+            if state.isEmpty {
                 state.isRunning = false
                 return nil
             }
-            return state.removeAll()
+            return state.dequeueRound()
         }
     }
 
@@ -140,6 +159,30 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
 }
 
 extension EngineExecutor.State {
+    private var count: Int { own.count + requestCount }
+    fileprivate var isEmpty: Bool { count == 0 }
+
+    fileprivate mutating func append(_ work: EngineExecutor.Work, of user: UInt32?) {
+        guard let user else { return own.append(work) }
+        if requests[user, default: []].isEmpty { users.append(user) }
+        requests[user, default: []].append(work)
+        requestCount += 1
+    }
+
+    /// Some of the engine's own work, and a piece of each user's.
+    fileprivate mutating func dequeueRound() -> [EngineExecutor.Work] {
+        var round: [EngineExecutor.Work] = []
+        round.reserveCapacity(min(own.count, EngineExecutor.ownInRound) + users.count)
+        while round.count < EngineExecutor.ownInRound, let work = own.popFirst() { round.append(work) }
+        for _ in 0..<users.count {
+            guard let user = users.popFirst(), let work = requests[user]?.popFirst() else { continue }
+            round.append(work)
+            requestCount -= 1
+            if requests[user]?.isEmpty == true { requests[user] = nil } else { users.append(user) }
+        }
+        return round
+    }
+
     /// Whether somebody is to be asked to run what waits. The queue is asked also where a caller was, who may be slow.
     fileprivate mutating func mustAsk(_ runner: EngineExecutor.Runner) -> Bool {
         guard !isRunning, asked == .nobody || asked == .caller && runner == .queue else { return false }
@@ -149,26 +192,21 @@ extension EngineExecutor.State {
 
     /// False where something runs, which runs also what waits, or where nothing waits.
     fileprivate mutating func begin() -> Bool {
-        guard !isRunning, !waiting.isEmpty else { return false }
+        guard !isRunning, !isEmpty else { return false }
         isRunning = true
         asked = .nobody
         return true
     }
 
     fileprivate mutating func beginHere() -> EngineExecutor.Beginning {
-        if isRunning || waiting.isEmpty || asked == .queue { return .none }
-        if waiting.count > EngineExecutor.mostFurther + 1 { return mustAsk(.queue) ? .queue : .none }
-        return begin() ? .here(removeAll()) : .none
-    }
-
-    fileprivate mutating func removeAll() -> [EngineExecutor.Work] {
-        defer { waiting = [] }
-        return waiting
+        if isRunning || isEmpty || asked == .queue { return .none }
+        if count > EngineExecutor.mostFurther + 1 { return mustAsk(.queue) ? .queue : .none }
+        return begin() ? .here(dequeueRound()) : .none
     }
 
     /// Ends a run; true where the queue is to run what still waits.
     fileprivate mutating func endOrAskQueue() -> Bool {
         isRunning = false
-        return !waiting.isEmpty && mustAsk(.queue)
+        return !isEmpty && mustAsk(.queue)
     }
 }

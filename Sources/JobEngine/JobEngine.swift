@@ -148,7 +148,7 @@ package actor JobEngine {
         _ done: @escaping @Sendable (CoreAnswer) -> Void
     ) {
         let id = id ?? nextID()
-        enterNow { engine in
+        enterNow(of: caller.uid) { engine in
             engine.requests[id] = done
             if request.showsProgress { engine.readProgress() }
             engine.asker = executor
@@ -165,21 +165,21 @@ package actor JobEngine {
         }
     }
 
-    /// Gives up a request that has no answer yet: none comes.
-    package nonisolated func abandon(_ id: RequestID) {
-        enter { engine in
+    /// Gives up a request of `user` that has no answer yet: none comes.
+    package nonisolated func abandon(_ id: RequestID, of user: UInt32) {
+        enter(of: user) { engine in
             guard engine.requests.removeValue(forKey: id) != nil else { return }
             engine.handle(.abandon(id))
         }
     }
 
-    /// Registers the subscriber of a subscription; to be called before the request that begins it.
-    package nonisolated func register(_ subscriber: any JobSubscriber, as id: SubscriptionID) {
-        enterNow { $0.subscribers[id] = subscriber }
+    /// Registers the subscriber of a subscription of `user`; to be called before the request that begins it.
+    package nonisolated func register(_ subscriber: any JobSubscriber, as id: SubscriptionID, of user: UInt32) {
+        enterNow(of: user) { $0.subscribers[id] = subscriber }
     }
 
-    package nonisolated func unsubscribe(_ id: SubscriptionID) {
-        enter { $0.endSubscription(id) }
+    package nonisolated func unsubscribe(_ id: SubscriptionID, of user: UInt32) {
+        enter(of: user) { $0.endSubscription(id) }
     }
 
     /// Ends a subscription; the subscriber is not retained any more when it returns.
@@ -217,18 +217,22 @@ package actor JobEngine {
 
     // MARK: - Inputs
 
-    /// Runs `body` on the engine, after what was handed to it before.
-    private nonisolated func enter(_ body: @escaping @Sendable (isolated JobEngine) -> Void) {
-        executor.submit { self.assumeIsolated { body($0) } }
+    /// Runs `body` on the engine, after what was handed to it before: for `user`, or by the engine itself.
+    private nonisolated func enter(
+        of user: UInt32? = nil, _ body: @escaping @Sendable (isolated JobEngine) -> Void
+    ) {
+        executor.submit(of: user) { self.assumeIsolated { body($0) } }
     }
 
     /// Runs `body` on the engine where the engine has nothing else to do: on `caller`, or else at once on this thread, and
     /// then at most `further` pieces of what comes of it.
     private nonisolated func enterNow(
-        further: Int = 0, on caller: (any CallbackExecutor)? = nil,
+        of user: UInt32? = nil, further: Int = 0, on caller: (any CallbackExecutor)? = nil,
         _ body: @escaping @Sendable (isolated JobEngine) -> Void
     ) {
-        guard let caller else { return executor.runNow({ self.assumeIsolated { body($0) } }, further: further) }
+        guard let caller else {
+            return executor.runNow({ self.assumeIsolated { body($0) } }, of: user, further: further)
+        }
         executor.submit(on: caller) { self.assumeIsolated { body($0) } }
     }
 

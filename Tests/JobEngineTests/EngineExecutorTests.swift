@@ -102,6 +102,35 @@ import Testing
         #expect(log.all == (0..<EngineExecutor.mostFurther + 1).map { "\($0)" } + ["last"])
     }
 
+    @Test func user_waitsForOneOfAnothers_howeverManyThereAre() async {
+        let (executor, log) = (EngineExecutor(), Log())
+        executor.runNow(
+            {
+                for number in 0..<1000 { executor.submit(of: 1) { log.add("a\(number)") } }
+                executor.submit { log.add("own") }
+                for number in 0..<2 { executor.runNow({ log.add("b\(number)") }, of: 2, further: 0) }
+                executor.submit(of: 3) { log.add("c") }
+            }, further: 0)
+        await settled(executor)
+        // The last of all may still be running.
+        await withCheckedContinuation { continuation in executor.submit(of: 1) { continuation.resume() } }
+        #expect(log.all.prefix(7) == ["own", "a0", "b0", "c", "a1", "b1", "a2"])
+        #expect(log.all.count == 1004)
+        #expect(log.all.filter { $0.hasPrefix("a") } == (0..<1000).map { "a\($0)" }, "each in the order of the calls")
+    }
+
+    @Test func ownWork_andRequests_doNotStarveEachOther() async {
+        let (executor, log) = (EngineExecutor(), Log())
+        executor.runNow(
+            {
+                for _ in 0..<1000 { executor.submit { log.add("own") } }
+                for _ in 0..<1000 { executor.submit(of: 1) { log.add("a") } }
+            }, further: 0)
+        await withCheckedContinuation { continuation in executor.submit(of: 1) { continuation.resume() } }
+        #expect(log.all.prefix(90).count { $0 == "a" } == 10)
+        #expect(log.all.count == 2000)
+    }
+
     @Test func work_runsOneAtATimeAndOnce_whoeverBringsIt() async {
         let executor = EngineExecutor()
         let other: any CallbackExecutor = EngineExecutor()

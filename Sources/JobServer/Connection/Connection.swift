@@ -356,7 +356,7 @@ final class Connection: Sendable {
         let watch = ConnectionWatch(
             number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
         ) { [weak self] in self?.checkDrained() }
-        engine.register(watch, as: watch.subscription)
+        engine.register(watch, as: watch.subscription, of: peer.uid)
         state.withLock { $0.watches[watch.name] = watch }
         return watch
     }
@@ -431,8 +431,8 @@ final class Connection: Sendable {
             return (Array(state.waits.keys), Array(state.watches.values))
         }
         outbox.close()
-        for wait in waits { engine.abandon(wait) }
-        for watch in watches { engine.unsubscribe(watch.subscription) }
+        for wait in waits { engine.abandon(wait, of: peer.uid) }
+        for watch in watches { engine.unsubscribe(watch.subscription, of: peer.uid) }
         shutDown()
     }
 }

@@ -36,7 +36,7 @@ extension Connection {
                         replies.succeed(submit, answer, watch)
                     case .failure(let error):
                         if let watch, self.removeWatch(watch.name) != nil {
-                            self.engine.unsubscribe(watch.subscription)
+                            self.engine.unsubscribe(watch.subscription, of: self.caller.uid)
                         }
                         replies.fail(submit, ProtocolError(error))
                     }

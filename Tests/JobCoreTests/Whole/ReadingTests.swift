@@ -149,6 +149,18 @@ import Testing
         #expect(driver.reads.count(where: isJobs) < 10)
     }
 
+    @Test func longPage_isReadInParts_soThatOthersHaveTheirTurns() throws {
+        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let ids = try (0..<300).map { _ in try driver.submit(url()) }
+        driver.forgetEvents()
+        var filter = JobFilter()
+        filter.limit = 1000
+        let answer = driver.answer(to: driver.ask(.list(filter)))
+        #expect(answer?.page?.jobs.map(\.job.id) == ids.reversed())
+        let rows = driver.reads.map { if case .list(let filter) = $0 { filter.limit } else { 0 } }
+        #expect(rows.count >= 5 && rows.allSatisfy { 1...64 ~= $0 }, "\(rows)")
+    }
+
     @Test func queue_goesOn_whereItsReadyJobsCouldNotBeRead() throws {
         let driver = CoreDriver { $0.queues[0].concurrency = 1 }
         for _ in 0..<3 { try driver.submit(url()) }
