@@ -200,6 +200,13 @@ package actor JobEngine {
         return await library.blocking(for: owner) { bodies.freeBytes }
     }
 
+    /// Runs what takes long on the threads for files, among what is done for `owner`.
+    package nonisolated func blocking<Value: Sendable>(
+        for owner: UInt32, _ body: @escaping @Sendable () -> Value
+    ) async -> Value {
+        await library.blocking(for: owner, body)
+    }
+
     /// Passes through the engine, the core and the store's writer.
     package nonisolated func probe() async -> Bool {
         if case .done = await ask(.probe, for: Caller(uid: 0, isAdmin: true)) { true } else { false }

@@ -62,6 +62,28 @@ import Testing
         #expect(begun.now == 1)
     }
 
+    @Test func longLines_areReadOneAtATime() async {
+        let turns = Turns { false }
+        await turns.beginLongLine()
+        let begun = Count()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    await turns.beginLongLine()
+                    begun.add()
+                }
+            }
+            #expect(begun.now == 0)
+            for count in 1...2 {
+                turns.endLongLine()
+                await begun.next(1)
+                #expect(begun.now == count)
+            }
+        }
+        turns.endLongLine()
+        await turns.beginLongLine()
+    }
+
     @Test func submissions_areUnbounded_whileNobodyElseIsThere() async {
         let turns = Turns { false }
         #expect(turns.largestGroup == .max)

@@ -97,8 +97,18 @@ final class Connection: Sendable {
         replies(calls: 1).fail(.null, error)
     }
 
+    /// Reads the values of a line: of a long one away from the event loop, which would be busy for several milliseconds with
+    /// one of 1 MiB.
+    private func read(_ bytes: [UInt8]) async -> (line: IncomingLine, cost: Int) {
+        let budget = limits.lineValues
+        guard bytes.count > LoopScheduler.share else { return IncomingLine.read(bytes, budget: budget) }
+        await account.turns.beginLongLine()
+        defer { account.turns.endLongLine() }
+        return await engine.blocking(for: peer.uid) { IncomingLine.read(bytes, budget: budget) }
+    }
+
     private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
-        let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
+        let (line, cost) = await read(bytes)
         let refusal = account.admits(cost) ? nil : account.refusal()
         let admitted = refusal == nil ? cost : 0
         switch line {

@@ -4,7 +4,8 @@ import Synchronization
 /// The turns of one user, over all connections, so that what one user asks for does not make others wait for long.
 ///
 /// Calls that are carried out at once are bounded, the more so while other users are there. Then submissions on their way to
-/// the disk are bounded too, as the store writes in the order they come. Every turn ends by itself, whatever clients do.
+/// the disk are bounded too, as the store writes in the order they come. Long lines are read one at a time. Every turn ends by
+/// itself, whatever clients do.
 final class Turns: Sendable {
     /// Calls that are carried out at once: what each of them reads is in memory before its answer is counted. The second
     /// bound holds while other users are there.
@@ -17,6 +18,8 @@ final class Turns: Sendable {
     fileprivate struct State {
         var calls = 0
         var waitingCalls: Deque<CheckedContinuation<Void, Never>> = []
+        var isReadingLine = false
+        var waitingLines: Deque<CheckedContinuation<Void, Never>> = []
         var submissions = 0
         var waitingSubmissions: Deque<(count: Int, continuation: CheckedContinuation<Void, Never>)> = []
     }
@@ -56,6 +59,31 @@ final class Turns: Sendable {
         next?.resume()
     }
 
+    // MARK: - Long lines
+
+    /// Waits for the turn to read a line whose values take up memory and a thread for long.
+    func beginLongLine() async {
+        if state.withLock({ $0.beginLongLine() }) { return }
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.beginLongLine() { return true }
+                state.waitingLines.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func endLongLine() {
+        let next = state.withLock { state in
+            let next = state.waitingLines.popFirst()
+            // The next one has the turn now.
+            if next == nil { state.isReadingLine = false }
+            return next
+        }
+        next?.resume()
+    }
+
     // MARK: - Submissions
 
     /// The most that go to the store together.
@@ -90,6 +118,11 @@ extension Turns.State {
         guard calls < most else { return false }
         calls += 1
         return true
+    }
+
+    fileprivate mutating func beginLongLine() -> Bool {
+        defer { isReadingLine = true }
+        return !isReadingLine
     }
 
     /// Nobody overtakes those who wait.

@@ -61,6 +61,29 @@ import Testing
         }
     }
 
+    @Test func longLines_areAnsweredInOrder_amongShortOnes() async throws {
+        try await Daemon.run { daemon in
+            let wires = [try daemon.connect(), try daemon.connect()]
+            let large = JSON.array(Array(repeating: .string(String(repeating: "x", count: 1000)), count: 500))
+            var ids: [[Int]] = [[], []]
+            for number in 0..<30 {
+                for (index, wire) in wires.enumerated() {
+                    ids[index].append(
+                        number.isMultiple(of: 3)
+                            ? wire.send("job.explain", .value(large)) : wire.send("job.explain", .value(JSON(number))))
+                }
+            }
+            for (wire, ids) in zip(wires, ids) {
+                for (number, id) in ids.enumerated() {
+                    let line = try #require(try await wire.next())
+                    #expect(line.id == JSON(id))
+                    let value = line.json["result"]?["source"]?["value"]
+                    #expect(value == (number.isMultiple(of: 3) ? large : JSON(number)))
+                }
+            }
+        }
+    }
+
     @Test func longLine_isAnswered_beforeItEnds() async throws {
         try await Daemon.run(configuration: "limits:\n  line: 4096\n") { daemon in
             let wire = try daemon.connect()
