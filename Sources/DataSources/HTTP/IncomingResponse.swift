@@ -55,6 +55,9 @@ final class IncomingResponse: Sendable {
         return field("Content-Length").flatMap { Decimal.number($0) }
     }
 
+    /// Whether some of the body has come in and was not read yet.
+    var isReady: Bool { stream.isReady }
+
     /// All of the body that has come in; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {

@@ -147,6 +147,9 @@ final class ResponseStream: Sendable {
     /// Whether more of the body may come.
     var hasRoom: Bool { state.withLock { !$0.isFull } }
 
+    /// Whether some of the body has come in and was not read yet.
+    var isReady: Bool { state.withLock { !$0.blocks.isEmpty } }
+
     /// Whether the end has come.
     var isOver: Bool { state.withLock(\.isOver) }
 

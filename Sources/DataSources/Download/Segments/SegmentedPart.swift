@@ -26,6 +26,8 @@ final class SegmentedPart: Sendable {
     private let target: DownloadTarget
     private let services: DownloadServices
     private let map: Mutex<SegmentMap>
+    private let order = WriteOrder()
+    private let digest = GrowingDigest()
     /// Kept while the block is written, so that an older one never replaces a newer one.
     private let block = Mutex<Void>(())
     private let growth = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -78,26 +80,82 @@ final class SegmentedPart: Sendable {
     func rest(of segment: SegmentMap.ID) -> Range<Int64>? { map.withLock { $0.rest(of: segment) } }
     func end(_ segment: SegmentMap.ID) { map.withLock { $0.end(segment) } }
 
-    /// Writes what came for a segment, as far as it is still the segment's.
+    /// Waits until it is the turn of a connection with bytes for a segment to write; ``endTurn()`` ends it.
+    func beginTurn(for segment: SegmentMap.ID, _ control: TransferControl) async throws(JobError) {
+        try await order.begin(at: rest(of: segment)?.lowerBound ?? total, control) { isDigestBehind }
+    }
+
+    /// Whether a connection with more bytes for a segment has the next turn too.
+    func mayGoOn(with segment: SegmentMap.ID) -> Bool {
+        rest(of: segment).map { order.mayGoOn(at: $0.lowerBound) { isDigestBehind } } ?? false
+    }
+
+    func endTurn() { order.end { isDigestBehind } }
+
+    /// Fewer bytes are not worth a second thread.
+    private static let worthTwoThreads = 128 << 10
+
+    /// Writes what came for a segment, as far as it is still the segment's; what continues the digest is hashed meanwhile.
     func write(_ blocks: [ByteBuffer], to segment: SegmentMap.ID) async throws(JobError) {
         let size = blocks.reduce(0) { $0 + $1.readableBytes }
         let (offset, count) = map.withLock { $0.claim(size, for: segment) }
         guard count > 0 else { return }
+        let blocks = DownloadedPart.coalesced(blocks)
         do throws(Errno) {
-            try await services.queue.run { [self] () throws(Errno) in
-                try write(DownloadedPart.coalesced(blocks), count, at: offset)
-                try block.withLock { _ throws(Errno) in
-                    let written = map.withLock { map in
-                        map.finishWriting(segment)
-                        return map.written
-                    }
-                    try writeBlock(written)
+            guard let before = digest.begin(at: offset) else {
+                try await services.queue.run { [self] () throws(Errno) in
+                    try store(blocks, count, at: offset, of: segment)
                 }
+                return tell()
+            }
+            defer { tell() }
+            if count < Self.worthTwoThreads {
+                let stored = await services.queue.run { [self] in
+                    Result { () throws(Errno) in
+                        try store(blocks, count, at: offset, of: segment)
+                        return Self.hash(before, blocks, count)
+                    }
+                }
+                digest.end(try? stored.get(), at: offset + Int64(count))
+                _ = try stored.get()
+            } else {
+                async let hash = services.queue.run { Self.hash(before, blocks, count) }
+                let stored = await services.queue.run { [self] in
+                    Result { () throws(Errno) in try store(blocks, count, at: offset, of: segment) }
+                }
+                let longer = await hash
+                digest.end((try? stored.get()).map { longer }, at: offset + Int64(count))
+                try stored.get()
             }
         } catch {
             throw JobError(path: error, "written", target.absolutePath + DownloadPath.partSuffix)
         }
-        tell()
+    }
+
+    /// Writes bytes of a segment, and then the block that says so.
+    private func store(
+        _ blocks: [ByteBuffer], _ count: Int, at offset: Int64, of segment: SegmentMap.ID
+    ) throws(Errno) {
+        try write(blocks, count, at: offset)
+        try block.withLock { _ throws(Errno) in
+            let written = map.withLock { map in
+                map.finishWriting(segment)
+                return map.written
+            }
+            try writeBlock(written)
+        }
+    }
+
+    private static func hash(_ before: SHA256, _ blocks: [ByteBuffer], _ count: Int) -> SHA256 {
+        var (hash, rest) = (before, count)
+        for block in blocks {
+            block.withUnsafeReadableBytes { bytes in
+                let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(rest))
+                hash.update(bufferPointer: piece)
+                rest -= piece.count
+            }
+        }
+        return hash
     }
 
     private func write(_ blocks: [ByteBuffer], _ count: Int, at offset: Int64) throws(Errno) {
@@ -172,33 +230,48 @@ final class SegmentedPart: Sendable {
 
     // MARK: The digest
 
-    private static let hashed = 16 << 20
+    /// Bytes that are read at a time, few enough for the processor to keep them until they are hashed.
+    private static let block = 256 << 10
+    /// Bytes between two looks at whether the transfer was cancelled.
+    private static let portion: Int64 = 16 << 20
+    /// Writes wait for a digest that is no more than so many bytes behind.
+    private static let mostBehind: Int64 = 64 << 20
 
-    /// The digest of the whole file, computed while it grows; nil where the task was cancelled before.
-    func digest() async throws(JobError) -> String? {
-        var hash = SHA256()
-        var position: Int64 = 0
+    /// Whether the digest is a little behind what is written: then it is to be as far before more is, else the file is complete
+    /// long before its digest. One that is far behind reads what an earlier transfer wrote, and nobody waits for that.
+    private var isDigestBehind: Bool {
+        let lag = map.withLock { $0.written.prefix } - digest.position
+        return lag > 0 && lag <= Self.mostBehind
+    }
+
+    /// Reads what continues the digest and was not at hand when it was written, until the digest is that of the whole file;
+    /// nil where the task was cancelled before.
+    func completeDigest() async throws(JobError) -> String? {
         for await _ in growth.stream {
-            while position < map.withLock({ $0.written.prefix }), !Task.isCancelled {
-                let end = min(map.withLock { $0.written.prefix }, position + Int64(Self.hashed))
-                let (before, start) = (hash, position)
+            while !Task.isCancelled, let (hash, position) = digest.begin() {
+                let end = min(map.withLock { $0.written.prefix }, position + Self.portion)
+                guard position < end else {
+                    digest.end(nil, at: position)
+                    break
+                }
                 do throws(Errno) {
-                    hash = try await services.queue.run { [self] () throws(Errno) in
-                        try continued(before, start..<end)
+                    let longer = try await services.queue.run { [self] () throws(Errno) in
+                        try continued(hash, position..<end)
                     }
+                    digest.end(longer, at: end)
                 } catch {
                     throw JobError(path: error, "read", target.absolutePath + DownloadPath.partSuffix)
                 }
-                position = end
             }
-            if position == total { return hash.finalize().hexadecimal }
+            order.goOn { isDigestBehind }
+            if digest.position == total { return digest.text }
         }
         return nil
     }
 
     private func continued(_ before: SHA256, _ range: Range<Int64>) throws(Errno) -> SHA256 {
         var hash = before
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.block, alignment: 4096)
         defer { buffer.deallocate() }
         var position = range.lowerBound
         while position < range.upperBound {

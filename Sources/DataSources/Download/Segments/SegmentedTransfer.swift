@@ -122,7 +122,7 @@ final class SegmentedTransfer: Sendable {
 
     private func digest() async -> Result<String?, JobError> {
         do throws(JobError) {
-            return .success(try await part.digest())
+            return .success(try await part.completeDigest())
         } catch {
             return .failure(error)
         }
@@ -204,11 +204,27 @@ final class SegmentedTransfer: Sendable {
     ) async throws(JobError) {
         defer { response.close() }
         attempt.handle.report(ProgressUpdate(completed: part.count, total: part.total))
-        while let rest = part.rest(of: segment), rest.lowerBound < end, let blocks = try await response.next() {
+        var isItsTurn = false
+        defer { if isItsTurn { part.endTurn() } }
+        while let rest = part.rest(of: segment), rest.lowerBound < end {
+            // While it waits for its server, or for its rate, it is another's turn.
+            if isItsTurn, limiter != nil || !response.isReady || !part.mayGoOn(with: segment) {
+                isItsTurn = false
+                part.endTurn()
+            }
+            guard let blocks = try await response.next() else { return }
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
                 guard let rest = part.rest(of: segment), rest.lowerBound < end else { return }
                 let piece = Self.first(end - rest.lowerBound, of: piece)
-                try await limiter?.wait(for: piece.reduce(0) { $0 + $1.readableBytes }, handle.control)
+                if let limiter {
+                    if isItsTurn { part.endTurn() }
+                    isItsTurn = false
+                    try await limiter.wait(for: piece.reduce(0) { $0 + $1.readableBytes }, handle.control)
+                }
+                if !isItsTurn {
+                    try await part.beginTurn(for: segment, handle.control)
+                    isItsTurn = true
+                }
                 try await part.write(piece, to: segment)
                 let count = part.count
                 attempt.handle.report(ProgressUpdate(completed: count, total: part.total))

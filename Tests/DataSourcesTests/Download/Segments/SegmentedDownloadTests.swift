@@ -111,6 +111,37 @@ import Testing
         }
     }
 
+    /// What comes in the order of the file is hashed as it is written, so that a fast server costs no second reading.
+    @Test(arguments: [false, true]) func digest_isMadeOfWhatIsInMemory_whereTheFileGrowsFromItsStart(
+        startsInFront: Bool
+    ) async throws {
+        let counted = Mutex(0)
+        var files = FileOperations.real
+        files.readAt = { file, offset, buffer throws(Errno) in
+            let count = try FileOperations.real.readAt(file, offset, buffer)
+            counted.withLock { $0 += count }
+            return count
+        }
+        let gate = OriginGate()
+        try await ScriptedOrigin.run({ request, count in
+            let steps: [OriginStep] = [Self.head(request), .send(Array(Self.bytes(request)))]
+            return (count == 0) == startsInFront ? steps : [steps[0], .wait(gate), steps[1]]
+        }) { origin in
+            try await Workbench.run(files: files) { bench in
+                let digest = SHA256.hash(data: Self.body).map { String(format: "%02x", $0) }.joined()
+                let deferred = try bench.start(download(origin, 2, ["checksum": .string("sha256:" + digest)]))
+                // The first half, or what the second connection can get of the file.
+                let before: Int64 = startsInFront ? 512 << 10 : 960 << 10
+                deferred.onProgress { if $0.completed >= before { gate.open() } }
+                #expect(try await deferred.get()["sha256"] == .string(digest))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+        // Of the second half, some can come before what is in front of it.
+        let count = counted.withLock(\.self)
+        if startsInFront { #expect(count <= 512 << 10) } else { #expect(count >= 960 << 10) }
+    }
+
     // MARK: One connection is enough
 
     @Test func file_comesOverOneConnection_whereItsVersionsCannotBeToldApart() async throws {

@@ -1,0 +1,50 @@
+import Crypto
+import NIOCore
+import Synchronization
+
+/// The digest of a file as far as it has no holes, made of bytes as they are written where they continue it.
+///
+/// Whoever begins a piece has the digest to itself until it ends that.
+final class GrowingDigest: Sendable {
+    private struct State {
+        var hash = SHA256()
+        var position: Int64 = 0
+        var isBusy = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Bytes from the first on that it is of.
+    var position: Int64 { state.withLock(\.position) }
+
+    /// The digest so far, to be continued with what stands at `offset`; nil where that is not what comes next, or something
+    /// else continues it.
+    func begin(at offset: Int64) -> SHA256? {
+        state.withLock { state in
+            guard !state.isBusy, state.position == offset else { return nil }
+            state.isBusy = true
+            return state.hash
+        }
+    }
+
+    /// The digest so far and its end, to be continued; nil while something else does.
+    func begin() -> (hash: SHA256, position: Int64)? {
+        state.withLock { state in
+            guard !state.isBusy else { return nil }
+            state.isBusy = true
+            return (state.hash, state.position)
+        }
+    }
+
+    /// Keeps what was begun, which now ends at `position`; without a hash it is as it was before.
+    func end(_ hash: SHA256?, at position: Int64) {
+        state.withLock { state in
+            state.isBusy = false
+            guard let hash else { return }
+            (state.hash, state.position) = (hash, position)
+        }
+    }
+
+    /// The digest in hexadecimal.
+    var text: String { state.withLock { $0.hash.finalize().hexadecimal } }
+}
