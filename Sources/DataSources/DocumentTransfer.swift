@@ -112,41 +112,28 @@ struct DocumentTransfer: Sendable {
     /// room from others for long.
     private static let largestReceived = 256 << 10
 
-    /// Parses the document once there is room for it; the room that a larger one needs is measured first.
+    /// Parses the document, a larger one once there is room for it.
     private func value(
         at pointer: JSONPointer, of body: ResponseBody, in spill: SpillFile, from url: RequestURL,
         _ handle: TransferHandle
     ) async throws(JobError) -> JSON {
         let text = DocumentText(url: url, pointer: pointer, budget: settings.limits.documentValues)
-        switch body {
+        return switch body {
+        case .whole(let bytes) where bytes.count <= Self.smallDocument: try text.value(in: bytes).value
         case .whole(let bytes):
-            if bytes.count <= Self.smallDocument { return try text.value(in: bytes).value }
-            let cost = try await queue.run { () throws(JobError) in try text.cost(of: bytes) }
-            return try await value(of: text, needing: bytes.count + cost, handle) { () throws(JobError) in bytes }
+            try await documents.value(of: text, size: bytes.count, for: context, on: queue, handle.control) {
+                () throws(JobError) in bytes
+            }
         case .spilled(let size):
-            let lease = try await documents.lease(size, for: context.owner, handle.control)
-            let cost = try await queue.run { () throws(JobError) in try text.cost(of: try spill.read(size)) }
-            lease.shrink(to: 0)
-            return try await value(of: text, needing: size + cost, handle) { () throws(JobError) in
-                try spill.read(size)
+            try await documents.value(of: text, size: size, for: context, on: queue, handle.control) {
+                () throws(JobError) in try spill.read(size)
             }
         }
-    }
-
-    private func value(
-        of text: DocumentText, needing bytes: Int, _ handle: TransferHandle,
-        _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
-    ) async throws(JobError) -> JSON {
-        let lease = try await documents.lease(bytes, for: context.owner, handle.control)
-        let (value, cost) = try await queue.run { () throws(JobError) in try text.value(in: try read()) }
-        lease.shrink(to: cost)
-        context.memory.keep(lease)
-        return value
     }
 }
 
 /// A document that should be JSON, and which value in it is wanted.
-private struct DocumentText: Sendable {
+private struct DocumentText: MeasuredText {
     let url: RequestURL
     let pointer: JSONPointer
     /// What the value may take in memory.

@@ -210,8 +210,8 @@ struct ProgramAttempt: Sendable {
         try check(ending, errors)
         let text = ProgramText(name: name, budget: budget)
         return isSpilled
-            ? try await value(of: text, needing: sorted.size) { [size = sorted.size] () throws(JobError) in
-                try spill.read(size)
+            ? try await documents.value(of: text, size: sorted.size, for: context, on: queue, handle.control) {
+                [size = sorted.size] () throws(JobError) in try spill.read(size)
             }
             : try await value(of: text, in: received)
     }
@@ -276,27 +276,15 @@ struct ProgramAttempt: Sendable {
     // MARK: - Result
 
     private func value(of text: ProgramText, in bytes: [UInt8]) async throws(JobError) -> JSON {
-        if bytes.count <= Self.smallResult { return try text.value(of: bytes).value }
-        return try await value(of: text, needing: bytes.count) { () throws(JobError) in bytes }
-    }
-
-    /// Makes the result once there is room for it, which is measured first.
-    private func value(
-        of text: ProgramText, needing size: Int, _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
-    ) async throws(JobError) -> JSON {
-        let first = try await documents.lease(size, for: context.owner, handle.control)
-        let estimate = try await queue.run { () throws(JobError) in text.cost(of: try read()) }
-        first.shrink(to: 0)
-        let lease = try await documents.lease(size.saturatingAdding(estimate), for: context.owner, handle.control)
-        let (value, cost) = try await queue.run { () throws(JobError) in try text.value(of: try read()) }
-        lease.shrink(to: cost)
-        context.memory.keep(lease)
-        return value
+        if bytes.count <= Self.smallResult { return try text.value(in: bytes).value }
+        return try await documents.value(of: text, size: bytes.count, for: context, on: queue, handle.control) {
+            () throws(JobError) in bytes
+        }
     }
 }
 
 /// What a program gave back: JSON where it is one value, else text.
-private struct ProgramText: Sendable {
+private struct ProgramText: MeasuredText {
     let name: String
     /// What its values may take in memory.
     let budget: Int
@@ -310,7 +298,7 @@ private struct ProgramText: Sendable {
     }
 
     /// The value, and what it takes.
-    func value(of bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
+    func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
         let parsed = bytes.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in
                 try JSONParser.parse(raw, at: JSONPointer(), budget: budget)
