@@ -186,7 +186,7 @@ package final class SourceLibrary: Sendable {
         }
     }
 
-    /// Runs a program.
+    /// Runs a program. Cancelled, it ends when its group has.
     private func program(_ spec: ProgramSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
         let settings = rules.withLock(\.settings)
         let command: ProgramCommand
@@ -195,7 +195,7 @@ package final class SourceLibrary: Sendable {
         } catch {
             return .failed(error)
         }
-        return task(context, timeout: command.timeout).start { [self] handle async throws(JobError) in
+        return task(context, timeout: command.timeout).startAwaitingEnd { [self] handle async throws(JobError) in
             try await ProgramAttempt(
                 spec: spec, command: command, context: context, directory: settings.programs.directory,
                 budget: settings.limits.documentValues, host: programs, files: files, queue: queue.of(context.owner),

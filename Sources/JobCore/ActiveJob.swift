@@ -7,6 +7,8 @@ final class ActiveJob {
     var step = 0
     /// The source that is at work.
     var run: RunID?
+    /// That source takes its time to end when it is told to.
+    var runEndsLater = false
     /// The slot of its queue.
     var slot: Scheduler.Slot?
     /// What lets it run under its concurrency key.

@@ -43,7 +43,7 @@ extension JobCore {
         inspection.timers = timers.count + wallTimers.count
         inspection.pendingReads = table.openReads
         inspection.pendingWrites = pendingWrites
-        inspection.runs = runs.count
+        inspection.runs = runs.count + abandoned.count
         inspection.submitting = submitting.all
         inspection.storageFails = storageFailure != nil
         return inspection

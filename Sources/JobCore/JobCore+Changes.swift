@@ -25,7 +25,7 @@ extension JobCore {
             let message = "Job \(job.id) is over (\(job.state.rawValue)); there is nothing to cancel."
             return fail(id, CoreError(.wrongState(job.state), message))
         }
-        stop(job, .cancel) { [unowned self] result in
+        stop(job, .cancelled) { [unowned self] result in
             switch result {
             case .success(let job): answer(id, .job(snapshot(job)))
             case .failure(let error): fail(id, CoreError(error))
@@ -36,7 +36,7 @@ extension JobCore {
     /// Cancels jobs that nobody waits for.
     func stopLater(_ ids: [JobID]) {
         for id in ids {
-            if let entry = table[id] { stop(entry, .cancel, nil) }
+            if let entry = table[id] { stop(entry, .cancelled, nil) }
         }
         stopStored(ids.filter { table[$0] == nil }[...])
     }
@@ -64,26 +64,26 @@ extension JobCore {
                 setTimer(.readAgain, in: 1)
                 return stopStored(ids.dropFirst(page.count))
             }
-            for row in rows { stop(row, .cancel) }
+            for row in rows { stop(row, .cancelled) }
             stopStored(ids.dropFirst(page.count))
         }
     }
 
     /// Stops a job as it was read; it may have changed since. `done` gets it as it is once that is durable.
-    func stop(_ row: Job, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)? = nil) {
+    func stop(_ row: Job, _ reason: Job.Stop, _ done: ((Result<Job, StoreError>) -> Void)? = nil) {
         guard let job = table.present(row) else { done?(.success(row)); return }
-        if let entry = table[job.id] { return stop(entry, event, done) }
+        if let entry = table[job.id] { return stop(entry, reason, done) }
         // A job that is being stopped already, and waits for the retry of a `finally` link, goes on with that.
         guard !job.state.isTerminal, job.stop == nil else { done?(.success(job)); return }
         scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner)
-        stop(activate(job), event, done)
+        stop(activate(job), reason, done)
     }
 
-    func stop(_ entry: ActiveJob, _ event: Job.Event, _ done: ((Result<Job, StoreError>) -> Void)?) {
+    func stop(_ entry: ActiveJob, _ reason: Job.Stop, _ done: ((Result<Job, StoreError>) -> Void)?) {
         let before = entry.job
         let hadWork = entry.run != nil
         let action: Job.Action
-        do { action = try transition(entry, event) } catch {
+        do { action = try transition(entry, hadWork && entry.runEndsLater ? .breakOff(reason) : reason.event) } catch {
             // It is finished, and its end is being stored.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
             return
@@ -121,8 +121,9 @@ extension JobCore {
             }
             emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
         case .none where before.stop == nil:
-            // A running `finally` link goes on, but after it only other `finally` links run. A restart must not forget
-            // that, so it is stored.
+            if entry.job.isEnding, let run = entry.run { emit(.cancel(run, awaitsEnd: true)) }
+            // A running `finally` link goes on, and so does a source until it has ended, but after it only other `finally`
+            // links run. A restart must not forget that, so it is stored.
             saveStopped(entry, then: entry.unsaved ?? .none, done)
         case .run, .wait, .none:
             // It is being stopped already; whoever asks again gets it as it is.
@@ -263,6 +264,16 @@ extension JobCore {
             case .success: answer(id, .done)
             case .failure(let error): fail(id, CoreError(error))
             }
+        }
+    }
+}
+
+extension Job.Stop {
+    /// What a job is told that is stopped at once.
+    fileprivate var event: Job.Event {
+        switch self {
+        case .cancelled: .cancel
+        case .deadline: .deadline
         }
     }
 }

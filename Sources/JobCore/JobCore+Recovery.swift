@@ -60,7 +60,7 @@ extension JobCore {
             }
             var left = rows.count
             for row in rows {
-                stop(row, .cancel) { [unowned self] result in
+                stop(row, .cancelled) { [unowned self] result in
                     left -= 1
                     // Saves that failed are repeated elsewhere.
                     if left == 0, rows.count == Self.orphans { cancelOrphans() }
@@ -87,13 +87,14 @@ extension JobCore {
         log(job, .resumed)
         // Jobs come by id, so a parent comes before its children. The crash can have come between the end of a list and
         // the cancelling of its children.
-        if isOrphan(job) { return stop(entry, .cancel, nil) }
+        if isOrphan(job) { return stop(entry, .cancelled, nil) }
         if isCrashed { entry.job.crashes += 1 }
         if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
         do {
+            let wasEnding = entry.job.isEnding
             let action = try transition(entry, .restart)
             // The crash is counted before the job runs again, as this job may be what causes the next one.
-            if isCrashed {
+            if isCrashed || wasEnding {
                 entry.job.host = nextHost(of: entry.job)
                 return save(entry, then: action)
             }

@@ -62,7 +62,7 @@ extension JobCore {
             counters.remove(job, countedAs: entry?.job.state ?? job.state, stored: entry?.stored)
             if let entry {
                 entry.isRemoved = true
-                cancelRun(entry)
+                abandonRun(entry)
                 entry.step += 1
                 closeList(entry)
                 releaseAll(entry)

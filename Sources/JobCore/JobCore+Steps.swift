@@ -85,6 +85,7 @@ extension JobCore {
         }
         let run = nextRun()
         entry.run = run
+        entry.runEndsLater = parameters.type.endsLater
         runs[run] = job.id
         emit(.mark(job.id, isWorking: true))
         emit(
@@ -139,6 +140,7 @@ extension JobCore {
     }
 
     func sourceEnded(_ run: RunID, _ outcome: Outcome, _ report: ProgressReport?, random: Double) {
+        if let slot = abandoned.removeValue(forKey: run) { return scheduler.release(slot) }
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
         guard phase == .serving else { return }
         entry.run = nil
@@ -168,7 +170,19 @@ extension JobCore {
         entry.run = nil
         runs[run] = nil
         releaseSparePermits(entry)
-        emit(.cancel(run))
+        emit(.cancel(run, awaitsEnd: false))
+        emit(.mark(entry.job.id, isWorking: false))
+    }
+
+    /// Breaks off the source of a removed job. One that takes its time to end keeps its slot until it has.
+    func abandonRun(_ entry: ActiveJob) {
+        guard let run = entry.run, let slot = entry.slot, entry.runEndsLater else { return cancelRun(entry) }
+        entry.run = nil
+        entry.slot = nil
+        runs[run] = nil
+        abandoned[run] = slot
+        // It may have been told with its job's stop.
+        if !entry.job.isEnding { emit(.cancel(run, awaitsEnd: true)) }
         emit(.mark(entry.job.id, isWorking: false))
     }
 

@@ -73,6 +73,8 @@ package final class JobCore {
     var beginningWaits: Set<RequestID> = []
     /// Sources that are at work.
     var runs: [RunID: JobID] = [:]
+    /// Slots of sources that were told to end as their jobs were removed, until they have.
+    var abandoned: [RunID: Scheduler.Slot] = [:]
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
     /// Queues that the store has, as ``CoreRequest/setQueue(_:_:)`` changed them: the configuration says nothing about these.

@@ -320,7 +320,9 @@ package actor JobEngine {
             }
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run): start(run)
-        case .cancel(let run): runs.removeValue(forKey: run)?.work?.cancel()
+        // Nothing is awaited that still reads its checkpoint.
+        case .cancel(let run, awaitsEnd: true): runs[run]?.work?.cancel()
+        case .cancel(let run, awaitsEnd: false): runs.removeValue(forKey: run)?.work?.cancel()
         case .discardPart(let id, let job, let link, let owner):
             files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .cleanUp(let id, let removed):

@@ -9,6 +9,8 @@ struct Figures {
     var events = 0
     var effects = 0
     var runs = 0
+    /// Programs that were told to end.
+    var brokenOff = 0
     var crashes = 0
     var cleanStops = 0
     var clockSets = 0
@@ -41,6 +43,7 @@ struct Figures {
         events += other.events
         effects += other.effects
         runs += other.runs
+        brokenOff += other.brokenOff
         crashes += other.crashes
         cleanStops += other.cleanStops
         clockSets += other.clockSets
@@ -61,6 +64,7 @@ struct Figures {
             ("seeds", "\(seeds)"), ("failed", "\(failedSeeds)"), ("simulated hours", Self.rounded(hours)),
             ("of these, with users at work", Self.rounded(hoursOfUsers)),
             ("events", "\(events)"), ("jobs submitted", "\(submitted)"), ("sources run", "\(runs)"),
+            ("programs told to end", "\(brokenOff)"),
         ]
         for state in JobState.allCases where state.isTerminal {
             rows.append(("jobs \(state.rawValue)", "\(jobsByEnd[state, default: 0])"))

@@ -41,11 +41,31 @@ struct TransferTask: Sendable {
     /// Seconds after which the transfer fails with kind `timeout`, or nil for no limit.
     let timeout: Double?
 
+    /// What is cancelled fails at once with `CancellationError`, and ends soon after.
     func start<Output: Sendable>(
         _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> Output
     ) -> Deferred<Output, any Error> {
+        start(steps) { (error) -> any Error in
+            // Only the Deferred cancels the task; the task may end before the Deferred says that it was cancelled.
+            Task.isCancelled ? CancellationError() : error
+        }
+    }
+
+    /// The same for what takes its time to end: what is cancelled fails once it has ended.
+    func startAwaitingEnd<Output: Sendable>(
+        _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> Output
+    ) -> Deferred<Output, any Error> {
+        // Of a typed failure the producer decides when it comes, also after a cancel.
+        let work: Deferred<Output, JobError> = start(steps) { $0 }
+        return work.erased()
+    }
+
+    private func start<Output: Sendable, Failure: Error>(
+        _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> Output,
+        failure: @escaping @Sendable (JobError) -> Failure
+    ) -> Deferred<Output, Failure> {
         let task = EarlyCancellation<Task<Void, Never>> { $0.cancel() }
-        let promise = Promise<Output, any Error> { _ in task.cancel() }
+        let promise = Promise<Output, Failure> { _ in task.cancel() }
         let control = TransferControl()
         running.begin(control)
         let timer = timeout.map { seconds in
@@ -60,7 +80,7 @@ struct TransferTask: Sendable {
         // Owned by the promise above: it ends when the outcome is there, and is cancelled with it.
         task.set(
             Task(executorPreference: executor) {
-                let outcome: Result<Output, any Error>
+                let outcome: Result<Output, Failure>
                 do throws(JobError) {
                     outcome = .success(
                         try await steps(
@@ -68,9 +88,7 @@ struct TransferTask: Sendable {
                                 report: { promise.report($0) }, control: control, loop: executor.loop, clock: timers,
                                 owner: owner)))
                 } catch {
-                    // Only the Deferred cancels the task; the task may end before the Deferred says that it was
-                    // cancelled.
-                    outcome = .failure(Task.isCancelled ? CancellationError() : error)
+                    outcome = .failure(failure(error))
                 }
                 timer?.cancel()
                 running.end(control)

@@ -7,7 +7,8 @@ struct CancelCommand: DaemonCommand {
         commandName: "cancel",
         abstract: "Cancel jobs.",
         discussion: """
-            A job that has links to run in any case (\"finally\") is over only after those; wait for it with: deferctl wait
+            A job that has links to run in any case (\"finally\") is over only after those, and one that runs a program only \
+            after that has ended, at most five seconds later; wait for it with: deferctl wait
 
             Example: deferctl cancel 12 13
             """)

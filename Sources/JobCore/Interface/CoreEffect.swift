@@ -9,8 +9,9 @@ package enum CoreEffect: Sendable {
     case mark(JobID, isWorking: Bool)
     /// A source begins; its end comes as `CoreInput.ended`.
     case start(SourceRun)
-    /// A source is cancelled. The core has forgotten it: its end, if it comes, has no effect.
-    case cancel(RunID)
+    /// A source is cancelled. Where its end is awaited that comes as `CoreInput.ended`; else the core has forgotten it, and
+    /// its end, if it comes, has no effect.
+    case cancel(RunID, awaitsEnd: Bool)
     /// The `.part` that a download kept for a retry is to be removed; the download is not running.
     /// `CoreInput.cleanedUp` follows.
     case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)

@@ -2,7 +2,7 @@
 ///
 /// States: `scheduled`, `queued`, `running`; terminal: `succeeded`, `failed`, `cancelled`.
 /// Invalid are: `due` unless scheduled, `start` unless queued, `finished` unless running, `restart` unless running,
-/// `cancel` and `deadline` in a terminal state, `retry` unless failed or cancelled.
+/// `cancel` and `deadline` in a terminal state, `breakOff` unless running, `retry` unless failed or cancelled.
 extension Job {
     package enum Event: Sendable {
         /// The time it waited for has come.
@@ -13,6 +13,8 @@ extension Job {
         case finished(Outcome, random: Double)
         case cancel
         case deadline
+        /// The source at work, which takes its time to end, was told to: `finished` comes once it has.
+        case breakOff(Stop)
         /// The daemon was started and finds it running.
         case restart
         case retry(RetryPoint)
@@ -60,11 +62,10 @@ extension Job {
             return stop(.cancelled, at: now)
         case (.deadline, .scheduled), (.deadline, .queued), (.deadline, .running):
             return stop(.deadline, at: now)
+        case (.breakOff(let reason), .running):
+            return stop(reason, at: now, awaitsEnd: true)
         case (.restart, .running):
-            if stop != nil { isGated = false }
-            state = .queued
-            attempt = max(0, attempt - 1)
-            return .enqueue
+            return restart(at: now)
         case (.retry(let point), .failed), (.retry(let point), .cancelled):
             retry(from: point, at: now)
             return .enqueue
@@ -83,7 +84,8 @@ extension Job {
     }
 
     private mutating func finished(_ outcome: Outcome, random: Double, at now: Timestamp) -> Action {
-        var outcome = outcome
+        // What was told to end comes to that, whatever it still made of it.
+        var outcome = isEnding ? .failure(stopError) : outcome
         if case .failure(var error) = outcome {
             error.link = link
             error.attempts = attempt
@@ -161,7 +163,27 @@ extension Job {
         }
     }
 
-    private mutating func stop(_ reason: Stop, at now: Timestamp) -> Action {
+    /// The daemon that ran it is gone, and its source with it.
+    private mutating func restart(at now: Timestamp) -> Action {
+        guard isEnding else {
+            if stop != nil { isGated = false }
+            state = .queued
+            attempt = max(0, attempt - 1)
+            return .enqueue
+        }
+        record(.failure(stopError), at: now)
+        guard let next = nextLink(after: link) else {
+            finish(at: now)
+            return .finish
+        }
+        link = next
+        attempt = 0
+        linkStartedAt = nil
+        state = .queued
+        return .enqueue
+    }
+
+    private mutating func stop(_ reason: Stop, at now: Timestamp, awaitsEnd: Bool = false) -> Action {
         guard stop == nil else { return .none }
         // It has done its work; the children of a `finally` link do not inherit it.
         deadlineAt = nil
@@ -176,6 +198,7 @@ extension Job {
             return .none
         }
         lastFailure = nil
+        if awaitsEnd { return .none }
         let error = stopError
         if wasRunning { record(.failure(error), at: now) }
         carried = .failure(error)
@@ -203,6 +226,9 @@ extension Job {
 
     /// Whether the present link runs either way, after a stop too.
     package var isAtFinally: Bool { link > 0 && spec.links[link - 1].isFinally }
+
+    /// Whether its source was told to end, and nothing goes on before it has.
+    package var isEnding: Bool { state == .running && stop != nil && !isAtFinally }
 
     private var stopError: JobError {
         var error = (stop ?? .cancelled).error

@@ -110,6 +110,9 @@ package enum SourceType: String, Sendable, CaseIterable {
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }
 
+    /// Whether it takes its time to end when it is told to, seconds for a program that does not heed it; all else ends at once.
+    package var endsLater: Bool { self == .program }
+
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
     /// The type of this name. The look-up that Swift makes of an enum compares with each case in turn, as characters: it

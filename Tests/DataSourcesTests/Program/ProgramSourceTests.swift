@@ -272,7 +272,11 @@ import Testing
             let cancelled = try bench.start(Self.shell(Self.stubborn + "sleep 1000; sleep 1000"))
             let other = try await Self.progress(of: cancelled)
             cancelled.cancel()
-            await clock.turn(by: .milliseconds(500)) { kill(-other, 0) == 0 }
+            await clock.advanceTime(by: .seconds(4))
+            #expect(cancelled.outcome == nil && kill(other, 0) == 0)
+            await clock.turn(by: .milliseconds(500)) { cancelled.outcome == nil }
+            #expect(try await bench.failure(of: cancelled).kind == .cancelled)
+            #expect(kill(-other, 0) != 0 && errno == ESRCH)
         }
     }
 

@@ -171,8 +171,8 @@ final class CoreDriver {
             #expect(open[run.run] == nil)
             open[run.run] = run
             started.append(run)
-        case .cancel(let run):
-            open[run] = nil
+        case .cancel(let run, let awaitsEnd):
+            if !awaitsEnd { open[run] = nil }
             cancelled.append(run)
         case .discardPart(let id, let job, let link, _):
             discarded.append((job, link))

@@ -21,8 +21,18 @@ import Testing
         #"{"source":{"type":"value","value":[{"h":"x"},{},{"h":"y"}]},"then":[{"then":{"source":{"type":"each","in":"{{input}}","concurrency":2,"job":{"source":{"type":"list","jobs":[\#(url("{{item/h}}"))]}}}}},{"both":\#(step("z"))}]}"#,
     ]
 
+    /// The same with programs, which take their time to end when they are cancelled.
+    private static let programSpecs =
+        specs + [
+            program(), program(#""then":[{"finally":\#(step("f"))}],"deadline":6"#),
+            program(#""then":[{"finally":{"source":{"type":"program","program":"p"}}},{"then":\#(step("b"))}]"#),
+            #"{"source":{"type":"list","mode":"first","jobs":[\#(program()),\#(url("b"))],"concurrency":2}}"#,
+            #"{"source":{"type":"list","jobs":[\#(program()),\#(program())]},"timeout":4}"#,
+        ]
+
     private struct Play {
         let driver: CoreDriver
+        let specs: [String]
         var generator: SeededGenerator
         var asked: Set<RequestID> = []
         var lastSubscription: SubscriptionID = 100
@@ -38,7 +48,7 @@ import Testing
             switch Int.random(in: 0..<28, using: &generator) {
             case 0, 1:
                 let subscription: SubscriptionID? = generator.chance(0.3) ? nextSubscription() : nil
-                ask(.submit([try driver.new(generator.pick(ChaosTests.specs), subscription: subscription)]))
+                ask(.submit([try driver.new(generator.pick(specs), subscription: subscription)]))
             case 2, 3, 4, 5, 6, 7: try end()
             case 8: ask(.cancel(id()))
             case 9: ask(.retry(id(), from: generator.pick([.failed, .start])))
@@ -137,7 +147,8 @@ import Testing
             $0.perHost = 2
         }
         driver.ask(.watch(WatchScope(.all, includesChildren: true), 1), as: .root)
-        var play = Play(driver: driver, generator: SeededGenerator(seed: seed))
+        let specs = seed % 4 == 1 ? Self.programSpecs : Self.specs
+        var play = Play(driver: driver, specs: specs, generator: SeededGenerator(seed: seed))
         driver.holdsWrites = seed.isMultiple(of: 2)
         driver.holdsReads = seed.isMultiple(of: 3)
         driver.holdsCleanUps = seed.isMultiple(of: 5)

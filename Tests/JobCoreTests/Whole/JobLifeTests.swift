@@ -8,6 +8,11 @@ func url(_ host: String = "a", _ members: String = "") -> String {
     #"{"source":{"type":"url","url":"http://\#(host)/x"}\#(members.isEmpty ? "" : ",")\#(members)}"#
 }
 
+/// The spec of a job that runs a program.
+func program(_ members: String = "") -> String {
+    #"{"source":{"type":"program","program":"p"}\#(members.isEmpty ? "" : ",")\#(members)}"#
+}
+
 /// A link's step that asks `host`.
 func step(_ host: String = "a", _ members: String = "") -> String { url(host, members) }
 

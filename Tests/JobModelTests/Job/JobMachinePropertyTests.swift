@@ -19,7 +19,7 @@ import Testing
     }
 
     private func event(using generator: inout SeededGenerator) -> Job.Event {
-        switch Int.random(in: 0..<16, using: &generator) {
+        switch Int.random(in: 0..<17, using: &generator) {
         case 0, 1: .due
         case 2, 3, 4: .start
         case 5, 6, 7: .finished(.success(.random(depth: 1, using: &generator)), random: 0.5)
@@ -28,7 +28,8 @@ import Testing
         case 11: .restart
         case 12: .cancel
         case 13: .deadline
-        case 14: .retry(.failed)
+        case 14: .breakOff(generator.pick([.cancelled, .deadline]))
+        case 15: .retry(.failed)
         default: .retry(.start)
         }
     }
@@ -45,14 +46,16 @@ import Testing
         check((job.notBefore != nil) == (job.state == .scheduled), "only what is scheduled waits for a time")
         switch job.state {
         case .scheduled, .queued, .running:
-            check(job.step != nil, "there is something to run")
+            check(job.step != nil || job.isEnding, "there is something to run")
             check((job.carried != nil) == (job.link > 0), "what comes in is there behind the source")
             check(job.outcomes.allSatisfy { $0.link < job.link }, "only links before this one have ended")
             check((job.attempt > 0) || job.state != .running, "what runs is tried")
             if let step = job.step {
                 check(job.attempt <= job.spec.retryPolicy(of: step).max + 1, "the policy bounds the attempts")
             }
-            if job.stop != nil { check(finallyLinks.contains(job.link), "after a stop only finally links run") }
+            if job.stop != nil, !job.isEnding {
+                check(finallyLinks.contains(job.link), "after a stop only finally links run")
+            }
         case .succeeded:
             check(job.stop == nil && job.carried?.kind == nil && job.carried != nil, "a success has a result")
         case .failed:

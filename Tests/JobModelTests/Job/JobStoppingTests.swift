@@ -6,6 +6,7 @@ import Testing
     enum Reason: CaseIterable {
         case cancel, deadline
         var event: Job.Event { self == .cancel ? .cancel : .deadline }
+        var stop: Job.Stop { self == .cancel ? .cancelled : .deadline }
         var state: JobState { self == .cancel ? .cancelled : .failed }
         var kind: JobError.Kind { self == .cancel ? .cancelled : .deadline }
     }
@@ -46,6 +47,45 @@ import Testing
             #expect(try job.finish() == .finish)
             expectStopped(job, reason, [2, 4])
         }
+    }
+
+    @Test(arguments: Reason.allCases)
+    func breakOff_goesOnOnlyOnceTheSourceHasEnded_whateverItMadeOfThat(_ reason: Reason) throws {
+        for outcome in [Outcome.success(1), .passing, .lasting] {
+            var job = try Job.chain(Self.links, #""deadline":9"#)
+            try job.start()
+            #expect(try job.handle(.breakOff(reason.stop), at: .after(5)) == .none)
+            #expect(job.state == .running && job.link == 0 && job.outcomes.isEmpty && job.isEnding)
+            // Nothing stops it twice.
+            #expect(job.deadlineAt == nil)
+            for again in [Job.Event.cancel, .deadline, .breakOff(.cancelled)] {
+                #expect(try job.handle(again, at: .after(6)) == .none)
+            }
+            #expect(try job.finish(outcome) == .run)
+            #expect(job.link == 2 && !job.isEnding)
+            try job.runOn()
+            expectStopped(job, reason, [0, 2, 4])
+            #expect(job.outcomes[0].error?.kind == reason.kind)
+            #expect(job.failedLink == Job.FailedLink(link: 0, incoming: nil))
+        }
+    }
+
+    @Test(arguments: Reason.allCases)
+    func breakOff_isAtItsEnd_afterARestart(_ reason: Reason) throws {
+        var plain = try Job.chain("")
+        try plain.start()
+        _ = try plain.handle(.breakOff(reason.stop), at: .after(5))
+        #expect(try plain.handle(.restart, at: .after(6)) == .finish)
+        expectStopped(plain, reason, [0])
+
+        var job = try Job.chain(Self.links)
+        try job.start()
+        _ = try job.handle(.breakOff(reason.stop), at: .after(5))
+        #expect(try job.handle(.restart, at: .after(6)) == .enqueue)
+        #expect(job.state == .queued && job.link == 2 && job.ended == [0])
+        try job.start()
+        try job.runOn()
+        expectStopped(job, reason, [0, 2, 4])
     }
 
     @Test(arguments: Reason.allCases)

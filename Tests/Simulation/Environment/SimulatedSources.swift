@@ -5,7 +5,7 @@ import JobModel
 struct SimulatedSources {
     struct Run {
         let run: SourceRun
-        let outcome: Outcome
+        var outcome: Outcome
         /// Seconds from one report of progress to the next; nil for none.
         let reportPause: Double?
         let total: Int64
@@ -17,6 +17,13 @@ struct SimulatedSources {
 
     mutating func add(_ run: Run) { runs[run.run.run] = run }
     mutating func remove(_ run: RunID) -> Run? { runs.removeValue(forKey: run) }
+
+    /// Tells a program to end, which goes on until it has; false for anything else.
+    mutating func breakOff(_ id: RunID, _ outcome: Outcome) -> Bool {
+        guard let run = runs[id], run.run.parameters.program != nil else { return false }
+        runs[id]?.outcome = outcome
+        return true
+    }
 
     /// Moves a run on; gives what it reports.
     mutating func report(_ id: RunID) -> (report: ProgressReport, pause: Double)? {
@@ -58,5 +65,13 @@ struct SimulatedFiles {
     /// What a daemon does when it starts: files of jobs that are no more go.
     mutating func removeAll(except isKept: (JobID) -> Bool) {
         for job in parts.keys where !isKept(job) { parts[job] = nil }
+    }
+}
+
+extension SourceParameters {
+    /// The name of the program that it runs.
+    var program: String? {
+        guard case .program(let spec) = self, case .named(let name) = spec.subject else { return nil }
+        return name
     }
 }

@@ -1,7 +1,7 @@
 import JobCore
 import JobModel
 
-/// Sources that end, fail, hang, report, and do not hear that they are cancelled.
+/// Sources that end, fail, hang, report, and do not hear that they are cancelled; programs that take their time to end.
 extension World {
     func begin(_ run: SourceRun) {
         figures.runs += 1
@@ -11,6 +11,7 @@ extension World {
             case .json(let request, _): (request.url, .json)
             case .download(let download): (download.url, .download)
             case .upload(let upload): (upload.url, .upload)
+            case .program: ("", .program)
             default: ("", .value)
             }
         let host = Scenario.host(of: url).flatMap(Scenario.number(ofHost:)).flatMap { number in
@@ -19,10 +20,11 @@ extension World {
         let slowness = host?.slowness ?? 1
         var seconds: Double
         var outcome: Outcome
-        switch Self.letter(of: url) {
+        switch run.parameters.program?.first ?? Self.letter(of: url) {
         case "f": seconds = random.spread(0.001, 0.2) * slowness
         case "s": seconds = random.spread(1, 60) * slowness
         case "l": seconds = random.spread(60, 3600)
+        case "h": seconds = 20_000
         // Each takes as long as the other, so that who is served how often shows the shares.
         case "e": seconds = 1 + random.unit() * 0.01
         default: seconds = random.spread(0.01, 5) * slowness
@@ -40,6 +42,7 @@ extension World {
         if let timeout = run.timeout, timeout < seconds {
             seconds = timeout
             outcome = .failure(JobError(.timeout, "The source took too long.", retryable: true))
+            if kind == .program { seconds += secondsToEnd() }
         }
         let reports: Double? = seconds > 0.3 && random.chance(0.3) ? max(0.05, seconds / 6) : nil
         sources.add(
@@ -50,7 +53,7 @@ extension World {
     }
 
     /// The first letter behind the host, which says how long the answer takes.
-    private static func letter(of url: String) -> Character? {
+    static func letter(of url: String) -> Character? {
         url.split(separator: "/", maxSplits: 2).dropFirst().dropFirst().first?.first
     }
 
@@ -113,6 +116,10 @@ extension World {
 
     /// A source is told to end. Some go on for a while, and say so when they end.
     func cancel(_ id: RunID) {
+        if sources.breakOff(id, Outcome.failure(JobError(.cancelled, "It was told to end."))) {
+            figures.brokenOff += 1
+            return schedule(.runEnds(id), in: secondsToEnd())
+        }
         guard let run = sources.remove(id) else { return }
         guard random.chance(0.3) else { return }
         schedule(.lateEnd(id, run.outcome), in: random.spread(0.0001, 30))

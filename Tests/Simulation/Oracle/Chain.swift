@@ -44,6 +44,12 @@ struct Chain {
             incoming = .failure(error.kind.rawValue)
             if job.stop != nil, error.kind == .cancelled || error.kind == .deadline { isStopped = true }
         }
+        // What takes its time to end is where it was until it has.
+        if job.stop != nil, !isStopped, job.state == .running, job.link == next(spec, after: last, incoming),
+            spec.step(job.link, for: job.carried)?.type == .program
+        {
+            return .at(job.link)
+        }
         let following = job.stop != nil ? nextFinally(spec, after: last) : next(spec, after: last, incoming)
         return following.map(Position.at) ?? .over
     }

@@ -25,7 +25,7 @@ extension Oracle {
             runs[run.run] = KnownRun(
                 job: gone, link: run.link, attempt: run.attempt,
                 key: Shares.Key(queue: gone.row.spec.queue, owner: gone.row.owner, host: gone.row.host ?? ""),
-                connections: run.connections)
+                connections: run.connections, isProgram: run.parameters.program != nil)
             return
         }
         let row = job.row
@@ -81,13 +81,16 @@ extension Oracle {
         case .url(let request), .json(let request, _): url = request.url
         case .download(let download): url = download.url
         case .upload(let upload): url = upload.url
+        case .program: url = ""
         default: return world.violate(2, "job \(job.id) has a source started which the core runs itself")
         }
         let row = job.row
         let key = Shares.Key(queue: row.spec.queue, owner: row.owner, host: Scenario.host(of: url) ?? "")
         unready(job)
         job.run = run.run
-        runs[run.run] = KnownRun(job: job, link: run.link, attempt: run.attempt, key: key, connections: run.connections)
+        runs[run.run] = KnownRun(
+            job: job, link: run.link, attempt: run.attempt, key: key, connections: run.connections,
+            isProgram: run.parameters.program != nil)
         batch.starts.append((key, isTurn: row.state == .queued))
         if !world.store.tables.isMarked(job.id) {
             world.violate(10, "a source of job \(job.id) starts without a mark that a crash would leave")
@@ -121,7 +124,9 @@ extension Oracle {
                 world.violate(4, "a job starts in the queue \(key.queue), which is suspended")
             }
         }
-        if onHost > hostLimit { world.violate(4, "\(onHost) connections ask \(key.host) at once, of \(hostLimit)") }
+        if !key.host.isEmpty, onHost > hostLimit {
+            world.violate(4, "\(onHost) connections ask \(key.host) at once, of \(hostLimit)")
+        }
         if row.stop == nil { checkConcurrency(job, siblings, world) }
     }
 
@@ -141,6 +146,12 @@ extension Oracle {
     }
 
     func cancels(_ run: RunID, _ world: World) {
+        if let known = runs[run], known.isProgram {
+            // It keeps its slot until it has ended, whatever becomes of its job.
+            if known.isEnding { world.violate(2, "the program of job \(known.job.id) is told to end a second time") }
+            runs[run]?.isEnding = true
+            return
+        }
         guard let known = runs.removeValue(forKey: run) else {
             if abandonedRuns.remove(run) != nil { return }
             return world.violate(2, "the run \(run) is cancelled, which is not at work")

@@ -74,6 +74,9 @@ final class Oracle {
         let key: Shares.Key
         /// As the host's limit counts it.
         let connections: Int
+        let isProgram: Bool
+        /// It was told to end, and takes its time.
+        var isEnding = false
     }
 
     /// Changes with every durable insertion and removal.
@@ -196,7 +199,7 @@ final class Oracle {
             pendingWrites[id] = write
             if case .save = write { batch.saves += 1 }
         case .start(let run): starts(run, at: now, world)
-        case .cancel(let run): cancels(run, world)
+        case .cancel(let run, _): cancels(run, world)
         case .answer(let id, let answer): answers(id, answer, at: now, world)
         case .notify(let subscriptions, let change): notifies(subscriptions, change, world)
         case .progress(let subscriptions, let rows): reports(subscriptions, rows, at: now, world)
@@ -226,7 +229,7 @@ final class Oracle {
         default: break
         }
         if let gone = removedBy.removeValue(forKey: id),
-            let run = runs.values.first(where: { gone.contains($0.job.id) })
+            let run = runs.values.first(where: { gone.contains($0.job.id) && !$0.isEnding })
         {
             world.violate(2, "the source of job \(run.job.id) goes on, which was removed")
         }

@@ -138,7 +138,7 @@ extension Oracle {
             }
         }
         var hosts: [String: Int] = [:]
-        for run in runs.values { hosts[run.key.host, default: 0] += run.connections }
+        for run in runs.values where !run.isProgram { hosts[run.key.host, default: 0] += run.connections }
         let used = world.hostPermits
         if used != hosts { world.violate(4, "hosts in use are \(used) where \(hosts) run") }
     }

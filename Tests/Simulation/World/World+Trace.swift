@@ -37,7 +37,7 @@ extension World {
         case .mark(let job, let isWorking): trace.add(.mark, at: time, job, isWorking ? 1 : 0)
         case .start(let run):
             trace.add(.startRun, at: time, run.run, run.job, Int64(run.link) << 16 | Int64(run.attempt))
-        case .cancel(let run): trace.add(.cancelRun, at: time, run)
+        case .cancel(let run, _): trace.add(.cancelRun, at: time, run)
         case .discardPart(let id, let job, let link, _): trace.add(.discardPart, at: time, id, job, Int64(link))
         case .cleanUp(let id, let removed): trace.add(.cleanUp, at: time, id, Int64(removed.count))
         case .answer(let id, .failed(let error)): trace.add(.refused, at: time, id, error.traced)

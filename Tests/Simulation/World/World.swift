@@ -40,6 +40,8 @@ final class World {
     var random: SeededGenerator
     /// Chance of its own for what users do with schedules.
     var scheduleRandom: SeededGenerator
+    /// The same for programs.
+    var programRandom: SeededGenerator
     /// When the wall clock was last set, in elapsed nanoseconds.
     var clockSetAt: Int64 = 0
     var scenario: Scenario
@@ -74,6 +76,7 @@ final class World {
         self.seed = seed
         random = SeededGenerator(seed: seed)
         scheduleRandom = SeededGenerator(seed: seed ^ 0x5C4E_D01E)
+        programRandom = SeededGenerator(seed: seed ^ 0x9406_4A35)
         scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed))
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
@@ -211,7 +214,7 @@ final class World {
         case .read(let id, let read): self.read(id, read)
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run): begin(run)
-        case .cancel(let run): cancel(run)
+        case .cancel(let run, _): cancel(run)
         case .discardPart(let id, let job, let link, _):
             files.discardPart(of: job, link: link)
             cleanUps += 1
