@@ -2,24 +2,38 @@ import ArgumentParser
 
 /// A word where a verb should stand.
 enum UnknownVerb {
-    /// Throws where the first of these arguments that is no option is no verb, and names the verb that it may have been.
+    /// Throws where the first of these arguments that is no option is no verb, or the one behind a verb that has verbs of its
+    /// own is none of those, and names the verb that it may have been.
     static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
-        let verbs = DeferctlCommand.verbs
-        guard let word = firstWord(arguments), !verbs.contains(word) else { return }
+        var rest = Array(arguments)[...]
+        guard let word = nextWord(&rest) else { return }
+        guard DeferctlCommand.verbs.contains(word) else {
+            throw unknown(word, among: DeferctlCommand.verbs, of: "deferctl")
+        }
+        // "help" is the parser's own.
+        let verb = DeferctlCommand.configuration.groupedSubcommands.flatMap { $0.subcommands }.first {
+            $0.configuration.commandName == word
+        }
+        let verbs = verb?.configuration.subcommands.compactMap { $0.configuration.commandName } ?? []
+        guard !verbs.isEmpty, let second = nextWord(&rest), !verbs.contains(second) else { return }
+        throw unknown(second, among: verbs, of: "deferctl \(word)")
+    }
+
+    private static func unknown(_ word: String, among verbs: [String], of command: String) -> CommandFailure {
         let nearest = verbs.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
         let hint =
             nearest.flatMap { $0.distance <= max(1, $0.verb.count / 3) ? " Did you mean \($0.verb)?" : nil } ?? ""
-        throw CommandFailure(
-            .usage, "There is no verb \"\(word.cut(to: 60, mark: "..."))\".\(hint) See all with: deferctl --help")
+        let whose = command == "deferctl" ? "" : " of \(command)"
+        return CommandFailure(
+            .usage,
+            "There is no verb \"\(word.cut(to: 60, mark: "..."))\"\(whose).\(hint) See all with: \(command) --help")
     }
 
-    private static func firstWord(_ arguments: some Sequence<String>) -> String? {
-        var isValue = false
-        for argument in arguments {
-            if isValue {
-                isValue = false
-            } else if ["--socket", "--color"].contains(argument) {
-                isValue = true
+    /// Removes the arguments up to the first that is no option, and gives that.
+    private static func nextWord(_ arguments: inout ArraySlice<String>) -> String? {
+        while let argument = arguments.popFirst() {
+            if ["--socket", "--color"].contains(argument) {
+                _ = arguments.popFirst()
             } else if !argument.hasPrefix("-") {
                 return argument
             } else if !["--json"].contains(argument), !argument.hasPrefix("--socket="), !argument.hasPrefix("--color=")

@@ -140,6 +140,8 @@ extension String {
 @Suite struct UnknownVerbTests {
     @Test(arguments: [
         ["list"], ["--json", "list"], ["--socket", "x", "list"], ["--color=always", "top"], [], ["--help"],
+        ["schedule"], ["schedule", "--json"], ["schedule", "--socket", "x", "show", "ad"], ["help", "ad"],
+        ["schedule", "--help"], ["schedule", "--unknown", "x"],
     ])
     func refuse_letsVerbsThrough(arguments: [String]) throws {
         try UnknownVerb.refuse(arguments)
@@ -153,6 +155,17 @@ extension String {
         let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(["--json", word]) }
         #expect(failure?.status == .usage)
         #expect(failure?.message.contains("Did you mean \(verb)?") == true)
+    }
+
+    @Test(arguments: [("ad", "add"), ("lsit", "list"), ("remvoe", "remove"), ("resum", "resume")])
+    func refuse_namesTheVerbOfAVerb_thatWasMeant(word: String, verb: String) {
+        let failure = #expect(throws: CommandFailure.self) {
+            try UnknownVerb.refuse(["--json", "schedule", "--color", "never", word, "x"])
+        }
+        #expect(failure?.status == .usage)
+        #expect(
+            failure?.message == "There is no verb \"\(word)\" of deferctl schedule. Did you mean \(verb)? "
+                + "See all with: deferctl schedule --help")
     }
 
     @Test func refuse_guessesNothing_whenNoVerbIsNear() {

@@ -37,7 +37,10 @@ enum ScheduleTable {
     /// When it submits, in a few words.
     static func times(_ schedule: JSON) -> String {
         if let calendar = schedule["calendar"]?.string { return calendar.sanitized }
-        return schedule["every"]?.double.map { "every \(Quantities.span($0))" } ?? "?"
+        guard let every = schedule["every"]?.double else { return "?" }
+        // No more than was asked for: "1 s", not "1.0 s".
+        if let whole = Int(exactly: every), whole < 60 { return "every \(whole) s" }
+        return "every \(Quantities.span(every))"
     }
 
     private static func number(_ json: JSON?) -> String { json?.int.map(String.init) ?? "" }

@@ -1,0 +1,17 @@
+import JobModel
+import Testing
+
+@testable import DeferctlCommands
+
+@Suite struct ScheduleTableTests {
+    @Test(
+        arguments: [
+            (["every": 1], "every 1 s"), (["every": 1.5], "every 1.5 s"), (["every": 59], "every 59 s"),
+            (["every": 60], "every 1 min 00 s"), (["every": 7200], "every 2 h 00 min"), (["every": 1e300], nil),
+            (["calendar": "0 6 * * *"], "0 6 * * *"), ([:], "?"),
+        ] as [(JSON, String?)])
+    func times_areAsTheyWereSet(schedule: JSON, text: String?) {
+        let times = ScheduleTable.times(schedule)
+        if let text { #expect(times == text) } else { #expect(times.hasPrefix("every ")) }
+    }
+}
