@@ -82,6 +82,38 @@ import Testing
         }
     }
 
+    @Test(arguments: shells) func verbsFlagsAndSchedules_areCompleted(_ shell: Shell) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for name in ["nightly", "weekly"] {
+                _ = try await wire.call(
+                    "schedule.set",
+                    [
+                        "schedule": .string(name), "every": 100_000,
+                        "spec": ["source": ["type": "value", "value": 1]],
+                    ])
+            }
+            try await with(shell, daemon) { terminal in
+                for (typed, completed) in [
+                    ("ru", "run"), ("run --inp", "run --input"), ("upl", "upload"),
+                    ("upload --che", "upload --checksum"),
+                    ("download --seg", "download --segments"), ("sched", "schedule"),
+                    ("schedule sus", "schedule suspend"),
+                    ("schedule add --cal", "schedule add --calendar"), ("schedule add --ov", "schedule add --overlap"),
+                    ("schedule show nig", "schedule show nightly"), ("schedule run week", "schedule run weekly"),
+                    ("schedule remove nig", "schedule remove nightly"),
+                ] {
+                    try await terminal.type("deferctl " + typed)
+                    try await terminal.press("Tab")
+                    // zsh says first what a flag is for.
+                    if shell.name == "zsh", typed.contains("--") { try await terminal.press("Tab") }
+                    try await terminal.shows("deferctl " + completed)
+                    try await terminal.press("C-u")
+                }
+            }
+        }
+    }
+
     @Test(arguments: shells) func tagsOfOthers_areWordsAndNoCommands(_ shell: Shell) async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
