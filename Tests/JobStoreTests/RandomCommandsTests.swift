@@ -108,7 +108,7 @@ private struct CommandRun {
 
     mutating func nextWrite() throws -> StoreWrite {
         clock += number(0..<3)
-        switch number(0..<20) {
+        switch number(0..<26) {
         case 0..<6: return .submit(try (0..<number(1..<40)).map { _ in try newJob() })
         case 6..<9:
             guard let parent = storedJob() else { return .probe }
@@ -118,6 +118,20 @@ private struct CommandRun {
         case 15: return .remove(someJob())
         case 16: return .removeChildren(of: someJob(), fromLink: number(0..<3))
         case 17: return .purge(finishedBefore: .after(clock - 20), keeping: number(0..<30), atMost: number(0..<5))
+        case 20...22: return .setSchedule(try newSchedule(), spec: .string(generator.pick(["s", long])))
+        case 23, 24:
+            // As it is stored or not, or with a job whose key another may have.
+            var schedule = try newSchedule()
+            if case .recovery(let state) = tables.read(.recovery), let stored = state.schedules.first?.schedule,
+                generator.chance(0.8)
+            {
+                schedule = stored
+            }
+            schedule.submitted += 1
+            schedule.waiting = generator.pick([[], [.after(clock)], [.after(clock), .after(clock + 9)]])
+            schedule.lastTime = .after(clock)
+            return .advance(schedule, generator.chance(0.6) ? try newJob() : nil)
+        case 25: return .removeSchedule(scheduleKey())
         case 18:
             return .purgeOldest(
                 count: number(0..<3), freeing: Int64(number(0..<2000)), owner: UInt32(number(1000..<1003)))
@@ -127,6 +141,31 @@ private struct CommandRun {
                     name: generator.pick(["default", "ä", "slow"]), concurrency: number(1..<9),
                     perUser: generator.pick([nil, 1, 5]), isSuspended: generator.chance(0.5)))
         }
+    }
+
+    /// A spec that lists of schedules leave out.
+    private var long: String { String(repeating: "x", count: 5_000) }
+
+    private mutating func scheduleKey() -> ScheduleKey {
+        ScheduleKey(owner: generator.pick([0, 1000, 1001]), name: generator.pick(["a", "A", "b.1", "z-_"]))
+    }
+
+    private mutating func newSchedule() throws -> Schedule {
+        let calendar = generator.pick(["0 6 * * mon-fri", "@daily", "*/5 1,2 * jan 7"])
+        var schedule = Schedule(
+            key: scheduleKey(),
+            timing: generator.chance(0.5)
+                ? .every(Int64(number(1..<100) * 1000))
+                : .calendar(
+                    calendar, try CalendarExpression(calendar), zone: generator.pick(["UTC", "Europe/Berlin"])),
+            catchUp: generator.pick(ScheduleCatchUp.allCases), overlap: generator.pick(ScheduleOverlap.allCases),
+            isSuspended: generator.chance(0.3), setAt: .after(clock), specSize: generator.pick([3, 5_002]))
+        schedule.doneUntil = .after(clock - number(0..<9))
+        schedule.submitted = number(0..<9)
+        schedule.skipped = number(0..<9)
+        schedule.lastTime = generator.pick([nil, .after(clock - 3)])
+        schedule.lastJob = generator.chance(0.3) ? someJob() : nil
+        return schedule
     }
 
     private mutating func newJob() throws -> Job {
@@ -197,9 +236,14 @@ private struct CommandRun {
 
     mutating func nextRead() -> StoreRead {
         let job = someJob()
-        switch number(0..<17) {
+        switch number(0..<20) {
         case 0: return .recovery
         case 16: return .orphans(limit: number(0..<6))
+        case 17: return .schedule(scheduleKey())
+        case 18, 19:
+            return .schedules(
+                after: generator.chance(0.5) ? scheduleKey() : nil, owner: generator.pick([nil, 1000]),
+                limit: number(0..<9))
         case 1: return .jobs((0..<5).map { _ in someJob() })
         case 2..<6: return .list(filter())
         case 6: return .children(of: job, link: number(0..<3), from: number(0..<5), limit: number(0..<6))
