@@ -280,6 +280,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [(3.0, 20.0), (20.0, 3.0), (3.0, nil)])
+    func timeout_isTheSmallerOfTheConfiguredAndTheJobs(_ configured: Double, _ job: Double?) async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        let entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"], timeout: configured)
+        try await Self.run(timers: clock, ["slow": entry]) { bench async throws in
+            let script = "echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; sleep 1000"
+            let source: JSON = ["type": "program", "program": "slow", "arguments": [.string(script)]]
+            let running = try bench.start(source, timeout: job)
+            _ = try await Self.progress(of: running)
+            await clock.advanceTime(by: .milliseconds(2900))
+            #expect(running.outcome == nil)
+            await clock.advanceTime(by: .milliseconds(200))
+            // It hears SIGTERM, so no more time has to pass.
+            let error = try await bench.failure(of: running)
+            #expect(error.kind == .timeout && error.message.contains("timeout of 3 s"), "\(error.message)")
+        }
+    }
+
     /// Waits for the first progress, which is the program's process id.
     private static func progress(of running: Deferred<JSON, any Error>) async throws -> pid_t {
         let told = AsyncStream<Int64>.makeStream()
