@@ -209,6 +209,10 @@ enum Schema {
     static func missing(from connection: Database, version: Int) throws -> String? {
         let definitions = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
         let model = try DatabaseQueue()
+        defer {
+            try? model.close()
+            ClosedDatabases.keep(model)
+        }
         let wanted = try model.write { model in
             model.add(function: storedSize)
             for step in steps[..<version] { try model.execute(sql: step) }
