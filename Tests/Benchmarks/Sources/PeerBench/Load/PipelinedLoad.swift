@@ -21,9 +21,16 @@ final class PipelinedLoad {
     private var clients: [Client]
     private let requests: RequestBuffer
     private let depth: Int
+    /// The next request, where all connections together send each once.
+    private var next: Int?
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 64)
 
-    init(connections: [LocalSocket], depth: Int, requests: RequestBuffer, scanner: AnswerScanner) {
+    /// Each connection sends all requests, one after another, or all together do where these `areShared`.
+    init(
+        connections: [LocalSocket], depth: Int, requests: RequestBuffer, areShared: Bool = false,
+        scanner: AnswerScanner
+    ) {
+        next = areShared ? 0 : nil
         clients = connections.map { Client(socket: $0, scanner: scanner) }
         self.requests = requests
         self.depth = depth
@@ -70,7 +77,8 @@ final class PipelinedLoad {
 
     private func send(_ count: Int, on index: Int) throws {
         guard count > 0 else { return }
-        let first = clients[index].sent
+        let first = next ?? clients[index].sent
+        if next != nil { next = first + count }
         clients[index].sent += count
         try requests.bytes.withUnsafeBytes { bytes in
             try clients[index].socket.send(requests.slice(from: first, count: count, in: bytes))

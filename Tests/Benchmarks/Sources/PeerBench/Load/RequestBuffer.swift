@@ -5,10 +5,10 @@ struct RequestBuffer {
     let length: Int
     let count: Int
 
-    /// `request` is called with the number of each; the number has to be written with four digits.
-    init(count: Int, _ request: (String) -> String) {
+    /// `request` is called with the number of each, from `first` on; all have to have as many digits.
+    init(count: Int, from first: Int = 1000, _ request: (String) -> String) {
         let texts = (0..<count).map { index in
-            let digits = String(index + 1000)
+            let digits = String(index + first)
             return Array(request(digits).utf8)
         }
         precondition(texts.allSatisfy { $0.count == texts[0].count }, "Requests have one length.")

@@ -12,6 +12,8 @@ final class Deferd {
         var queued = 1_000_000
         /// Whether jobs may give commands.
         var runsAnyProgram = false
+        /// Schedules that a user may have.
+        var schedules = 1000
 
         var yaml: String {
             """
@@ -22,6 +24,7 @@ final class Deferd {
             limits:
               queuedJobs: \(queued * 2)
               queuedJobsPerUser: \(queued)
+              schedulesPerUser: \(schedules)
             programs:
               any: \(runsAnyProgram)
             """
