@@ -184,8 +184,10 @@ final class Connection: Sendable {
         }
         // Nobody is left to read what was only asked for; what changes something was still sent to be done.
         if method.isRead, state.withLock(\.isGone) { return call.fail(Self.shuttingDown) }
-        await account.turns.beginCall()
-        defer { account.turns.endCall() }
+        // A backup may take minutes; only administrators make one, and only one at a time.
+        let takesTurn = method != .serverBackup
+        if takesTurn { await account.turns.beginCall() }
+        defer { if takesTurn { account.turns.endCall() } }
         if account.isFull { return call.fail(account.refusal()) }
         do {
             try await carryOut(method, call)

@@ -8,8 +8,8 @@ import Synchronization
 /// has one. So each user has a share of work; whoever has used it up waits until the loop was at rest for a moment, and
 /// nothing here was worked on meanwhile. Whoever is alone never waits.
 final class LoopScheduler: Sendable {
-    /// Bytes of lines and of answers, and what a line counts beside its bytes: about a quarter of a millisecond.
-    static let share = 32 << 10
+    /// Bytes of lines and of answers, and what a line counts beside its bytes: about an eighth of a millisecond.
+    static let share = 16 << 10
     static let lineWork = 256
     /// How long a loop has to be at rest. It looks at its sockets within a few microseconds.
     static let rest = TimeAmount.microseconds(100)
