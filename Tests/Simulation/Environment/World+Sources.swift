@@ -118,6 +118,10 @@ extension World {
     func cancel(_ id: RunID) {
         if sources.breakOff(id, Outcome.failure(JobError(.cancelled, "It was told to end."))) {
             figures.brokenOff += 1
+            // What ends takes seconds at most, in which few crashes would come by themselves.
+            if effectsUntilCrash != nil, programRandom.chance(0.1) {
+                effectsUntilCrash = programRandom.within(1...40)
+            }
             return schedule(.runEnds(id), in: secondsToEnd())
         }
         guard let run = sources.remove(id) else { return }
