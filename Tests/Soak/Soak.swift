@@ -88,10 +88,11 @@ struct Soak {
             }
             await client.close()
         }
-        // Connections that are kept for another request, and threads that nothing uses, go by themselves.
+        // Connections that are kept for another request, and threads that nothing uses, go by themselves. Finished jobs are
+        // removed until the last is as old as the configuration lets it be, and until then threads are used.
         var sample = await sockets.asStarter { daemon.sample() }
         var unchanged = 0
-        for _ in 0..<120 where unchanged < 15 {
+        for _ in 0..<180 where unchanged < SoakDaemon.retention + 10 {
             try await Task.sleep(for: .seconds(1))
             let next = await sockets.asStarter { daemon.sample() }
             unchanged = next.descriptors == sample.descriptors && next.threads == sample.threads ? unchanged + 1 : 0

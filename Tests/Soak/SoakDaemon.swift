@@ -10,13 +10,16 @@ final class SoakDaemon: Sendable {
     var isRunning: Bool { process.isRunning }
     var log: String { directory + "/log" }
 
+    /// Seconds that finished jobs are kept.
+    static let retention = 20
+
     private static let configuration = """
         socket: {mode: "0666"}
         downloads: {minimumFree: 0}
         queues: {default: 16, honest: 4}
         limits: {body: 4194304, documents: 16777216, memoryPerUser: 16777216, queuedJobsPerUser: 5000}
         http: {perHost: 24, connectTimeout: 2, idleTimeout: 3, retryAfter: 1}
-        retention: {age: 20, count: 3000, bytes: 33554432}
+        retention: {age: \(retention), count: 3000, bytes: 33554432}
         """
 
     /// Starts the daemon in `directory`, and waits until it serves.
