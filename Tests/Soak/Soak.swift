@@ -6,10 +6,13 @@ import JobModel
 ///
 /// `soak [MINUTES]`: 10 minutes unless said otherwise. It warms up for a tenth of that, so that what is made once is there,
 /// and comes to rest before and after. Prints a table and exits with 1 where something grew.
+///
+/// `soak floods [SECONDS]` measures instead what a user notices of another's floods (``Floods``), 4 seconds a row.
 @main
 struct Soak {
     static func main() async throws {
         signal(SIGPIPE, SIG_IGN)
+        if CommandLine.arguments.dropFirst().first == "floods" { return try await measureFloods() }
         let minutes = CommandLine.arguments.dropFirst().first.flatMap(Double.init) ?? 10
         let directory = FileManager.default.temporaryDirectory.path + "/deferd-soak-\(getpid())"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -25,6 +28,18 @@ struct Soak {
             say("soak: what the daemon said and stored is in \(directory)")
         }
         exit(isClean ? 0 : 1)
+    }
+
+    private static func measureFloods() async throws {
+        let directory = FileManager.default.temporaryDirectory.path + "/deferd-floods-\(getpid())"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        chmod(directory, 0o755)
+        guard UserSockets.canBeOthers else { return say("soak: only root can be several users") }
+        let daemon = try SoakDaemon(directory: directory, configuration: "socket: {mode: \"0666\"}\n")
+        let seconds = CommandLine.arguments.dropFirst(2).first.flatMap(Double.init) ?? 4
+        try await Floods(sockets: UserSockets(path: daemon.socket), seconds: seconds).run()
+        if !daemon.stop() { say("soak: The daemon did not end as it should.") }
     }
 
     /// Prints a line at once, wherever it goes.

@@ -13,7 +13,7 @@ final class SoakDaemon: Sendable {
     /// Seconds that finished jobs are kept.
     static let retention = 20
 
-    private static let configuration = """
+    static let configuration = """
         socket: {mode: "0666"}
         downloads: {minimumFree: 0}
         queues: {default: 16, honest: 4}
@@ -23,10 +23,10 @@ final class SoakDaemon: Sendable {
         """
 
     /// Starts the daemon in `directory`, and waits until it serves.
-    init(directory: String) throws {
+    init(directory: String, configuration yaml: String = SoakDaemon.configuration) throws {
         self.directory = directory
         let configuration = directory + "/deferd.yaml"
-        try Self.configuration.write(toFile: configuration, atomically: true, encoding: .utf8)
+        try yaml.write(toFile: configuration, atomically: true, encoding: .utf8)
         process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appending(path: "deferd")
         process.arguments = [

@@ -1,0 +1,138 @@
+import Foundation
+import Glibc
+import JobClient
+import JobModel
+
+/// How long a user waits for small calls while another asks without a pause, beside how long without that.
+///
+/// `soak floods [SECONDS]`: prints a row for each flood. The figures are those of a quiet machine only; what the flood sends
+/// and reads takes processors too, so its threads run where nobody else wants to.
+struct Floods {
+    private let sockets: UserSockets
+    private let seconds: Double
+
+    private static let submission =
+        #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"source":{"type":"value","value":1},"delay":86400}}"#
+    private static let list = #"{"jsonrpc":"2.0","id":1,"method":"job.list","params":{"limit":1000}}"#
+    private static let longLine =
+        #"{"jsonrpc":"2.0","id":1,"method":"server.info","params":["# + String(repeating: "1,", count: 500_000) + "1]}"
+
+    /// The request, how many connections send it, and how many each has under way.
+    private static let all = [
+        ("list", list, 8, 4), ("submit", submission, 50, 100), ("long line", longLine, 4, 2),
+    ]
+
+    init(sockets: UserSockets, seconds: Double) {
+        self.sockets = sockets
+        self.seconds = seconds
+    }
+
+    func run() async throws {
+        let (other, noisy) = (try await sockets.client(of: 0), try await sockets.client(of: 1))
+        let job = try await submit(other).id
+        for _ in 0..<5_000 { _ = try await submit(noisy) }
+        print("flood        call     quiet median   p99 ms   flooded median   p99 ms   times")
+        for (name, request, connections, ahead) in Self.all {
+            for call in ["submit", "get"] {
+                var (quiet, flooded): ([Double], [Double]) = ([], [])
+                // In turns, as the machine has moods.
+                for _ in 0..<2 {
+                    quiet += try await measure(call, other, job)
+                    let flood = try await start(request, connections, ahead)
+                    flooded += try await measure(call, other, job)
+                    flood.stop()
+                }
+                let times = Self.quantile(flooded, 0.5) / Self.quantile(quiet, 0.5)
+                print(
+                    name.padding(toLength: 12, withPad: " ", startingAt: 0),
+                    call.padding(toLength: 8, withPad: " ", startingAt: 0),
+                    String(
+                        format: "%12.3f %8.3f %16.3f %8.3f %7.2f", Self.quantile(quiet, 0.5),
+                        Self.quantile(quiet, 0.99),
+                        Self.quantile(flooded, 0.5), Self.quantile(flooded, 0.99), times))
+                fflush(nil)
+            }
+        }
+        await other.close()
+        await noisy.close()
+    }
+
+    private func submit(_ client: JobClient) async throws -> JobClient.Submission {
+        try await client.submit(["source": ["type": "value", "value": 1], "delay": 86_400])
+    }
+
+    /// Milliseconds that each of some calls takes, with a pause between them.
+    private func measure(_ call: String, _ client: JobClient, _ job: Int64) async throws -> [Double] {
+        var latencies: [Double] = []
+        let end = ContinuousClock.now + .seconds(seconds / 4)
+        while ContinuousClock.now < end {
+            let start = ContinuousClock.now
+            if call == "submit" { _ = try await submit(client) } else { _ = try await client.get(job) }
+            latencies.append(start.duration(to: .now) / .milliseconds(1))
+            try await Task.sleep(for: .milliseconds(3))
+        }
+        return latencies
+    }
+
+    private static func quantile(_ values: [Double], _ share: Double) -> Double {
+        let sorted = values.sorted()
+        return sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    }
+
+    private func start(_ request: String, _ connections: Int, _ ahead: Int) async throws -> Flood {
+        var descriptors: [Int32] = []
+        for _ in 0..<connections { descriptors.append(try await sockets.descriptor(of: 1)) }
+        return Flood(descriptors, Array((request + "\n").utf8), ahead: ahead)
+    }
+}
+
+/// Sends a request again and again over connections, as many at a time, on a thread of its own.
+private final class Flood: Sendable {
+    private let descriptors: [Int32]
+    private let ended = DispatchSemaphore(value: 0)
+
+    init(_ descriptors: [Int32], _ request: [UInt8], ahead: Int) {
+        self.descriptors = descriptors
+        Thread.detachNewThread { [ended] in
+            Self.run(descriptors, request, ahead)
+            ended.signal()
+        }
+    }
+
+    /// Ends it, and returns once it has.
+    func stop() {
+        for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        ended.wait()
+        for descriptor in descriptors { close(descriptor) }
+    }
+
+    /// `SCHED_IDLE` of <linux/sched.h>, which Glibc's module does not have.
+    private static let idlePolicy: Int32 = 5
+
+    private static func run(_ descriptors: [Int32], _ request: [UInt8], _ ahead: Int) {
+        // Of this thread only; it is no failure where it cannot be.
+        var parameters = sched_param()
+        _ = sched_setscheduler(0, idlePolicy, &parameters)
+        /// Bytes that each has yet to send.
+        var unsent = descriptors.map { _ in ahead * request.count }
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        var polls = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN | POLLOUT), revents: 0) }
+        while poll(&polls, nfds_t(polls.count), -1) > 0 {
+            for index in polls.indices {
+                if polls[index].revents & Int16(POLLIN | POLLHUP) != 0 {
+                    let count = read(descriptors[index], &buffer, buffer.count)
+                    guard count > 0 else { return }
+                    unsent[index] += request.count * buffer[..<count].count { $0 == UInt8(ascii: "\n") }
+                }
+                if polls[index].revents & Int16(POLLOUT) != 0, unsent[index] > 0 {
+                    let start = (request.count - unsent[index] % request.count) % request.count
+                    let sent = request.withUnsafeBytes { bytes in
+                        write(descriptors[index], bytes.baseAddress?.advanced(by: start), request.count - start)
+                    }
+                    if sent > 0 { unsent[index] -= sent }
+                }
+                polls[index].events = Int16(POLLIN | (unsent[index] > 0 ? POLLOUT : 0))
+            }
+        }
+    }
+}
