@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import JobModel
 import TestSupport
 import Testing
@@ -255,5 +256,20 @@ import Testing
         let store = try SQLiteStore(path: directory.path)
         #expect(try await store.counts().map(\.count) == [5])
         await store.close()
+    }
+
+    @Test func directory_canBeOpenedAgain_whenAProgramBeingStartedHasItsLockFile() async throws {
+        let store = try SQLiteStore(path: directory.path)
+        let path = directory.path + "/deferd.lock"
+        // What a child has between fork(2) and exec(2).
+        let lock = try #require(
+            FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }.first {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+            })
+        let inherited = dup(lock)
+        defer { Glibc.close(inherited) }
+        await store.close()
+        let again = try SQLiteStore(path: directory.path)
+        await again.close()
     }
 }

@@ -8,7 +8,7 @@ import Synchronization
 /// The lock is the kernel's: it ends with the process, whatever way that ends.
 final class StateDirectory: Sendable {
     let path: String
-    /// The open lock file, until it is closed; that gives the lock back.
+    /// The open lock file, until the lock is given back.
     private let lock: Mutex<Int32?>
 
     var database: String { path + "/deferd.db" }
@@ -47,7 +47,11 @@ final class StateDirectory: Sendable {
     /// Lets another daemon have the directory.
     func unlock() {
         lock.withLock { lock in
-            if let open = lock { Glibc.close(open) }
+            if let open = lock {
+                // A program that is just being started has the file open as well until it runs, and with it the lock.
+                flock(open, LOCK_UN)
+                Glibc.close(open)
+            }
             lock = nil
         }
     }
