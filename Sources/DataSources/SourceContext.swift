@@ -24,7 +24,9 @@ package struct SourceContext: Sendable {
     /// Whether what a broken-off download fetched is kept for a retry.
     package let mayResume: Bool
     /// Connections that it may have to its host at a time.
-    package let connections: Int
+    package let connections: ConnectionAllowance
+    /// Told of a server that asks to be left alone, and refuses only one of the connections of a source that goes on.
+    package let reportRefusal: @Sendable (JobError) -> Void
     /// Whether a failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
     /// Whether a link of another job will go on with the checkpoint that it has.
@@ -42,8 +44,9 @@ package struct SourceContext: Sendable {
         job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
-        connections: Int = 1,
+        connections: ConnectionAllowance = ConnectionAllowance(1),
         isUnfinished: @escaping @Sendable (JobID, Int) async -> Bool = { _, _ in true },
+        reportRefusal: @escaping @Sendable (JobError) -> Void = { _ in },
         countsIn: @escaping @Sendable (Progress.Unit) -> Void = { _ in },
         saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
         lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
@@ -63,6 +66,7 @@ package struct SourceContext: Sendable {
         self.mayRetry = mayRetry
         self.connections = connections
         self.isUnfinished = isUnfinished
+        self.reportRefusal = reportRefusal
         self.countsIn = countsIn
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload

@@ -15,6 +15,8 @@ final class ActiveJob {
     var permit: HostLimits.Permit?
     /// What lets its run have more than one connection.
     var sparePermits: [HostLimits.Permit] = []
+    /// Its run was asked for one of these.
+    var isClosingConnection = false
     /// It waits in its queue's window, in the middle of its chain.
     var isParked = false
     /// The jobs above it as they were read, where these are finished and not in memory.

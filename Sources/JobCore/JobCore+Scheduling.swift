@@ -35,6 +35,7 @@ extension JobCore {
     func startWhatCan() {
         guard phase == .serving else { return }
         if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
+        reclaimConnections()
         for list in lists.gated { readGated(list) }
         guard storageFailure == nil, !timers.isSet(.readAgain) else { return }
         for request in scheduler.requests() { readReady(request) }
@@ -202,6 +203,8 @@ extension JobCore {
     func releaseSparePermits(_ entry: ActiveJob) {
         for permit in entry.sparePermits { scheduler.release(permit) }
         entry.sparePermits = []
+        entry.isClosingConnection = false
+        if let run = entry.run { spareRuns.remove(run) }
     }
 
     /// Gives back slot and permit of a job, but for the permit that an open list keeps until it is closed.

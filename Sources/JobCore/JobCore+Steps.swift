@@ -87,6 +87,7 @@ extension JobCore {
         entry.run = run
         entry.runEndsLater = parameters.type.endsLater
         runs[run] = job.id
+        if !entry.sparePermits.isEmpty { spareRuns.insert(run) }
         emit(.mark(job.id, isWorking: true))
         emit(
             .start(
@@ -143,8 +144,8 @@ extension JobCore {
         if let slot = abandoned.removeValue(forKey: run) { return scheduler.release(slot) }
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
         guard phase == .serving else { return }
-        entry.run = nil
         releaseSparePermits(entry)
+        entry.run = nil
         emit(.mark(id, isWorking: false))
         if let report {
             entry.report(report.progress, updates: report.updates, at: now.monotonic)
@@ -167,9 +168,9 @@ extension JobCore {
     func cancelRun(_ entry: ActiveJob) {
         timers.clear(.timer(entry.job.id))
         guard let run = entry.run else { return }
+        releaseSparePermits(entry)
         entry.run = nil
         runs[run] = nil
-        releaseSparePermits(entry)
         emit(.cancel(run, awaitsEnd: false))
         emit(.mark(entry.job.id, isWorking: false))
     }
@@ -225,7 +226,7 @@ extension JobCore {
 
     /// Backs off from a host that asked for it, for all jobs. What another asks for, to which the host redirected, is no
     /// matter of the host.
-    private func backOff(_ entry: ActiveJob, _ error: JobError) {
+    func backOff(_ entry: ActiveJob, _ error: JobError) {
         guard let pause = error.retryAfter ?? error.postponed, pause > 0, case .host(let host) = entry.permit?.key,
             error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host)
         else { return }

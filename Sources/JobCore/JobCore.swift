@@ -75,6 +75,8 @@ package final class JobCore {
     var runs: [RunID: JobID] = [:]
     /// Slots of sources that were told to end as their jobs were removed, until they have.
     var abandoned: [RunID: Scheduler.Slot] = [:]
+    /// Runs that have more than one connection.
+    var spareRuns: Set<RunID> = []
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
     /// Queues that the store has, as ``CoreRequest/setQueue(_:_:)`` changed them: the configuration says nothing about these.
@@ -143,6 +145,8 @@ package final class JobCore {
             }
         case .progress(let reports): progressed(reports)
         case .ended(let run, let outcome, let report, let random): sourceEnded(run, outcome, report, random: random)
+        case .connectionClosed(let run): connectionClosed(run)
+        case .refused(let run, let error): refused(run, error)
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
         case .room(let shortage): roomChanged(shortage)
         case .time: break

@@ -57,6 +57,7 @@ package actor JobEngine {
     private struct Run {
         let progress: RunProgress
         let memory = RunMemory()
+        let connections: ConnectionAllowance
         let type: SourceType
         /// When it began, by the monotonic clock.
         let began: Int64
@@ -323,6 +324,7 @@ package actor JobEngine {
         // Nothing is awaited that still reads its checkpoint.
         case .cancel(let run, awaitsEnd: true): runs[run]?.work?.cancel()
         case .cancel(let run, awaitsEnd: false): runs.removeValue(forKey: run)?.work?.cancel()
+        case .reclaimConnection(let run): runs[run]?.connections.reclaim()
         case .discardPart(let id, let job, let link, let owner):
             files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .cleanUp(let id, let removed):
@@ -365,7 +367,9 @@ package actor JobEngine {
     private func start(_ run: SourceRun) {
         guard let reports else { return }
         runs[run.run] = Run(
-            progress: RunProgress(run: run.run, reports: reports), type: run.parameters.type,
+            progress: RunProgress(run: run.run, reports: reports),
+            connections: ConnectionAllowance(run.connections) { self.enter { $0.handle(.connectionClosed(run.run)) } },
+            type: run.parameters.type,
             began: clock.now().monotonic)
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
         // Owned by the engine; it ends with the read.
@@ -404,12 +408,13 @@ package actor JobEngine {
             bodyPath: files.bodies.file(of: run.job, link: run.link),
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
-            connections: run.connections,
+            connections: runs[run.run]?.connections ?? ConnectionAllowance(run.connections),
             isUnfinished: { job, link in
                 // Where that cannot be read, the file stays that job's.
                 guard let transfers = try? await store.unfinishedTransfers(of: job, atMost: 1) else { return true }
                 return transfers.contains { $0.link == link }
             },
+            reportRefusal: { error in self.enter { $0.handle(.refused(run.run, error)) } },
             countsIn: { [progress = runs[run.run]?.progress] unit in progress?.count(in: unit) },
             saveCheckpoint: { checkpoint in
                 let promise = Promise<Void, any Error>()

@@ -12,6 +12,9 @@ package enum CoreEffect: Sendable {
     /// A source is cancelled. Where its end is awaited that comes as `CoreInput.ended`; else the core has forgotten it, and
     /// its end, if it comes, has no effect.
     case cancel(RunID, awaitsEnd: Bool)
+    /// A source that runs with several connections is to close one. `CoreInput.connectionClosed` follows once it has, unless the
+    /// source ends before.
+    case reclaimConnection(RunID)
     /// The `.part` that a download kept for a retry is to be removed; the download is not running.
     /// `CoreInput.cleanedUp` follows.
     case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)
@@ -46,7 +49,7 @@ package struct SourceRun: Sendable {
     package let mayResume: Bool
     /// A failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
-    /// Connections that it may have to its host at a time.
+    /// Connections that it may have to its host at a time; ``CoreEffect/reclaimConnection(_:)`` asks for one of them.
     package let connections: Int
     /// Bytes that its owner may still store: a body in a file has to fit.
     package let roomForBody: Int64

@@ -28,6 +28,10 @@ package enum CoreInput: Sendable {
     case progress([ProgressReport])
     /// A source ended by itself. `random` is drawn from 0 ..< 1, for the pause before a retry.
     case ended(RunID, Outcome, ProgressReport?, random: Double)
+    /// A source has closed a connection that `CoreEffect.reclaimConnection` asked for.
+    case connectionClosed(RunID)
+    /// A server asked one of a source's connections to leave it alone for a time, and the source goes on with the others.
+    case refused(RunID, JobError)
     /// What was to be removed is gone, or could not be removed.
     case cleanedUp(CleanUpID)
     /// The disk of the state has little room left, in these words, or has enough again.

@@ -84,6 +84,9 @@ struct HostLimits {
         return true
     }
 
+    func isBackedOff(_ key: ConcurrencyKey) -> Bool { backedOff.contains(key) }
+    func isFull(_ key: ConcurrencyKey) -> Bool { total(key) >= perHost }
+
     mutating func reopen(_ key: ConcurrencyKey) { backedOff.remove(key) }
 
     /// For tests and the simulator.

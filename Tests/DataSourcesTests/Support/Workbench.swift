@@ -108,6 +108,10 @@ final class Workbench: Sendable {
     let warnings = WarningLog.Warnings()
     /// Whether a failure that is retryable is tried again.
     let mayRetry = Mutex(false)
+    /// The connections that a download may have.
+    let connections = Mutex(ConnectionAllowance(16))
+    /// What servers said that refused one of several connections.
+    let refusals = AsyncStream.makeStream(of: JobError.self)
     /// Bytes that a body in a file may have.
     let roomForBody = Mutex(Int64.max)
 
@@ -122,7 +126,9 @@ final class Workbench: Sendable {
         SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
             roomForBody: roomForBody.withLock(\.self), timeout: timeout,
-            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self), connections: 16,
+            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self),
+            connections: connections.withLock(\.self),
+            reportRefusal: { error in self.refusals.continuation.yield(error) },
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {
                     return Deferred(.failure(JobError(.storage, "The disk is full.")))

@@ -75,3 +75,88 @@ import Testing
         driver.expectQuiet()
     }
 }
+
+extension SegmentTests {
+    // MARK: Giving back
+
+    @Test func download_givesBackOneConnection_forEachJobThatWaits() throws {
+        let driver = CoreDriver { $0.perHost = 4 }
+        let id = try driver.submit(download(4))
+        let run = try driver.run(of: id).run
+        #expect(driver.reclaimed.isEmpty)
+        let first = try driver.submit(url())
+        let second = try driver.submit(url())
+        // One at a time, as the first that is closed may be enough.
+        #expect(driver.reclaimed == [run])
+        #expect(driver.atWork == [id])
+        driver.feed(.connectionClosed(run))
+        #expect(driver.atWork == [id, first])
+        #expect(driver.reclaimed == [run, run])
+        driver.feed(.connectionClosed(run))
+        #expect(driver.atWork == [id, first, second])
+        #expect(permits(driver) == 4)
+        // What nobody asked for changes nothing.
+        driver.feed(.connectionClosed(run))
+        #expect(permits(driver) == 4)
+        try driver.end(id)
+        #expect(permits(driver) == 2)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func download_keepsItsLastConnection() throws {
+        let driver = CoreDriver { $0.perHost = 2 }
+        let id = try driver.submit(download(2))
+        let run = try driver.run(of: id).run
+        let jobs = [try driver.submit(url()), try driver.submit(url())]
+        driver.feed(.connectionClosed(run))
+        #expect(driver.atWork == [id, jobs[0]])
+        #expect(driver.reclaimed == [run])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func downloadThatEnds_givesBackTheRest_alsoThoseItWasAskedFor() throws {
+        let driver = CoreDriver { $0.perHost = 3 }
+        let id = try driver.submit(download(3))
+        let run = try driver.run(of: id).run
+        let waiting = try driver.submit(url())
+        #expect(driver.reclaimed == [run])
+        try driver.end(id)
+        #expect(driver.atWork == [waiting])
+        // The source closed it just before it ended.
+        driver.feed(.connectionClosed(run))
+        #expect(permits(driver) == 1)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func download_keepsItsConnections_whileNobodyWaitsForThem() throws {
+        let driver = CoreDriver { $0.perHost = 4 }
+        _ = try driver.submit(download(4))
+        let elsewhere = try driver.submit(url("b"))
+        #expect(driver.reclaimed.isEmpty)
+        try driver.end(elsewhere)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func refusedConnection_holdsBackOtherJobs_whileTheDownloadGoesOn() throws {
+        let driver = CoreDriver { $0.perHost = 4 }
+        let id = try driver.submit(download(2))
+        let run = try driver.run(of: id).run
+        var error = JobError(.http, "Too many.", retryable: true)
+        error.retryAfter = 30
+        driver.feed(.refused(run, error))
+        let waiting = try driver.submit(url())
+        #expect(driver.atWork == [id])
+        // It has all the time that the host asked for, so no connection would help.
+        #expect(driver.reclaimed.isEmpty)
+        driver.advance(29)
+        #expect(driver.atWork == [id])
+        driver.advance(1)
+        #expect(driver.atWork == [id, waiting])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+}

@@ -15,6 +15,24 @@ extension Oracle {
         }
     }
 
+    /// A connection is asked for only where there is one to spare and the host has none left.
+    func reclaims(_ run: RunID, _ world: World) {
+        guard let known = runs[run] else {
+            return world.violate(4, "the run \(run), which is over, is to close a connection")
+        }
+        if known.isReclaimed { world.violate(4, "the run \(run) is to close a second connection before the first") }
+        if known.connections < 2 { world.violate(4, "the run \(run) is to close its last connection") }
+        let onHost = runs.values.reduce(0) { $0 + ($1.key.host == known.key.host ? $1.connections : 0) }
+        if onHost < settings.perHost { world.violate(4, "the run \(run) is to close one of \(onHost) connections") }
+        runs[run]?.isReclaimed = true
+    }
+
+    func connectionClosed(_ run: RunID) {
+        guard let known = runs[run], known.isReclaimed else { return }
+        runs[run]?.isReclaimed = false
+        runs[run]?.connections = known.connections - 1
+    }
+
     func starts(_ run: SourceRun, at now: CoreTime, _ world: World) {
         checked.starts += 1
         guard let job = jobs[run.job] else {

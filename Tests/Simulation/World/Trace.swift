@@ -6,6 +6,7 @@ struct Trace {
         case write, read, mark, startRun, cancelRun, discardPart, cleanUp, answer, refused, notify, report, started
         case notStarted, yield, log
         case commit, commitFailed, crash, powerLoss, cleanStop, clockSet, storeFault, storeHealed, settle
+        case reclaimConnection, connectionClosed
     }
 
     struct Entry {

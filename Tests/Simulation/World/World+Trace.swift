@@ -19,6 +19,8 @@ extension World {
         case .rows(let id, .failure): trace.add(.readFailed, at: time, id)
         case .progress(let reports): trace.add(.progress, at: time, reports.first?.run ?? 0, Int64(reports.count))
         case .ended(let run, let outcome, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
+        case .connectionClosed(let run): trace.add(.connectionClosed, at: time, run)
+        case .refused(let run, _): trace.add(.connectionClosed, at: time, run, 1)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
         case .room, .time: trace.add(.time, at: time)
         case .zones: trace.add(.time, at: time, 1)
@@ -38,6 +40,7 @@ extension World {
         case .start(let run):
             trace.add(.startRun, at: time, run.run, run.job, Int64(run.link) << 16 | Int64(run.attempt))
         case .cancel(let run, _): trace.add(.cancelRun, at: time, run)
+        case .reclaimConnection(let run): trace.add(.reclaimConnection, at: time, run)
         case .discardPart(let id, let job, let link, _): trace.add(.discardPart, at: time, id, job, Int64(link))
         case .cleanUp(let id, let removed): trace.add(.cleanUp, at: time, id, Int64(removed.count))
         case .answer(let id, .failed(let error)): trace.add(.refused, at: time, id, error.traced)

@@ -16,6 +16,7 @@ final class World {
         case rows(ReadID, Result<StoreRows, StoreError>)
         case runEnds(RunID)
         case runReports(RunID)
+        case connectionCloses(RunID)
         /// A cancelled run ends all the same.
         case lateEnd(RunID, Outcome)
         case cleanedUp(CleanUpID)
@@ -154,6 +155,7 @@ final class World {
         case .runEnds(let run): runEnds(run)
         case .runReports(let run): runReports(run)
         case .lateEnd(let run, let outcome): feed(.ended(run, outcome, nil, random: random.unit()))
+        case .connectionCloses(let run): if sources.job(of: run) != nil { feed(.connectionClosed(run)) }
         case .cleanedUp(let id):
             cleanUps -= 1
             feed(.cleanedUp(id))
@@ -215,6 +217,9 @@ final class World {
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run): begin(run)
         case .cancel(let run, _): cancel(run)
+        // Most give one up at their next bytes, and those of a silent server never.
+        case .reclaimConnection(let run):
+            if random.chance(0.9) { schedule(.connectionCloses(run), in: random.spread(0.0001, 10)) }
         case .discardPart(let id, let job, let link, _):
             files.discardPart(of: job, link: link)
             cleanUps += 1

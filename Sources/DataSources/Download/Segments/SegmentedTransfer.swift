@@ -37,7 +37,7 @@ final class SegmentedTransfer: Sendable {
     private let url: RequestURL
     private let tag: String
     private let part: SegmentedPart
-    private let connections: Int
+    private let connections: ConnectionAllowance
     private let attempt: DownloadAttempt
     private let target: DownloadTarget
     private let journal: DownloadJournal?
@@ -55,7 +55,7 @@ final class SegmentedTransfer: Sendable {
         self.url = url
         self.tag = tag
         self.part = part
-        connections = attempt.connections
+        connections = attempt.context.connections
         self.attempt = attempt
         self.target = target
         self.journal = journal
@@ -83,10 +83,10 @@ final class SegmentedTransfer: Sendable {
         await withTaskGroup(of: Report.self) { group in
             group.addTask { .digest(await self.digest()) }
             group.addTask { await self.keepJournal() }
-            for number in 0..<connections {
+            var (open, lastFailure) = (connections.open(attempt.spec.segments), JobError?.none)
+            for number in 0..<open {
                 group.addTask { .connection(await self.fetch(handle, beginningWith: number == 0 ? whole : nil)) }
             }
-            var (open, lastFailure) = (connections, JobError?.none)
             var outcome: Result<Outcome, JobError>?
             for await report in group {
                 switch report {
@@ -101,8 +101,13 @@ final class SegmentedTransfer: Sendable {
                         lastFailure = error
                         if isFatal(error, handle) { outcome = outcome ?? .failure(error) }
                     }
-                    if open == 0, !part.isComplete {
-                        outcome = outcome ?? .failure(lastFailure ?? JobError(.internal, "Some bytes were forgotten."))
+                    guard open == 0, !part.isComplete, outcome == nil else { break }
+                    if let lastFailure {
+                        outcome = .failure(lastFailure)
+                    } else {
+                        // The last but one was asked to close while there was nothing to do for the last.
+                        open = 1
+                        group.addTask { .connection(await self.fetch(handle, beginningWith: nil)) }
                     }
                 }
                 guard outcome == nil else { break }
@@ -140,7 +145,10 @@ final class SegmentedTransfer: Sendable {
     // MARK: One connection
 
     private func fetch(_ handle: TransferHandle, beginningWith whole: IncomingResponse?) async -> Connection {
-        defer { whole?.close() }
+        defer {
+            whole?.close()
+            connections.close()
+        }
         var whole = whole
         var failures = 0
         while let segment = part.begin() {
@@ -151,15 +159,17 @@ final class SegmentedTransfer: Sendable {
                     if let response = whole {
                         whole = nil
                         try response.attach(to: handle.control)
-                        try await fill(segment, from: response, upTo: part.total, handle)
+                        guard try await fill(segment, from: response, upTo: part.total, handle) else { return .done }
                     } else {
                         guard let (response, range) = try await answer(for: rest, handle) else { return .otherVersion }
-                        try await fill(segment, from: response, upTo: range.end, handle)
+                        guard try await fill(segment, from: response, upTo: range.end, handle) else { return .done }
                     }
                     guard part.rest(of: segment) != rest else { throw brokenOff }
                     failures = 0
                 } catch {
                     failures = part.rest(of: segment) == rest ? failures + 1 : 0
+                    // The connection is not opened again, and other jobs wait for as long as the server wants.
+                    if error.retryAfter != nil { attempt.context.reportRefusal(error) }
                     guard [.network, .timeout].contains(error.kind), failures <= Self.mostResumes,
                         !isFatal(error, handle)
                     else { return .failed(error) }
@@ -198,23 +208,25 @@ final class SegmentedTransfer: Sendable {
         return (response, range)
     }
 
-    /// Writes the body, which ends at `end`, into a segment, which may end before or be split meanwhile.
+    /// Writes the body, which ends at `end`, into a segment, which may end before or be split meanwhile; false where the connection
+    /// is to be given up.
     private func fill(
         _ segment: SegmentMap.ID, from response: IncomingResponse, upTo end: Int64, _ handle: TransferHandle
-    ) async throws(JobError) {
+    ) async throws(JobError) -> Bool {
         defer { response.close() }
         attempt.handle.report(ProgressUpdate(completed: part.count, total: part.total))
         var isItsTurn = false
         defer { if isItsTurn { part.endTurn() } }
         while let rest = part.rest(of: segment), rest.lowerBound < end {
+            if connections.mustClose() { return false }
             // While it waits for its server, or for its rate, it is another's turn.
             if isItsTurn, limiter != nil || !response.isReady || !part.mayGoOn(with: segment) {
                 isItsTurn = false
                 part.endTurn()
             }
-            guard let blocks = try await response.next() else { return }
+            guard let blocks = try await response.next() else { return true }
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
-                guard let rest = part.rest(of: segment), rest.lowerBound < end else { return }
+                guard let rest = part.rest(of: segment), rest.lowerBound < end else { return true }
                 let piece = Self.first(end - rest.lowerBound, of: piece)
                 if let limiter {
                     if isItsTurn { part.endTurn() }
@@ -231,6 +243,7 @@ final class SegmentedTransfer: Sendable {
                 try await checkRoom(at: count)
             }
         }
+        return true
     }
 
     /// The first `count` bytes of `blocks`: a server can send more than it said.
