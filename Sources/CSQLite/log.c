@@ -10,7 +10,8 @@
 // Nobody sees the difference: other connections read a page of the log once its transaction is published, which SQLite
 // does after the sync; and whatever else this connection does with the file has the gathered bytes written first.
 
-/// The most that SQLite's own VFS writes when it is asked once; it takes more for none, as where the disk is full.
+/// The most that SQLite's own VFS can write with one call: it cuts lengths to 17 bits, so of 128 KiB it writes nothing, and
+/// says that the disk is full.
 enum { capacity = (128 << 10) - 1 };
 
 struct log {

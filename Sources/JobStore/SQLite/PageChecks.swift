@@ -11,7 +11,7 @@ enum PageChecks {
     /// The bytes that a page reserves.
     static let reserved = 8
 
-    /// Registers the checks, before the first database is opened.
+    /// Registers the VFS that makes the checks, and gathers what goes into the log, before the first database is opened.
     static let register: Void = deferd_register_vfs()
 
     /// Has a database that is about to be made have checksums.
