@@ -20,8 +20,10 @@ struct Schedules {
     /// The last jobs of schedules, as long as they are stored.
     private var jobs: [JobID: ScheduleKey] = [:]
     private var timers = TimerQueue()
-    /// Schedules that have something to do, in the order in which that came.
-    private var ready: Deque<ScheduleKey> = []
+    /// Schedules that have something to do, those of each owner in the order in which that came.
+    private var ready: [UInt32: Deque<ScheduleKey>] = [:]
+    /// Their owners, whose turn comes round one after the other: nobody's schedules wait for all of another's.
+    private var turns: Deque<UInt32> = []
     private var isReady: Set<ScheduleKey> = []
     /// Schedules that are being changed, with what waits for that: each change builds on the one before.
     private var busy: [ScheduleKey: [() -> Void]] = [:]
@@ -128,13 +130,15 @@ struct Schedules {
 
     mutating func makeReady(_ key: ScheduleKey) {
         guard isReady.insert(key).inserted else { return }
-        ready.append(key)
+        if ready[key.owner] == nil { turns.append(key.owner) }
+        ready[key.owner, default: []].append(key)
     }
 
-    var hasReady: Bool { !ready.isEmpty }
+    var hasReady: Bool { !turns.isEmpty }
 
     mutating func popReady() -> ScheduleKey? {
-        guard let key = ready.popFirst() else { return nil }
+        guard let owner = turns.popFirst(), let key = ready[owner]?.popFirst() else { return nil }
+        if ready[owner]?.isEmpty == false { turns.append(owner) } else { ready[owner] = nil }
         isReady.remove(key)
         return key
     }

@@ -51,6 +51,20 @@ struct ScheduleTests {
         driver.expectQuiet()
     }
 
+    @Test func oneOfAnotherOwner_doesNotWaitForAllOfWhoHasMany() throws {
+        let driver = CoreDriver { $0.limits.schedulesPerUser = 5000 }
+        for number in 0..<2000 { try driver.set("s\(number)", calendar: "0 0 * * *") }
+        try driver.set("other", calendar: "0 0 * * *", owner: 2)
+        driver.holdsWrites = true
+        driver.advance(86_400)
+        // What is under way already is stored first.
+        driver.releaseWrites(driver.heldWrites.count)
+        let owners = driver.store.all.map(\.owner)
+        #expect(owners.count <= 300)
+        driver.releaseWrites(8)
+        #expect(driver.store.all.contains { $0.owner == 2 }, "\(driver.store.all.count)")
+    }
+
     // MARK: - Crashes
 
     @Test(arguments: 0...8) func crash_neverSubmitsATimeTwice_norLosesIt(_ writes: Int) throws {
@@ -349,10 +363,10 @@ extension CoreDriver {
     func requestSet(
         _ name: String, _ spec: String = ScheduleTests.value, every: Double? = nil, calendar: String? = nil,
         zone: String = "UTC", overlap: ScheduleOverlap = .skip, catchUp: ScheduleCatchUp = .last,
-        isSuspended: Bool = false
+        isSuspended: Bool = false, owner: UInt32 = 1
     ) throws -> RequestID {
         let json = try JSON(parsing: spec)
-        let queue = try core.admission.schedule(json, at: JSONPointer(["spec"]), owner: 1)
+        let queue = try core.admission.schedule(json, at: JSONPointer(["spec"]), owner: owner)
         let timing: ScheduleTiming =
             if let calendar {
                 .calendar(calendar, try CalendarExpression(calendar), zone: zone)
@@ -362,18 +376,18 @@ extension CoreDriver {
         return ask(
             .setSchedule(
                 NewSchedule(
-                    key: ScheduleKey(owner: 1, name: name), timing: timing, zone: zones[zone] ?? .utc,
+                    key: ScheduleKey(owner: owner, name: name), timing: timing, zone: zones[zone] ?? .utc,
                     catchUp: catchUp, overlap: overlap, isSuspended: isSuspended, spec: json, queue: queue)), as: .one)
     }
 
     func set(
         _ name: String, _ spec: String = ScheduleTests.value, every: Double? = nil, calendar: String? = nil,
         zone: String = "UTC", overlap: ScheduleOverlap = .skip, catchUp: ScheduleCatchUp = .last,
-        isSuspended: Bool = false
+        isSuspended: Bool = false, owner: UInt32 = 1
     ) throws {
         let request = try requestSet(
             name, spec, every: every, calendar: calendar, zone: zone, overlap: overlap, catchUp: catchUp,
-            isSuspended: isSuspended)
+            isSuspended: isSuspended, owner: owner)
         _ = try #require(answer(to: request)?.schedule, "\(String(describing: answer(to: request)))")
     }
 
