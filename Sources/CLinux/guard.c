@@ -251,6 +251,14 @@ static void guard(int64_t grace) {
     prctl(PR_SET_NAME, DEFERD_GUARD_NAME);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     umask(077);
+    // What programs take counts against the memory of the daemon's service: where there is none left, one of them is ended
+    // and not the daemon. They inherit it.
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0) {
+        // Where it may not be raised the kernel chooses as it always does.
+        if (write(score, "500", 3) < 0) {}
+        close(score);
+    }
     // The daemon has raised it for its connections; a program that uses select(2) relies on the usual one.
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024) {

@@ -156,6 +156,11 @@ import Testing
             let status = try await bench.result(
                 ["type": "program", "command": ["/bin/grep", "-E", "Sig(Blk|Ign|Pnd)|ShdPnd", "/proc/self/status"]])
             for line in Self.lines(status) { #expect(line.hasSuffix("\t0000000000000000"), "\(line)") }
+            // Where memory runs out it is ended before the daemon, with which it shares that.
+            let score = try await bench.result([
+                "type": "program", "command": ["/bin/cat", "/proc/self/oom_score_adj"],
+            ])
+            #expect(score.int ?? 0 >= 500)
         }
     }
 
