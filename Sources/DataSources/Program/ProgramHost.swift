@@ -11,6 +11,9 @@ import SystemPackage
 final class ProgramHost: Sendable {
     private struct State {
         var connection: ProgramGuard?
+        /// How many guards were started, and which of them ended last.
+        var guards = 0
+        var endedGuard = 0
         var isStarting = false
         var waiting: [Delivery<Result<ProgramGuard, JobError>>] = []
         var runs: [UInt64: ProgramRun] = [:]
@@ -27,11 +30,26 @@ final class ProgramHost: Sendable {
     private let executor: LoopExecutor
     private let queue: FileQueue
     private let logger: Logger
+    private let startGuard: StartGuard
 
-    init(executor: LoopExecutor, queue: FileQueue, logger: Logger) {
+    /// Starts a guard that keeps a lock open.
+    typealias StartGuard =
+        @Sendable (
+            _ lock: Int32, _ executor: LoopExecutor, _ received: @escaping @Sendable ([ProgramGuard.Report]) -> Void,
+            _ ended: @escaping @Sendable () -> Void
+        ) async throws -> ProgramGuard
+
+    init(
+        executor: LoopExecutor, queue: FileQueue, logger: Logger,
+        startGuard: @escaping StartGuard = { lock, executor, received, ended in
+            try await ProgramGuard.start(
+                lock: lock, on: executor.loop, executor: executor, received: received, ended: ended)
+        }
+    ) {
         self.executor = executor
         self.queue = queue
         self.logger = logger
+        self.startGuard = startGuard
     }
 
     /// How long a program waits for those of an earlier daemon to end, which its guard sees to.
@@ -55,7 +73,6 @@ final class ProgramHost: Sendable {
             Task(executorPreference: executor) { [self] in
                 let result = await begin(in: directory)
                 let waiting = state.withLock { state in
-                    state.connection = try? result.get()
                     state.isStarting = false
                     defer { state.waiting = [] }
                     return state.waiting
@@ -68,10 +85,15 @@ final class ProgramHost: Sendable {
     private func begin(in directory: String) async -> Result<ProgramGuard, JobError> {
         do {
             let lock = try await prepare(directory)
-            return .success(
-                try await ProgramGuard.start(
-                    lock: lock, on: executor.loop, executor: executor,
-                    received: { [weak self] in self?.received($0) }, ended: { [weak self] in self?.guardEnded() }))
+            let number = state.withLock { state in
+                state.guards += 1
+                return state.guards
+            }
+            let connection = try await startGuard(
+                lock, executor, { [weak self] in self?.received($0) }, { [weak self] in self?.guardEnded(number) })
+            // One that has ended meanwhile would be of no use to any program.
+            state.withLock { if $0.endedGuard != number { $0.connection = connection } }
+            return .success(connection)
         } catch let error as Errno {
             return .failure(JobError(storage: error, "prepared for programs", directory))
         } catch {
@@ -98,7 +120,6 @@ final class ProgramHost: Sendable {
             }
             guard !waiting.isEmpty else { return }
             let result = await begin(in: directory)
-            state.withLock { $0.connection = try? result.get() }
             for delivery in waiting { delivery.deliver(result) }
         }
     }
@@ -132,9 +153,10 @@ final class ProgramHost: Sendable {
         return lock
     }
 
-    private func guardEnded() {
+    private func guardEnded(_ number: Int) {
         let (runs, isExpected) = state.withLock { state in
             state.connection = nil
+            state.endedGuard = number
             defer { state.runs = [:] }
             return (Array(state.runs.values), state.isEnded)
         }
