@@ -2,16 +2,19 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server that gives each connection the next of some answers, whatever it asks, and closes it behind that.
+/// A server that gives each connection one answer, whatever it asks, and closes it behind that.
 final class FuzzedServer: Sendable {
     /// Loopback, but not where anything else listens that a redirect could lead to.
     static let host = "127.0.0.77"
 
-    private let answers: Answers
+    /// What a request is answered with; called on an event loop.
+    typealias Answers = @Sendable (_ request: String) -> ByteBuffer
+
+    private let answers: Present
     let port: Int
 
     init() throws {
-        let answers = Answers()
+        let answers = Present()
         let channel = try ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.backlog, value: 1024)
@@ -25,20 +28,24 @@ final class FuzzedServer: Sendable {
         port = channel.localAddress?.port ?? 0
     }
 
-    /// Begins anew with these answers.
-    func serve(_ texts: [ByteBuffer]) { answers.state.withLock { $0 = (texts, 0) } }
-}
-
-/// The answers, in turn.
-private final class Answers: Sendable {
-    let state = Mutex<(texts: [ByteBuffer], next: Int)>(([], 0))
-
-    func next() -> ByteBuffer {
-        state.withLock { state in
-            guard !state.texts.isEmpty else { return ByteBuffer() }
-            defer { state.next += 1 }
-            return state.texts[state.next % state.texts.count]
+    /// Begins anew with these answers, given in turn.
+    func serve(_ texts: [ByteBuffer]) {
+        let next = Mutex(0)
+        serve { _ in
+            let number = next.withLock { next in
+                defer { next += 1 }
+                return next
+            }
+            return texts.isEmpty ? ByteBuffer() : texts[number % texts.count]
         }
+    }
+
+    /// Begins anew with these answers.
+    func serve(_ answers: @escaping Answers) { self.answers.state.withLock { $0 = answers } }
+
+    /// The answers of the present input.
+    fileprivate final class Present: Sendable {
+        let state = Mutex<Answers> { _ in ByteBuffer() }
     }
 }
 
@@ -47,21 +54,26 @@ private final class AnswerHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private let answers: Answers
+    private let answers: FuzzedServer.Present
     private var request = ByteBuffer()
     private var isAnswered = false
 
-    init(_ answers: Answers) {
+    init(_ answers: FuzzedServer.Present) {
         self.answers = answers
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         request.writeImmutableBuffer(unwrapInboundIn(data))
-        guard !isAnswered, String(buffer: request).hasSuffix("\r\n\r\n") else { return }
+        let text = String(buffer: request)
+        guard !isAnswered, text.hasSuffix("\r\n\r\n") || isOther else { return }
         isAnswered = true
+        let answer = answers.state.withLock(\.self)(text)
         let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-        context.writeAndFlush(wrapOutboundOut(answers.next())).whenComplete { _ in bound.value.close(promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(answer)).whenComplete { _ in bound.value.close(promise: nil) }
     }
+
+    /// Whether it is no request: an answer that leads to https has the client begin with TLS, and wait for the same.
+    private var isOther: Bool { request.readableBytesView.first.map { !(0x41...0x5A).contains($0) } ?? false }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

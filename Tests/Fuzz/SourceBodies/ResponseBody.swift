@@ -12,13 +12,22 @@ import Synchronization
 /// HTTP responses, through the sources that jobs have, over real sockets.
 ///
 /// The first byte of an input says which source asks; the rest is what the server answers, parts of it that a line with
-/// only `--next--` divides to one connection after the other.
+/// only `--next--` divides to one connection after the other. Of a download over several connections it says what a
+/// ``FuzzedFile`` answers.
 package final class ResponseBody: Sendable {
     /// What a download with a checksum expects.
     private static let expected = Array("expected".utf8)
     /// Far longer than what a timeout lets happen.
     private static let longest = Duration.seconds(15)
     private static let timeout = 1.0
+
+    /// Connections of a download over several.
+    private static let segments = 4
+    /// What a source may fail with.
+    private static let kinds: Set<JobError.Kind> = [
+        .dns, .connect, .tls, .network, .timeout, .http, .policy, .exists, .storage, .checksum, .parse, .select,
+        .tooLarge, .invalid,
+    ]
 
     private let server: FuzzedServer
     private let library: SourceLibrary
@@ -40,26 +49,69 @@ package final class ResponseBody: Sendable {
         settings.limits.header = 8 << 10
         var logger = Logger(label: "fuzz")
         logger.logLevel = .critical
+        // No input is about a loss of power, and each that succeeds would wait for the disk.
+        var files = FileOperations.real
+        files.sync = { _ in }
+        files.syncData = { _ in }
         server = try FuzzedServer()
         library = try SourceLibrary(
-            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+            settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
     }
 
     package func check(_ input: [UInt8]) throws(Finding) {
         guard let kind = input.first else { return }
-        let answers = Self.parts(of: input.dropFirst())
+        switch kind % 7 {
+        case 5: try checkSegments(input.dropFirst(), isChecked: false)
+        case 6: try checkSegments(input.dropFirst(), isChecked: true)
+        case let kind: try check(Self.parts(of: input.dropFirst()), kind)
+        }
+    }
+
+    private func check(_ answers: [[UInt8]], _ kind: UInt8) throws(Finding) {
         server.serve(answers.map(ByteBuffer.init(bytes:)))
-        let url = JSON.string("http://\(FuzzedServer.host):\(server.port)/x")
-        let digest = "sha256:" + SHA256.hash(data: Self.expected).map { String(format: "%02x", $0) }.joined()
-        switch kind % 5 {
+        switch kind {
         case 0: _ = try outcome(["type": "url", "url": url])
         case 1: _ = try outcome(["type": "url", "url": url, "method": "HEAD", "accept": "any"])
         case 2: _ = try outcome(["type": "json", "url": url, "select": "/0"])
         case 3: try check(answers, try outcome(["type": "download", "url": url, "path": "file"]), nil)
         default:
-            let source: JSON = ["type": "download", "url": url, "path": "file", "checksum": .string(digest)]
+            let source: JSON = [
+                "type": "download", "url": url, "path": "file", "checksum": .string(Self.checksum(of: Self.expected)),
+            ]
             try check(answers, try outcome(source), Self.expected)
         }
+    }
+
+    /// A download over several connections is one version of the file, whatever the answers are, or fails.
+    private func checkSegments(_ input: ArraySlice<UInt8>, isChecked: Bool) throws(Finding) {
+        let file = FuzzedFile(input, mayLie: isChecked)
+        server.serve(file.answer)
+        var source: [String: JSON] = [
+            "type": "download", "url": url, "path": "file", "segments": JSON(Self.segments),
+        ]
+        if isChecked { source["checksum"] = .string(Self.checksum(of: Array(FuzzedFile.expected))) }
+        let members = source.map { JSONObject.Member(name: $0.key, value: $0.value) }
+        let result = try outcome(.object(JSONObject(members))) { allowance in file.reclaims { allowance.reclaim() } }
+        guard let bytes = try delivered(result) else { return }
+        if isChecked {
+            return try Finding.unless(
+                bytes.elementsEqual(FuzzedFile.expected), "The file is not what its checksum says.")
+        }
+        guard let version = file.version(of: bytes) else {
+            throw Finding("The file is none of its versions: \(result ?? .null)")
+        }
+        let tag = result?["etag"]?.string
+        try Finding.unless(
+            tag.map { $0.hasSuffix(file.validator(of: version)) } ?? true,
+            "The file is version \(version): \(result ?? .null)")
+    }
+
+    private var url: JSON { .string("http://\(FuzzedServer.host):\(server.port)/x") }
+
+    private static func checksum(of bytes: [UInt8]) -> String { "sha256:" + digest(of: bytes) }
+
+    private static func digest(of bytes: [UInt8]) -> String {
+        SHA256.hash(data: bytes).map { String(format: "%02x", $0) }.joined()
     }
 
     private static func parts(of bytes: ArraySlice<UInt8>) -> [[UInt8]] {
@@ -73,14 +125,19 @@ package final class ResponseBody: Sendable {
         return parts + [Array(rest)]
     }
 
-    /// Runs a source, a broken-off download once more, and gives what it came to.
-    private func outcome(_ source: JSON) throws(Finding) -> JSON? {
+    /// Runs a source, a broken-off download once more, and gives what it came to. `begin` is told what connections each
+    /// attempt may have.
+    private func outcome(
+        _ source: JSON, _ begin: (ConnectionAllowance) -> Void = { _ in }
+    ) throws(Finding) -> JSON? {
         let checkpoint = Mutex<JSON?>(nil)
         var last: JSON?
         for attempt in 1...2 {
+            let connections = ConnectionAllowance(Self.segments)
+            begin(connections)
             let context = SourceContext(
                 job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body", timeout: Self.timeout,
-                checkpoint: checkpoint.withLock { $0 },
+                checkpoint: checkpoint.withLock { $0 }, connections: connections,
                 saveCheckpoint: { json in
                     checkpoint.withLock { $0 = json }
                     return .succeeded(())
@@ -95,7 +152,7 @@ package final class ResponseBody: Sendable {
             switch outcome {
             case .success(let json): return json
             case .failure(let error as JobError):
-                try Finding.unless(!error.message.isEmpty && error.kind != .internal, "It failed so: \(error)")
+                try Finding.unless(!error.message.isEmpty && Self.kinds.contains(error.kind), "It failed so: \(error)")
                 last = nil
             case .failure(let error): throw Finding("It failed with an error of another type: \(error)")
             }
@@ -103,22 +160,32 @@ package final class ResponseBody: Sendable {
         return last
     }
 
-    /// A file is there only if the download succeeded, and is what its result says and its checksum asks for.
-    private func check(_ answers: [[UInt8]], _ result: JSON?, _ expected: [UInt8]?) throws(Finding) {
+    /// The file of a download and nothing beside it where that succeeded; else there is none, and this is nil.
+    private func delivered(_ result: JSON?) throws(Finding) -> [UInt8]? {
         let path = downloads + "/file"
         let file = FileManager.default.contents(atPath: path).map { [UInt8]($0) }
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: downloads)) ?? [] {
-            try? FileManager.default.removeItem(atPath: downloads + "/" + name)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: downloads)) ?? []
+        for name in names { try? FileManager.default.removeItem(atPath: downloads + "/" + name) }
+        guard let result else {
+            try Finding.unless(file == nil, "The download failed and left a file.")
+            return nil
         }
-        guard let result else { return try Finding.unless(file == nil, "The download failed and left a file.") }
         guard let file else { throw Finding("The download succeeded and there is no file: \(result)") }
-        let digest = SHA256.hash(data: file).map { String(format: "%02x", $0) }.joined()
+        let digest = Self.digest(of: file)
         try Finding.unless(
             result["size"]?.int == file.count && result["sha256"]?.string == digest,
             "The file has \(file.count) bytes and the digest \(digest): \(result)")
+        try Finding.unless(names == ["file"], "The download succeeded and left \(names).")
+        return file
+    }
+
+    /// A file is there only if the download succeeded, and is what its result says and its checksum asks for.
+    private func check(_ answers: [[UInt8]], _ result: JSON?, _ expected: [UInt8]?) throws(Finding) {
+        guard let file = try delivered(result) else { return }
         if let expected { try Finding.unless(file == expected, "The file is not what its checksum says.") }
         if answers.count == 1, let length = Self.plainLength(of: answers[0]) {
-            try Finding.unless(file.count == length, "The file has \(file.count) of \(length) bytes: \(result)")
+            try Finding.unless(
+                file.count == length, "The file has \(file.count) of \(length) bytes: \(result ?? .null)")
         }
     }
 
