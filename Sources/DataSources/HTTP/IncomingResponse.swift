@@ -58,6 +58,12 @@ final class IncomingResponse: Sendable {
     /// Whether some of the body has come in and was not read yet.
     var isReady: Bool { stream.isReady }
 
+    /// Waits until some of the body has come in, which stays unread; false at its end.
+    func becomesReady() async -> Bool {
+        await stream.becomesReady()
+        return stream.isReady
+    }
+
     /// All of the body that has come in; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {

@@ -17,20 +17,10 @@ final class GrowingDigest: Sendable {
     /// Bytes from the first on that it is of.
     var position: Int64 { state.withLock(\.position) }
 
-    /// The digest so far, to be continued with what stands at `offset`; nil where that is not what comes next, or something
-    /// else continues it.
-    func begin(at offset: Int64) -> SHA256? {
+    /// The digest so far and its end, to be continued; nil while something else does, or where it ends before `least`.
+    func begin(from least: Int64 = 0) -> (hash: SHA256, position: Int64)? {
         state.withLock { state in
-            guard !state.isBusy, state.position == offset else { return nil }
-            state.isBusy = true
-            return state.hash
-        }
-    }
-
-    /// The digest so far and its end, to be continued; nil while something else does.
-    func begin() -> (hash: SHA256, position: Int64)? {
-        state.withLock { state in
-            guard !state.isBusy else { return nil }
+            guard !state.isBusy, state.position >= least else { return nil }
             state.isBusy = true
             return (state.hash, state.position)
         }

@@ -43,7 +43,7 @@ final class SegmentedPart: Sendable {
         self.target = target
         self.services = services
         map = Mutex(SegmentMap(total: total, connections: connections))
-        tell()
+        growth.continuation.yield()
     }
 
     /// The one of `size` bytes that was just reopened; nil where nothing of it can be used.
@@ -66,7 +66,7 @@ final class SegmentedPart: Sendable {
         self.target = target
         self.services = services
         map = Mutex(SegmentMap(total: total, written: written, connections: connections))
-        tell()
+        growth.continuation.yield()
     }
 
     /// Bytes that are there.
@@ -82,51 +82,55 @@ final class SegmentedPart: Sendable {
 
     /// Waits until it is the turn of a connection with bytes for a segment to write; ``endTurn()`` ends it.
     func beginTurn(for segment: SegmentMap.ID, _ control: TransferControl) async throws(JobError) {
-        try await order.begin(at: rest(of: segment)?.lowerBound ?? total, control) { isDigestBehind }
+        try await order.begin(at: rest(of: segment)?.lowerBound ?? total, control)
     }
 
     /// Whether a connection with more bytes for a segment has the next turn too.
     func mayGoOn(with segment: SegmentMap.ID) -> Bool {
-        rest(of: segment).map { order.mayGoOn(at: $0.lowerBound) { isDigestBehind } } ?? false
+        rest(of: segment).map { order.mayGoOn(at: $0.lowerBound) } ?? false
     }
 
-    func endTurn() { order.end { isDigestBehind } }
+    func endTurn() {
+        order.end()
+        growth.continuation.yield()
+    }
 
     /// Fewer bytes are not worth a second thread.
     private static let worthTwoThreads = 128 << 10
 
-    /// Writes what came for a segment, as far as it is still the segment's; what continues the digest is hashed meanwhile.
+    /// Writes what came for a segment, as far as it is still the segment's; what continues the digest is hashed meanwhile,
+    /// after the little that others wrote between the two.
     func write(_ blocks: [ByteBuffer], to segment: SegmentMap.ID) async throws(JobError) {
         let size = blocks.reduce(0) { $0 + $1.readableBytes }
-        let (offset, count) = map.withLock { $0.claim(size, for: segment) }
+        let (offset, count, isNext) = map.withLock { map in
+            let (offset, count) = map.claim(size, for: segment)
+            return (offset, count, offset == map.written.prefix)
+        }
         guard count > 0 else { return }
         let blocks = DownloadedPart.coalesced(blocks)
+        defer { news.continuation.yield() }
         do throws(Errno) {
-            guard let before = digest.begin(at: offset) else {
-                try await services.queue.run { [self] () throws(Errno) in
+            guard isNext, let (before, position) = digest.begin(from: offset - Self.mostBehind) else {
+                return try await services.queue.run { [self] () throws(Errno) in
                     try store(blocks, count, at: offset, of: segment)
                 }
-                return tell()
             }
-            defer { tell() }
-            if count < Self.worthTwoThreads {
-                let stored = await services.queue.run { [self] in
-                    Result { () throws(Errno) in
-                        try store(blocks, count, at: offset, of: segment)
-                        return Self.hash(before, blocks, count)
-                    }
+            let stored: Result<Void, Errno>
+            let longer: SHA256?
+            if count + Int(offset - position) < Self.worthTwoThreads {
+                (stored, longer) = await services.queue.run { [self] in
+                    let stored = Result { () throws(Errno) in try store(blocks, count, at: offset, of: segment) }
+                    return (stored, hash(before, position..<offset, blocks, count))
                 }
-                digest.end(try? stored.get(), at: offset + Int64(count))
-                _ = try stored.get()
             } else {
-                async let hash = services.queue.run { Self.hash(before, blocks, count) }
-                let stored = await services.queue.run { [self] in
+                async let hashed = services.queue.run { [self] in hash(before, position..<offset, blocks, count) }
+                stored = await services.queue.run { [self] in
                     Result { () throws(Errno) in try store(blocks, count, at: offset, of: segment) }
                 }
-                let longer = await hash
-                digest.end((try? stored.get()).map { longer }, at: offset + Int64(count))
-                try stored.get()
+                longer = await hashed
             }
+            digest.end((try? stored.get()) == nil ? nil : longer, at: offset + Int64(count))
+            try stored.get()
         } catch {
             throw JobError(path: error, "written", target.absolutePath + DownloadPath.partSuffix)
         }
@@ -146,8 +150,13 @@ final class SegmentedPart: Sendable {
         }
     }
 
-    private static func hash(_ before: SHA256, _ blocks: [ByteBuffer], _ count: Int) -> SHA256 {
-        var (hash, rest) = (before, count)
+    /// The digest with what stands in a range of the file and then with blocks; nil where that cannot be read, which
+    /// ``completeDigest()`` tells of.
+    private func hash(
+        _ before: SHA256, _ written: Range<Int64>, _ blocks: [ByteBuffer], _ count: Int
+    ) -> SHA256? {
+        guard var hash = try? continued(before, written) else { return nil }
+        var rest = count
         for block in blocks {
             block.withUnsafeReadableBytes { bytes in
                 let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(rest))
@@ -172,11 +181,6 @@ final class SegmentedPart: Sendable {
             (offset, rest) = (offset + Int64(size), rest - size)
             if rest == 0 { return }
         }
-    }
-
-    private func tell() {
-        growth.continuation.yield()
-        news.continuation.yield()
     }
 
     // MARK: What is written
@@ -234,36 +238,38 @@ final class SegmentedPart: Sendable {
     private static let block = 256 << 10
     /// Bytes between two looks at whether the transfer was cancelled.
     private static let portion: Int64 = 16 << 20
-    /// Writes wait for a digest that is no more than so many bytes behind.
-    private static let mostBehind: Int64 = 64 << 20
+    /// A digest that is no more than so many bytes behind what is written in front goes on with the next write: else the file is
+    /// complete long before its digest. One that is further behind reads what an earlier transfer wrote, beside the writes.
+    private static let mostBehind = portion
 
-    /// Whether the digest is a little behind what is written: then it is to be as far before more is, else the file is complete
-    /// long before its digest. One that is far behind reads what an earlier transfer wrote, and nobody waits for that.
-    private var isDigestBehind: Bool {
-        let lag = map.withLock { $0.written.prefix } - digest.position
-        return lag > 0 && lag <= Self.mostBehind
+    /// The digest, to be continued beside the writes: where it is far behind, or nothing is written.
+    private func beginReading() -> (hash: SHA256, range: Range<Int64>)? {
+        let prefix = map.withLock { $0.written.prefix }
+        guard prefix - digest.position > Self.mostBehind || !order.isTaken, let (hash, position) = digest.begin() else {
+            return nil
+        }
+        let end = min(prefix, position + Self.portion)
+        guard position < end else {
+            digest.end(nil, at: position)
+            return nil
+        }
+        return (hash, position..<end)
     }
 
     /// Reads what continues the digest and was not at hand when it was written, until the digest is that of the whole file;
     /// nil where the task was cancelled before.
     func completeDigest() async throws(JobError) -> String? {
         for await _ in growth.stream {
-            while !Task.isCancelled, let (hash, position) = digest.begin() {
-                let end = min(map.withLock { $0.written.prefix }, position + Self.portion)
-                guard position < end else {
-                    digest.end(nil, at: position)
-                    break
-                }
+            while !Task.isCancelled, let (hash, range) = beginReading() {
                 do throws(Errno) {
                     let longer = try await services.queue.run { [self] () throws(Errno) in
-                        try continued(hash, position..<end)
+                        try continued(hash, range)
                     }
-                    digest.end(longer, at: end)
+                    digest.end(longer, at: range.upperBound)
                 } catch {
                     throw JobError(path: error, "read", target.absolutePath + DownloadPath.partSuffix)
                 }
             }
-            order.goOn { isDigestBehind }
             if digest.position == total { return digest.text }
         }
         return nil
@@ -271,6 +277,7 @@ final class SegmentedPart: Sendable {
 
     private func continued(_ before: SHA256, _ range: Range<Int64>) throws(Errno) -> SHA256 {
         var hash = before
+        guard !range.isEmpty else { return hash }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.block, alignment: 4096)
         defer { buffer.deallocate() }
         var position = range.lowerBound

@@ -224,6 +224,11 @@ final class SegmentedTransfer: Sendable {
                 isItsTurn = false
                 part.endTurn()
             }
+            // What came stays where it is until then, so that a connection that waits takes no more.
+            if limiter == nil, !isItsTurn, await response.becomesReady() {
+                try await part.beginTurn(for: segment, handle.control)
+                isItsTurn = true
+            }
             guard let blocks = try await response.next() else { return true }
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
                 guard let rest = part.rest(of: segment), rest.lowerBound < end else { return true }
@@ -232,8 +237,6 @@ final class SegmentedTransfer: Sendable {
                     if isItsTurn { part.endTurn() }
                     isItsTurn = false
                     try await limiter.wait(for: piece.reduce(0) { $0 + $1.readableBytes }, handle.control)
-                }
-                if !isItsTurn {
                     try await part.beginTurn(for: segment, handle.control)
                     isItsTurn = true
                 }
