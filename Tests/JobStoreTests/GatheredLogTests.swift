@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func transactions_areWholeForOthers_whenTheyAreLongerThanMemoryOrUndone() throws {
-        PageChecks.register
+        DeferdVFS.register
         let path = directory.path + "/log.db"
         let writing = try DatabaseQueue(path: path)
         try writing.writeWithoutTransaction { connection in
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test func otherDatabase_isLeftAlone() throws {
-        PageChecks.register
+        DeferdVFS.register
         try DatabaseQueue().write { connection in
             let open = try #require(connection.sqliteConnection)
             #expect(deferd_gather_log(open) == 0)

@@ -142,7 +142,7 @@ struct DatabaseFile {
     private let queue: DatabaseQueue
 
     init(_ path: String) throws {
-        PageChecks.register
+        DeferdVFS.register
         queue = try DatabaseQueue(path: path)
     }
 

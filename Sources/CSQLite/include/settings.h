@@ -12,11 +12,12 @@ int deferd_reserve(const char *path, long bytes);
 /// Makes an open file at least so long, with room on the disk for all of it; 0, or the reason why not as an error number.
 int deferd_extend(int file, long size);
 
-/// Has SQLite keep a checksum in the last 8 bytes of each page of a database that reserves them, and refuse a page whose
-/// bytes are not what was written, as damaged. Other databases are as always. To be called by one thread; a database that
-/// is open by then goes on without.
+/// Registers the VFS "deferd", which SQLite opens files with from then on. To be called by one thread; a database that is
+/// open by then goes on without.
 ///
-/// Pages in the log have none: SQLite has checksums of its own there.
+/// It keeps a checksum in the last 8 bytes of each page of a database that reserves them, and refuses a page whose bytes
+/// are not what was written, as damaged. Other databases are as always. Pages in the log have none: SQLite has checksums
+/// of its own there. What it does for the log says deferd_gather_log.
 void deferd_register_vfs(void);
 
 struct sqlite3;

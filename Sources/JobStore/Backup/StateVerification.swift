@@ -23,7 +23,7 @@ package struct StateVerification {
 
     /// `path` is a state directory, or a backup.
     package init(of path: String) throws(StoreError) {
-        PageChecks.register
+        DeferdVFS.register
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         database = isDirectory ? path + "/deferd.db" : path

@@ -11,9 +11,6 @@ enum PageChecks {
     /// The bytes that a page reserves.
     static let reserved = 8
 
-    /// Registers the VFS that makes the checks, and gathers what goes into the log, before the first database is opened.
-    static let register: Void = deferd_register_vfs()
-
     /// Has a database that is about to be made have checksums.
     static func reserve(_ connection: Database) throws {
         var bytes = Int32(reserved)

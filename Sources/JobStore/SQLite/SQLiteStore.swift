@@ -41,7 +41,7 @@ package final class SQLiteStore: JobStore {
         reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }, reportMigration: () -> Void = {}
     ) throws(StoreError) {
         deferd_settle_database()
-        PageChecks.register
+        DeferdVFS.register
         directory = try StateDirectory(path)
         unreadable = UnreadableJobs(report)
         do {
