@@ -12,15 +12,25 @@ import Testing
 
     private func permits(_ driver: CoreDriver) -> Int { driver.core.inspection.hostConnections }
 
+    /// Starts a download that wants `segments` connections to a host of at most `perHost`; everything ends after `body`.
+    private func withDownload(
+        _ segments: Int, perHost: Int, _ members: String = "", _ body: (CoreDriver, JobID, RunID) throws -> Void
+    ) throws {
+        let driver = CoreDriver { $0.perHost = perHost }
+        let id = try driver.submit(download(segments, "a", members))
+        try body(driver, id, driver.run(of: id).run)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
     @Test(arguments: [(1, 1), (4, 4), (6, 6), (16, 6)])
     func download_hasAsManyConnections_asItsHostHasFree(segments: Int, connections: Int) throws {
-        let driver = CoreDriver { $0.perHost = 6 }
-        let id = try driver.submit(download(segments))
-        #expect(try driver.run(of: id).connections == connections)
-        #expect(permits(driver) == connections)
-        try driver.end(id)
-        #expect(permits(driver) == 0)
-        driver.expectQuiet()
+        try withDownload(segments, perHost: 6) { driver, id, _ in
+            #expect(try driver.run(of: id).connections == connections)
+            #expect(permits(driver) == connections)
+            try driver.end(id)
+            #expect(permits(driver) == 0)
+        }
     }
 
     @Test func jobs_waitForTheHost_untilADownloadIsDone() throws {
@@ -52,27 +62,23 @@ import Testing
     }
 
     @Test func cancelledDownload_givesItsConnectionsBack() throws {
-        let driver = CoreDriver { $0.perHost = 4 }
-        let id = try driver.submit(download(4))
-        let waiting = try driver.submit(url())
-        #expect(driver.atWork == [id])
-        _ = driver.ask(.cancel(id))
-        #expect(driver.atWork == [waiting])
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(4, perHost: 4) { driver, id, _ in
+            let waiting = try driver.submit(url())
+            #expect(driver.atWork == [id])
+            _ = driver.ask(.cancel(id))
+            #expect(driver.atWork == [waiting])
+        }
     }
 
     @Test func retriedDownload_isGivenItsConnectionsAnew() throws {
-        let driver = CoreDriver { $0.perHost = 4 }
-        let id = try driver.submit(download(4, "a", #""retry":{"max":1,"initial":10,"jitter":false}"#))
-        try driver.end(id, .failure(JobError(.network, "Broken.", retryable: true)))
-        #expect(permits(driver) == 0)
-        let other = try driver.submit(url())
-        driver.advance(10)
-        #expect(driver.atWork == [other, id])
-        #expect(try driver.run(of: id).connections == 3)
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(4, perHost: 4, #""retry":{"max":1,"initial":10,"jitter":false}"#) { driver, id, _ in
+            try driver.end(id, .failure(JobError(.network, "Broken.", retryable: true)))
+            #expect(permits(driver) == 0)
+            let other = try driver.submit(url())
+            driver.advance(10)
+            #expect(driver.atWork == [other, id])
+            #expect(try driver.run(of: id).connections == 3)
+        }
     }
 }
 
@@ -80,83 +86,69 @@ extension SegmentTests {
     // MARK: Giving back
 
     @Test func download_givesBackOneConnection_forEachJobThatWaits() throws {
-        let driver = CoreDriver { $0.perHost = 4 }
-        let id = try driver.submit(download(4))
-        let run = try driver.run(of: id).run
-        #expect(driver.reclaimed.isEmpty)
-        let first = try driver.submit(url())
-        let second = try driver.submit(url())
-        // One at a time, as the first that is closed may be enough.
-        #expect(driver.reclaimed == [run])
-        #expect(driver.atWork == [id])
-        driver.feed(.connectionClosed(run))
-        #expect(driver.atWork == [id, first])
-        #expect(driver.reclaimed == [run, run])
-        driver.feed(.connectionClosed(run))
-        #expect(driver.atWork == [id, first, second])
-        #expect(permits(driver) == 4)
-        // What nobody asked for changes nothing.
-        driver.feed(.connectionClosed(run))
-        #expect(permits(driver) == 4)
-        try driver.end(id)
-        #expect(permits(driver) == 2)
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(4, perHost: 4) { driver, id, run in
+            #expect(driver.reclaimed.isEmpty)
+            let first = try driver.submit(url())
+            let second = try driver.submit(url())
+            // One at a time, as the first that is closed may be enough.
+            #expect(driver.reclaimed == [run])
+            #expect(driver.atWork == [id])
+            driver.feed(.connectionClosed(run))
+            #expect(driver.atWork == [id, first])
+            #expect(driver.reclaimed == [run, run])
+            driver.feed(.connectionClosed(run))
+            #expect(driver.atWork == [id, first, second])
+            #expect(permits(driver) == 4)
+            // What nobody asked for changes nothing.
+            driver.feed(.connectionClosed(run))
+            #expect(permits(driver) == 4)
+            try driver.end(id)
+            #expect(permits(driver) == 2)
+        }
     }
 
     @Test func download_keepsItsLastConnection() throws {
-        let driver = CoreDriver { $0.perHost = 2 }
-        let id = try driver.submit(download(2))
-        let run = try driver.run(of: id).run
-        let jobs = [try driver.submit(url()), try driver.submit(url())]
-        driver.feed(.connectionClosed(run))
-        #expect(driver.atWork == [id, jobs[0]])
-        #expect(driver.reclaimed == [run])
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(2, perHost: 2) { driver, id, run in
+            let jobs = [try driver.submit(url()), try driver.submit(url())]
+            driver.feed(.connectionClosed(run))
+            #expect(driver.atWork == [id, jobs[0]])
+            #expect(driver.reclaimed == [run])
+        }
     }
 
     @Test func downloadThatEnds_givesBackTheRest_alsoThoseItWasAskedFor() throws {
-        let driver = CoreDriver { $0.perHost = 3 }
-        let id = try driver.submit(download(3))
-        let run = try driver.run(of: id).run
-        let waiting = try driver.submit(url())
-        #expect(driver.reclaimed == [run])
-        try driver.end(id)
-        #expect(driver.atWork == [waiting])
-        // The source closed it just before it ended.
-        driver.feed(.connectionClosed(run))
-        #expect(permits(driver) == 1)
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(3, perHost: 3) { driver, id, run in
+            let waiting = try driver.submit(url())
+            #expect(driver.reclaimed == [run])
+            try driver.end(id)
+            #expect(driver.atWork == [waiting])
+            // The source closed it just before it ended.
+            driver.feed(.connectionClosed(run))
+            #expect(permits(driver) == 1)
+        }
     }
 
     @Test func download_keepsItsConnections_whileNobodyWaitsForThem() throws {
-        let driver = CoreDriver { $0.perHost = 4 }
-        _ = try driver.submit(download(4))
-        let elsewhere = try driver.submit(url("b"))
-        #expect(driver.reclaimed.isEmpty)
-        try driver.end(elsewhere)
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(4, perHost: 4) { driver, _, _ in
+            let elsewhere = try driver.submit(url("b"))
+            #expect(driver.reclaimed.isEmpty)
+            try driver.end(elsewhere)
+        }
     }
 
     @Test func refusedConnection_holdsBackOtherJobs_whileTheDownloadGoesOn() throws {
-        let driver = CoreDriver { $0.perHost = 4 }
-        let id = try driver.submit(download(2))
-        let run = try driver.run(of: id).run
-        var error = JobError(.http, "Too many.", retryable: true)
-        error.retryAfter = 30
-        driver.feed(.refused(run, error))
-        let waiting = try driver.submit(url())
-        #expect(driver.atWork == [id])
-        // It has all the time that the host asked for, so no connection would help.
-        #expect(driver.reclaimed.isEmpty)
-        driver.advance(29)
-        #expect(driver.atWork == [id])
-        driver.advance(1)
-        #expect(driver.atWork == [id, waiting])
-        driver.endAll()
-        driver.expectQuiet()
+        try withDownload(2, perHost: 4) { driver, id, run in
+            var error = JobError(.http, "Too many.", retryable: true)
+            error.retryAfter = 30
+            driver.feed(.refused(run, error))
+            let waiting = try driver.submit(url())
+            #expect(driver.atWork == [id])
+            // It has all the time that the host asked for, so no connection would help.
+            #expect(driver.reclaimed.isEmpty)
+            driver.advance(29)
+            #expect(driver.atWork == [id])
+            driver.advance(1)
+            #expect(driver.atWork == [id, waiting])
+        }
     }
 }
