@@ -269,12 +269,13 @@ import Testing
         }
     }
 
-    @Test func connection_isGivenBack_whereAnotherJobWantsIt() async throws {
-        let gate = OriginGate()
+    @Test func connections_areGivenBack_whileTheOthersGoOn() async throws {
+        let (more, rest) = (OriginGate(), OriginGate())
         try await ScriptedOrigin.run({ request, _ in
             let bytes = Array(Self.bytes(request))
             return [
-                Self.head(request), .send(Array(bytes.prefix(1000))), .wait(gate), .send(Array(bytes.dropFirst(1000))),
+                Self.head(request), .send(Array(bytes.prefix(1000))), .wait(more), .send(Array(bytes[1000..<2000])),
+                .wait(rest), .send(Array(bytes.dropFirst(2000))),
             ]
         }) { origin in
             try await Workbench.run { bench in
@@ -285,12 +286,14 @@ import Testing
                 await origin.log.reaches(4)
                 connections.reclaim()
                 connections.reclaim()
-                gate.open()
+                more.open()
+                // None of them can be at its end.
                 var count = 0
                 for await _ in closed {
                     count += 1
                     if count == 2 { break }
                 }
+                rest.open()
                 _ = try await deferred.get()
                 #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
             }
@@ -317,7 +320,7 @@ import Testing
         }
     }
 
-    @Test func refusedConnection_isNotOpenedAgain_andTheOthersFetchTheFile() async throws {
+    @Test func refusedConnections_areToldOf_andTheOthersFetchTheFile() async throws {
         let gate = OriginGate()
         try await ScriptedOrigin.run({ request, count in
             switch count {
