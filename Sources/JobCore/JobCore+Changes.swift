@@ -83,7 +83,7 @@ extension JobCore {
         let before = entry.job
         let hadWork = entry.run != nil
         let action: Job.Action
-        do { action = try transition(entry, hadWork && entry.runEndsLater ? .breakOff(reason) : reason.event) } catch {
+        do { action = try transition(entry, .stop(reason, awaitsEnd: hadWork && entry.runEndsLater)) } catch {
             // It is finished, and its end is being stored.
             if let done { whenSaved(entry) { result in done(result.map { entry.job }) } }
             return
@@ -264,16 +264,6 @@ extension JobCore {
             case .success: answer(id, .done)
             case .failure(let error): fail(id, CoreError(error))
             }
-        }
-    }
-}
-
-extension Job.Stop {
-    /// What a job is told that is stopped at once.
-    fileprivate var event: Job.Event {
-        switch self {
-        case .cancelled: .cancel
-        case .deadline: .deadline
         }
     }
 }

@@ -132,7 +132,7 @@ import Testing
         failure.cause = JobError(.dns, "None.")
         for event in [
             Job.Event.start, .finished(.failure(failure), random: 0.5), .due, .start,
-            .finished(.failure(failure), random: 0), .cancel,
+            .finished(.failure(failure), random: 0), .stop(.cancelled),
         ] {
             _ = try job.handle(event, at: .after(3))
             job.host = job.host == nil ? "localhost:80" : nil
@@ -156,7 +156,7 @@ import Testing
         for id in ids { try await store.save(checkpoint: "here", of: id, link: 0) }
         try await store.save(job.numbered(ids[0]).finished(at: .after(1)))
         var cancelled = job.numbered(ids[1])
-        _ = try cancelled.handle(.cancel, at: .after(1))
+        _ = try cancelled.handle(.stop(.cancelled), at: .after(1))
         try await store.save(cancelled)
         // A failed one can be retried, and goes on with what it has.
         try await store.save(job.numbered(ids[2]).finished(.failure(JobError(.dns, "No.")), at: .after(1)))

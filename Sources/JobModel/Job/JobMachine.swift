@@ -2,7 +2,7 @@
 ///
 /// States: `scheduled`, `queued`, `running`; terminal: `succeeded`, `failed`, `cancelled`.
 /// Invalid are: `due` unless scheduled, `start` unless queued, `finished` unless running, `restart` unless running,
-/// `cancel` and `deadline` in a terminal state, `breakOff` unless running, `retry` unless failed or cancelled.
+/// `stop` in a terminal state, `retry` unless failed or cancelled.
 extension Job {
     package enum Event: Sendable {
         /// The time it waited for has come.
@@ -11,10 +11,9 @@ extension Job {
         case start
         /// The running link ended. `random` is drawn from 0 ..< 1 for the pause before a retry.
         case finished(Outcome, random: Double)
-        case cancel
-        case deadline
-        /// The source at work, which takes its time to end, was told to: `finished` comes once it has.
-        case breakOff(Stop)
+        /// It is to end before its time. Where a source is at work that takes its time to end and was told to, `finished` comes
+        /// once it has.
+        case stop(Stop, awaitsEnd: Bool = false)
         /// The daemon was started and finds it running.
         case restart
         case retry(RetryPoint)
@@ -58,12 +57,8 @@ extension Job {
             return .run
         case (.finished(let outcome, let random), .running):
             return finished(outcome, random: random, at: now)
-        case (.cancel, .scheduled), (.cancel, .queued), (.cancel, .running):
-            return stop(.cancelled, at: now)
-        case (.deadline, .scheduled), (.deadline, .queued), (.deadline, .running):
-            return stop(.deadline, at: now)
-        case (.breakOff(let reason), .running):
-            return stop(reason, at: now, awaitsEnd: true)
+        case (.stop(let reason, let awaitsEnd), _) where !state.isTerminal:
+            return stop(reason, at: now, awaitsEnd: awaitsEnd && state == .running)
         case (.restart, .running):
             return restart(at: now)
         case (.retry(let point), .failed), (.retry(let point), .cancelled):
@@ -183,7 +178,7 @@ extension Job {
         return .enqueue
     }
 
-    private mutating func stop(_ reason: Stop, at now: Timestamp, awaitsEnd: Bool = false) -> Action {
+    private mutating func stop(_ reason: Stop, at now: Timestamp, awaitsEnd: Bool) -> Action {
         guard stop == nil else { return .none }
         // It has done its work; the children of a `finally` link do not inherit it.
         deadlineAt = nil

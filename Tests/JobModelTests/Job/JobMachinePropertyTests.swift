@@ -26,9 +26,9 @@ import Testing
         case 8: .finished(.lasting, random: 0.5)
         case 9, 10: .finished(.passing, random: .random(in: 0..<1, using: &generator))
         case 11: .restart
-        case 12: .cancel
-        case 13: .deadline
-        case 14: .breakOff(generator.pick([.cancelled, .deadline]))
+        case 12: .stop(.cancelled)
+        case 13: .stop(.deadline)
+        case 14: .stop(generator.pick([.cancelled, .deadline]), awaitsEnd: true)
         case 15: .retry(.failed)
         default: .retry(.start)
         }
@@ -140,7 +140,7 @@ import Testing
                     }
                 }
                 if job.state.isTerminal { continue }
-                _ = try job.handle(generator.pick([.cancel, .deadline]), at: .after(3))
+                _ = try job.handle(.stop(generator.pick([.cancelled, .deadline])), at: .after(3))
                 expectConsistent(job)
                 if job.state == .queued { try job.start(at: 4) }
                 while !job.state.isTerminal {

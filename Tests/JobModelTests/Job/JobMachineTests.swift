@@ -13,8 +13,8 @@ import Testing
             case .success: .finished(.success(1), random: 0)
             case .failure: .finished(.lasting, random: 0)
             case .passingFailure: .finished(.passing, random: 0)
-            case .cancel: .cancel
-            case .deadline: .deadline
+            case .cancel: .stop(.cancelled)
+            case .deadline: .stop(.deadline)
             case .restart: .restart
             case .retryFailed: .retry(.failed)
             case .retryStart: .retry(.start)
@@ -208,7 +208,7 @@ import Testing
     @Test func restart_ofAStoppedJob_waitsForItsTurn_andRunsOn() throws {
         var job = try Job.chain(#"{"finally":{"return":1}}"#)
         try job.start()
-        _ = try job.handle(.cancel, at: .after(2))
+        _ = try job.handle(.stop(.cancelled), at: .after(2))
         let before = job
         #expect(try job.handle(.restart, at: .after(3)) == .enqueue)
         #expect(job.state == .queued)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct JobStoppingTests {
     enum Reason: CaseIterable {
         case cancel, deadline
-        var event: Job.Event { self == .cancel ? .cancel : .deadline }
+        var event: Job.Event { .stop(stop) }
         var stop: Job.Stop { self == .cancel ? .cancelled : .deadline }
         var state: JobState { self == .cancel ? .cancelled : .failed }
         var kind: JobError.Kind { self == .cancel ? .cancelled : .deadline }
@@ -50,15 +50,15 @@ import Testing
     }
 
     @Test(arguments: Reason.allCases)
-    func breakOff_goesOnOnlyOnceTheSourceHasEnded_whateverItMadeOfThat(_ reason: Reason) throws {
+    func stopThatAwaitsTheEnd_goesOnOnlyOnceTheSourceHasEnded_whateverItMadeOfThat(_ reason: Reason) throws {
         for outcome in [Outcome.success(1), .passing, .lasting] {
             var job = try Job.chain(Self.links, #""deadline":9"#)
             try job.start()
-            #expect(try job.handle(.breakOff(reason.stop), at: .after(5)) == .none)
+            #expect(try job.handle(.stop(reason.stop, awaitsEnd: true), at: .after(5)) == .none)
             #expect(job.state == .running && job.link == 0 && job.outcomes.isEmpty && job.isEnding)
             // Nothing stops it twice.
             #expect(job.deadlineAt == nil)
-            for again in [Job.Event.cancel, .deadline, .breakOff(.cancelled)] {
+            for again in [Job.Event.stop(.cancelled), .stop(.deadline), .stop(.cancelled, awaitsEnd: true)] {
                 #expect(try job.handle(again, at: .after(6)) == .none)
             }
             #expect(try job.finish(outcome) == .run)
@@ -71,16 +71,16 @@ import Testing
     }
 
     @Test(arguments: Reason.allCases)
-    func breakOff_isAtItsEnd_afterARestart(_ reason: Reason) throws {
+    func stopThatAwaitsTheEnd_isAtItsEnd_afterARestart(_ reason: Reason) throws {
         var plain = try Job.chain("")
         try plain.start()
-        _ = try plain.handle(.breakOff(reason.stop), at: .after(5))
+        _ = try plain.handle(.stop(reason.stop, awaitsEnd: true), at: .after(5))
         #expect(try plain.handle(.restart, at: .after(6)) == .finish)
         expectStopped(plain, reason, [0])
 
         var job = try Job.chain(Self.links)
         try job.start()
-        _ = try job.handle(.breakOff(reason.stop), at: .after(5))
+        _ = try job.handle(.stop(reason.stop, awaitsEnd: true), at: .after(5))
         #expect(try job.handle(.restart, at: .after(6)) == .enqueue)
         #expect(job.state == .queued && job.link == 2 && job.ended == [0])
         try job.start()
@@ -171,9 +171,9 @@ import Testing
         #expect(try job.finish(.passing) == .wait)
         #expect(job.state == .scheduled && job.link == 2)
         // A second stop does not take it away.
-        #expect(try job.handle(.cancel, at: .after(6)) == .none)
+        #expect(try job.handle(.stop(.cancelled), at: .after(6)) == .none)
         _ = try job.handle(.due, at: .after(7))
-        #expect(try job.handle(.cancel, at: .after(7)) == .none)
+        #expect(try job.handle(.stop(.cancelled), at: .after(7)) == .none)
         try job.start()
         #expect(job.link == 2 && job.attempt == 2)
         try job.runOn()
@@ -206,7 +206,7 @@ import Testing
     @Test func finallyLink_isHandedTheStop() throws {
         var job = try Job.chain(Self.links)
         try job.start()
-        _ = try job.handle(.cancel, at: .after(5))
+        _ = try job.handle(.stop(.cancelled), at: .after(5))
         #expect(job.carried?.kind == .cancelled)
         #expect(job.step == job.spec.step(2, for: .lasting))
     }
@@ -261,7 +261,7 @@ import Testing
         try job.finish(.success("a"))
         try job.finish(.lasting)
         #expect(job.link == 2)
-        _ = try job.handle(.cancel, at: .after(5))
+        _ = try job.handle(.stop(.cancelled), at: .after(5))
         try job.runOn()
         #expect(job.state == .cancelled)
         _ = try job.handle(.retry(.failed), at: .after(9))
@@ -274,7 +274,7 @@ import Testing
         try job.finish(.lasting)
         try job.finish(.success("mended"))
         #expect(job.link == 2)
-        _ = try job.handle(.cancel, at: .after(5))
+        _ = try job.handle(.stop(.cancelled), at: .after(5))
         try job.runOn()
         _ = try job.handle(.retry(.failed), at: .after(9))
         #expect(job.link == 2 && job.carried == .success("mended") && job.ended == [0, 1])
@@ -282,7 +282,7 @@ import Testing
 
     @Test func retry_ofWhatWasCancelledBeforeItBegan_beginsAtTheSource() throws {
         var job = try Job.chain(Self.links)
-        _ = try job.handle(.cancel, at: .after(5))
+        _ = try job.handle(.stop(.cancelled), at: .after(5))
         try job.start()
         try job.runOn()
         for point in Job.RetryPoint.allCases {

@@ -37,7 +37,7 @@ extension Job {
         case .running: try job.start()
         case .succeeded: try job.end(.success("done"))
         case .failed: try job.end(.lasting)
-        case .cancelled: _ = try job.handle(.cancel, at: .after(1))
+        case .cancelled: _ = try job.handle(.stop(.cancelled), at: .after(1))
         }
         return job
     }
