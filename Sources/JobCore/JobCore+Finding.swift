@@ -3,8 +3,9 @@ import JobModel
 
 /// Finds many jobs without having all of them in memory whole.
 extension JobCore {
-    /// A search for jobs that a caller asked for, and what it found so far.
-    private struct Search {
+    /// A search for jobs that a caller asked for, and what it found so far. It is an object, as each part would copy all before
+    /// it otherwise.
+    private final class Search {
         /// In the order asked for.
         let ids: [JobID]
         let wanted: Set<JobID>
@@ -17,12 +18,22 @@ extension JobCore {
         var results = JobCore.mostResults
         /// Bytes of specs that may still be kept: as many as the longest answer shows.
         var specs: Int
+
+        init(
+            _ ids: [JobID], for caller: Caller, specs: Int, _ body: @escaping (Result<[JobView], CoreError>) -> Void
+        ) {
+            self.ids = ids
+            wanted = Set(ids)
+            self.caller = caller
+            self.specs = specs
+            self.body = body
+        }
     }
 
     /// Bytes of results that are kept for one answer; no answer shows more.
     private static let mostResults = 2 * JobPage.mostResults
-    /// Jobs that the store is asked for at once.
-    private static let mostAtOnce = 4096
+    /// Jobs that the store is asked for at once: others' reads and requests have their turns in between.
+    private static let mostAtOnce = 64
 
     /// These jobs as they are now, each in its brief form.
     func snapshots(_ jobs: [Job]) -> [JobView] {
@@ -33,12 +44,11 @@ extension JobCore {
     /// Jobs that `caller` may see, as they are now and in brief form, in the order asked for; an error names the first
     /// one that there is not.
     func findAll(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void) {
-        var search = Search(
-            ids: ids, wanted: Set(ids), caller: caller, body: body, specs: settings.limits.outbound)
+        let search = Search(ids, for: caller, specs: settings.limits.outbound, body)
         search.missing = ids.filter { !isKnown($0, to: caller) }[...]
         // The table remembers jobs that left before the first read only for the sake of other reads, and may forget
         // them when those are answered. So they are added now.
-        addDeparted(to: &search)
+        addDeparted(to: search)
         goOn(search)
     }
 
@@ -58,10 +68,9 @@ extension JobCore {
             guard case .success(.jobs(let rows)) = result else {
                 return search.body(.failure(Self.error(of: result)))
             }
-            var search = search
-            for row in rows { add(row, to: &search) }
+            for row in rows { add(row, to: search) }
             // Some may have left the memory meanwhile, and may be forgotten before the next answer.
-            addDeparted(to: &search)
+            addDeparted(to: search)
             let isPartial = StoredJobPage.isFull(rows)
             let last = isPartial ? rows.last.flatMap { row in asked.firstIndex(of: row.id) } : nil
             let end = (last ?? asked.endIndex - 1) + 1
@@ -73,17 +82,17 @@ extension JobCore {
         }
     }
 
-    private func addDeparted(to search: inout Search) {
+    private func addDeparted(to search: Search) {
         for id in table.departedIDs.sorted() where search.wanted.contains(id) {
             switch table.known(id) {
-            case .left(let job): add(job, to: &search)
+            case .left(let job): add(job, to: search)
             case .removed: search.found[id] = nil
             case .active, nil: break
             }
         }
     }
 
-    private func add(_ job: Job, to search: inout Search) {
+    private func add(_ job: Job, to search: Search) {
         let view = snapshot(job).brief(results: &search.results)
         let size = view.job.spec.size
         search.found[job.id] = size <= search.specs ? view : view.withoutSpec
@@ -91,12 +100,12 @@ extension JobCore {
     }
 
     private func finish(_ search: Search) {
-        var (search, views) = (search, [JobView]())
+        var views: [JobView] = []
         views.reserveCapacity(search.ids.count)
         for id in search.ids {
             switch table.known(id) {
-            case .active(let entry): add(entry.job, to: &search)
-            case .left(let job): add(job, to: &search)
+            case .active(let entry): add(entry.job, to: search)
+            case .left(let job): add(job, to: search)
             case .removed: search.found[id] = nil
             case nil: break
             }

@@ -222,7 +222,7 @@ extension JobCore {
         if !caller.isAdmin { filter.owner = caller.uid }
         // Running jobs are all in memory, and not all of them are stored as running, so the store is not asked.
         if filter.states == [.running] { return body(.success(running(filter))) }
-        readPage(filter, found: [], after: filter.after, atOnce: Self.firstRows, body)
+        readPage(PageSearch(filter, body), after: filter.after, atOnce: Self.firstRows)
     }
 
     /// Rows that a page asks for first, and, as long as they are small, at most later: others' reads and requests have their
@@ -232,36 +232,47 @@ extension JobCore {
     /// Bytes of specs and results after which a page ends early: no answer can show more.
     private static let mostPageBytes: Int64 = 2 << 20
 
-    private func readPage(
-        _ filter: JobFilter, found: [Job], after: JobID?, atOnce: Int,
-        _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void
-    ) {
+    /// A page that is being read, and what was found so far. It is an object, as each part would copy all before it otherwise.
+    private final class PageSearch {
+        let filter: JobFilter
+        let body: (Result<([Job], JobID?), CoreError>) -> Void
+        var found: [Job] = []
+        var bytes: Int64 = 0
+
+        init(_ filter: JobFilter, _ body: @escaping (Result<([Job], JobID?), CoreError>) -> Void) {
+            self.filter = filter
+            self.body = body
+        }
+    }
+
+    private func readPage(_ search: PageSearch, after: JobID?, atOnce: Int) {
+        let filter = search.filter
         var asked = filter
         // A running job may be stored as queued, so the store is asked for both, and for one more than is wanted.
         if filter.states.contains(.running) { asked.states.insert(.queued) }
         // And a job that was running when the last daemon ended is stored as running until its turn comes.
         if filter.states.contains(.queued) { asked.states.insert(.running) }
-        asked.limit = min(atOnce, filter.limit - found.count + 1)
+        asked.limit = min(atOnce, filter.limit - search.found.count + 1)
         asked.after = after
         read(.list(asked)) { [unowned self] result in
             guard case .success(.jobs(let rows)) = result else {
-                return body(.failure(Self.error(of: result)))
+                return search.body(.failure(Self.error(of: result)))
             }
-            var found = found
             for row in rows {
                 guard let job = table.present(row) else { continue }
-                if filter.states.isEmpty || filter.states.contains(job.state) { found.append(job) }
+                guard filter.states.isEmpty || filter.states.contains(job.state) else { continue }
+                search.found.append(job)
+                search.bytes = search.bytes.saturatingAdding(job.memorySize)
             }
-            let bytes = found.reduce(Int64(0)) { $0.saturatingAdding($1.memorySize) }
-            let isFull = found.count > filter.limit
+            let isFull = search.found.count > filter.limit
             // The store ends a page early where its jobs are large.
             let isLast = rows.count < asked.limit && !StoredJobPage.isFull(rows)
-            guard !isFull, bytes < Self.mostPageBytes, !isLast, let last = rows.last?.id else {
-                let jobs = Array(found.prefix(filter.limit))
+            guard !isFull, search.bytes < Self.mostPageBytes, !isLast, let last = rows.last?.id else {
+                if isFull { search.found.removeLast(search.found.count - filter.limit) }
                 let hasMore = isFull || !isLast
-                return body(.success((jobs, hasMore ? jobs.last?.id ?? rows.last?.id : nil)))
+                return search.body(.success((search.found, hasMore ? search.found.last?.id ?? rows.last?.id : nil)))
             }
-            readPage(filter, found: found, after: last, atOnce: Self.mostRows, body)
+            readPage(search, after: last, atOnce: Self.mostRows)
         }
     }
 

@@ -244,9 +244,9 @@ package actor JobEngine {
         executor.submit(on: caller) { self.assumeIsolated { body($0) } }
     }
 
-    /// Runs `body` on the engine's queue, after what the engine has to do now.
+    /// Runs `body` after what the engine has to do now: where that is nothing, at once on this thread.
     package nonisolated func afterwards(_ body: @escaping @Sendable () -> Void) {
-        executor.submit(body)
+        executor.runNow(body, further: 0)
     }
 
     private func handle(_ input: CoreInput) {

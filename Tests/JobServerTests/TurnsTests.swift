@@ -1,129 +1,60 @@
+import JobProtocol
 import Synchronization
 import Testing
 
 @testable import JobServer
 
 @Suite struct TurnsTests {
-    /// Counts what has gone on.
-    private final class Count: Sendable {
-        private let value = Mutex(0)
-        private let stream = AsyncStream.makeStream(of: Void.self)
-
-        var now: Int { value.withLock { $0 } }
-
-        func add() {
-            value.withLock { $0 += 1 }
-            stream.continuation.yield()
-        }
-
-        /// Returns once there are so many more.
-        func next(_ count: Int) async {
-            var iterator = stream.stream.makeAsyncIterator()
-            for _ in 0..<count { await iterator.next() }
-        }
+    private final class Inside: Sendable {
+        let count = Mutex(0)
     }
 
-    @Test func call_waitsForItsTurn_whileAllAreInUse() async {
-        let turns = Turns { false }
-        for _ in 0..<Turns.mostCalls { await turns.beginCall() }
-        let begun = Count()
+    /// How many of 100 are inside a gate at once, where each of them counts as `size`.
+    private func room(_ gate: Gate, _ size: Int = 1) async -> Int {
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<2 {
-                group.addTask {
-                    await turns.beginCall()
-                    begun.add()
+            let inside = Inside()
+            for _ in 0..<100 {
+                group.addImmediateTask {
+                    await gate.enter(size)
+                    inside.count.withLock { $0 += 1 }
                 }
             }
-            turns.endCall()
-            await begun.next(1)
-            #expect(begun.now == 1)
-            turns.endCall()
+            let count = inside.count.withLock { $0 }
+            for _ in 0..<100 { gate.leave(size) }
+            await group.waitForAll()
+            return count
         }
-        #expect(begun.now == 2)
-        for _ in 0..<Turns.mostCalls { turns.endCall() }
-        await turns.beginCall()
     }
 
-    @Test func callsInUse_areFewer_whileOthersAreThere() async {
-        let isShared = Atomic(false)
-        let turns = Turns { isShared.load(ordering: .relaxed) }
-        for _ in 0..<Turns.mostCalls { await turns.beginCall() }
-        isShared.store(true, ordering: .relaxed)
-        let begun = Count()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                await turns.beginCall()
-                begun.add()
-            }
-            for _ in Turns.mostSharedCalls..<Turns.mostCalls { turns.endCall() }
-            #expect(begun.now == 0)
-            turns.endCall()
+    @Test func calls_areFewer_whileOthersAreThere() async {
+        for (turns, most) in [(Turns { false }, 8), (Turns { true }, 1)] {
+            #expect(await room(turns.calls) == most)
+            #expect(await room(turns.fileCalls) == most)
+            #expect(await room(turns.longLines) == 1)
         }
-        #expect(begun.now == 1)
     }
 
-    @Test func longLines_areReadOneAtATime() async {
-        let turns = Turns { false }
-        await turns.beginLongLine()
-        let begun = Count()
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<2 {
-                group.addTask {
-                    await turns.beginLongLine()
-                    begun.add()
-                }
-            }
-            #expect(begun.now == 0)
-            for count in 1...2 {
-                turns.endLongLine()
-                await begun.next(1)
-                #expect(begun.now == count)
-            }
+    @Test func calls_thatMayWaitForFiles_haveTurnsOfTheirOwn() {
+        let turns = Turns { true }
+        for method in [MethodName.jobCancel, .jobRetry, .jobRemove, .jobResult, .scheduleSet, .serverStats] {
+            #expect(turns.gate(of: method) === turns.fileCalls)
         }
-        turns.endLongLine()
-        await turns.beginLongLine()
+        for method in [MethodName.jobGet, .jobList, .jobWait, .jobWatch, .jobUnwatch, .scheduleRun] {
+            #expect(turns.gate(of: method) === turns.calls)
+        }
+        #expect(turns.gate(of: .serverBackup) === nil)
     }
 
     @Test func submissions_areUnbounded_whileNobodyElseIsThere() async {
         let turns = Turns { false }
         #expect(turns.largestGroup == .max)
-        for _ in 0..<100 { await turns.beginSubmissions(Turns.mostSubmissions) }
+        #expect(await room(turns.submissions, 1_000_000) == 100)
     }
 
-    @Test func submissions_waitForTheOnesBefore_whileOthersAreThere() async {
+    @Test(arguments: [(0, 32), (1000, 32), (40_000, 10), (200_000, 2), (1 << 20, 1)])
+    func submissions_areFewerTheLargerTheyAre_whileOthersAreThere(_ bytes: Int, _ most: Int) async {
         let turns = Turns { true }
         #expect(turns.largestGroup == Turns.submissionGroup)
-        for _ in 0..<2 { await turns.beginSubmissions(Turns.submissionGroup) }
-        let begun = Count()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                await turns.beginSubmissions(Turns.submissionGroup)
-                begun.add()
-            }
-            group.addTask {
-                await turns.beginSubmissions(Turns.submissionGroup)
-                begun.add()
-            }
-            #expect(begun.now == 0)
-            turns.endSubmissions(Turns.submissionGroup)
-            await begun.next(1)
-            #expect(begun.now == 1)
-            turns.endSubmissions(Turns.submissionGroup)
-        }
-        #expect(begun.now == 2)
-    }
-
-    @Test func largeGroup_goesOnAlone_whereOthersCameMeanwhile() async {
-        let isShared = Atomic(false)
-        let turns = Turns { isShared.load(ordering: .relaxed) }
-        await turns.beginSubmissions(1000)
-        isShared.store(true, ordering: .relaxed)
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await turns.beginSubmissions(500) }
-            group.addTask { await turns.beginSubmissions(500) }
-            turns.endSubmissions(1000)
-            await group.next()
-            turns.endSubmissions(500)
-        }
+        #expect(await room(turns.submissions, Turns.size(ofSubmission: bytes)) == most)
     }
 }

@@ -17,10 +17,19 @@ struct Floods {
     private static let longLine =
         #"{"jsonrpc":"2.0","id":1,"method":"server.info","params":["# + String(repeating: "1,", count: 500_000) + "1]}"
 
-    /// The request, how many connections send it, and how many each has under way.
-    private static let all = [
-        ("list", list, 8, 4), ("submit", submission, 50, 100), ("long line", longLine, 4, 2),
-    ]
+    private static let largeSubmission =
+        #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"source":{"type":"value","value":""#
+        + String(repeating: "x", count: 100_000) + #""},"delay":86400}}"#
+
+    /// The request, how many connections send it, and how many each has under way. `finished` are jobs of whoever sends it.
+    private static func all(finished: [Int64]) -> [(String, String, Int, Int)] {
+        let ids = finished.map(String.init).joined(separator: ",")
+        let wait = #"{"jsonrpc":"2.0","id":1,"method":"job.wait","params":{"jobs":[\#(ids)]}}"#
+        return [
+            ("list", list, 8, 4), ("wait", wait, 8, 4), ("submit", submission, 50, 100),
+            ("large submit", largeSubmission, 50, 4), ("long line", longLine, 4, 2),
+        ]
+    }
 
     init(sockets: UserSockets, seconds: Double) {
         self.sockets = sockets
@@ -31,8 +40,10 @@ struct Floods {
         let (other, noisy) = (try await sockets.client(of: 0), try await sockets.client(of: 1))
         let job = try await submit(other).id
         for _ in 0..<5_000 { _ = try await submit(noisy) }
+        var finished: [Int64] = []
+        for _ in 0..<1_000 { finished.append(try await noisy.submit(["source": ["type": "value", "value": 1]]).id) }
         print("flood        call     quiet median   p99 ms   flooded median   p99 ms   times")
-        for (name, request, connections, ahead) in Self.all {
+        for (name, request, connections, ahead) in Self.all(finished: finished) {
             for call in ["submit", "get"] {
                 var (quiet, flooded): ([Double], [Double]) = ([], [])
                 // In turns, as the machine has moods.

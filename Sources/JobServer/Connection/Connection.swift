@@ -102,8 +102,8 @@ final class Connection: Sendable {
     private func read(_ bytes: [UInt8]) async -> (line: IncomingLine, cost: Int) {
         let budget = limits.lineValues
         guard bytes.count > LoopScheduler.share else { return IncomingLine.read(bytes, budget: budget) }
-        await account.turns.beginLongLine()
-        defer { account.turns.endLongLine() }
+        await account.turns.longLines.enter()
+        defer { account.turns.longLines.leave() }
         return await engine.blocking(for: peer.uid) { IncomingLine.read(bytes, budget: budget) }
     }
 
@@ -184,15 +184,36 @@ final class Connection: Sendable {
         }
         // Nobody is left to read what was only asked for; what changes something was still sent to be done.
         if method.isRead, state.withLock(\.isGone) { return call.fail(Self.shuttingDown) }
-        // A backup may take minutes; only administrators make one, and only one at a time.
-        let takesTurn = method != .serverBackup
-        if takesTurn { await account.turns.beginCall() }
-        defer { if takesTurn { account.turns.endCall() } }
-        if account.isFull { return call.fail(account.refusal()) }
-        do {
-            try await carryOut(method, call)
-        } catch {
-            call.fail(error)
+        await inTurn(of: method) {
+            if account.isFull { return call.fail(account.refusal()) }
+            do throws(ProtocolError) {
+                try await carryOut(method, call)
+            } catch {
+                call.fail(error)
+            }
+        }
+    }
+
+    /// Runs `body` when it is the user's turn for a call of this method, which is given back after a pause where others are
+    /// there.
+    private func inTurn(of method: MethodName, _ body: () async -> Void) async {
+        guard let gate = account.turns.gate(of: method) else { return await body() }
+        await gate.enter()
+        let began = NIODeadline.now()
+        await body()
+        guard let pause = account.turns.pause(after: method, of: .now() - began) else { return gate.leave() }
+        loop.loop.scheduleTask(in: pause) { gate.leave() }
+    }
+
+    /// Has `answer` answer a call that has waited, on the event loop when it is the user's turn. What it takes in memory until
+    /// then counts as `bytes`.
+    func answerInTurn(_ call: Call, bytes: Int, _ answer: @escaping @Sendable (Connection) async -> Void) {
+        guard account.admits(bytes) else { return call.fail(account.refusal()) }
+        let charge = MemoryCharge(of: bytes, in: account)
+        // Owned by the call: it ends with the answer.
+        Task(executorPreference: loop) {
+            await self.inTurn(of: .jobWait) { await answer(self) }
+            withExtendedLifetime(charge) {}
         }
     }
 
@@ -223,14 +244,13 @@ final class Connection: Sendable {
         var rest = submits[...]
         submits = []
         while !rest.isEmpty {
-            let calls = Array(rest.prefix(account.turns.largestGroup))
-            rest = rest.dropFirst(calls.count)
-            await account.turns.beginSubmissions(calls.count)
+            let (calls, size) = removeGroup(from: &rest)
+            await account.turns.submissions.enter(size)
             state.withLock { $0.submitting += 1 }
             let cost = calls.reduce(0) { $0 + $1.cost }
             submitJobs(calls) {
                 self.account.release(cost)
-                self.account.turns.endSubmissions(calls.count)
+                self.account.turns.submissions.leave(size)
                 let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     state.submitting -= 1
                     guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }
@@ -249,6 +269,20 @@ final class Connection: Sendable {
             }
             if isFew { continuation.resume() }
         }
+    }
+
+    /// The first submissions, as many as go to the store together, and what they count among those on their way.
+    private func removeGroup(from rest: inout ArraySlice<Submit>) -> (calls: [Submit], size: Int) {
+        let largest = account.turns.largestGroup
+        var (count, size) = (0, 0)
+        for submit in rest {
+            let next = Turns.size(ofSubmission: submit.cost)
+            if count > 0, next > largest - size { break }
+            count += 1
+            size += next
+        }
+        defer { rest = rest.dropFirst(count) }
+        return (Array(rest.prefix(count)), size)
     }
 
     /// So many lines are answered.

@@ -34,15 +34,6 @@ struct Call: Sendable {
         succeed(text: job.text(.whole, within: wasChanged ? room : replies.roomOutsideBatch(for: request.id)))
     }
 
-    /// Answers with all of these jobs, each in brief form.
-    func succeed(jobs: [JobView]) {
-        var writer = JSONWriter()
-        writer.raw("{\"jobs\":[")
-        writer.raw(JobPage(allOf: jobs, within: replies.roomOutsideBatch(for: request.id) - 16).text)
-        writer.raw("]}")
-        succeed(text: writer.bytes)
-    }
-
     /// The most bytes that the result may take.
     var room: Int { replies.room(for: request.id) }
 

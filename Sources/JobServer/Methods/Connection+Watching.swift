@@ -55,16 +55,30 @@ extension Connection {
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         let id = try beginWait(call, jobs: ids.count)
         engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
-            guard let call = self?.endWait(id) else { return }
+            guard let self, let call = endWait(id) else { return }
             switch answer {
-            case .jobs(let jobs):
-                self?.succeed(call) {
-                    if isList { return call.succeed(jobs: jobs) }
-                    if let job = jobs.first { call.succeed(job: job) }
-                }
+            case .jobs(let jobs) where isList: self.answer(call, with: jobs)
+            case .jobs(let jobs): succeed(call) { if let job = jobs.first { call.succeed(job: job) } }
             case .failed(let error): call.fail(ProtocolError(error))
             default: call.fail(ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
             }
+        }
+    }
+}
+
+extension Connection {
+    /// Answers a wait with all of its jobs, each in brief form. That is as much work as for a list: it has its turn, and others
+    /// have theirs in between.
+    private func answer(_ call: Call, with jobs: [JobView]) {
+        let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
+        answerInTurn(call, bytes: Int(clamping: bytes)) { connection in
+            var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
+            while let size = complete.advance() { await connection.turn(work: size) }
+            var writer = JSONWriter()
+            writer.raw("{\"jobs\":[")
+            writer.raw(complete.page.text)
+            writer.raw("]}")
+            call.succeed(text: writer.bytes)
         }
     }
 }

@@ -7,6 +7,10 @@ import Synchronization
 ///
 /// What arrives while a group is being synced goes into the next one. The list of those that wait has no bound of its own:
 /// each stands for a call that its caller counts (`limits.inFlight`, the running jobs).
+///
+/// The order is that of all users together, so a change waits for what others had under way when it came. That is little, as
+/// it is bounded for each of them before it gets here: submissions by their size while others are there (`Turns` of JobServer),
+/// results by `PendingSaves` of JobCore and jobs of schedules by `mostAdvancing`, other calls by their turns.
 final class CommitQueue: Sendable {
     /// A call that waits for its group.
     struct Change: Sendable {

@@ -149,6 +149,15 @@ import Testing
         #expect(driver.reads.count(where: isJobs) < 10)
     }
 
+    @Test func manyNamedJobs_areReadInParts_soThatOthersHaveTheirTurns() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<200).map { _ in try driver.submit(#"{"source":{"type":"value","value":1}}"#) }
+        driver.forgetEvents()
+        #expect(driver.answer(to: driver.ask(.wait(ids, timeout: nil)))?.jobs?.map(\.job.id) == ids)
+        let rows = driver.reads.map { if case .firstJobs(let asked, _) = $0 { asked.count } else { 0 } }
+        #expect(rows == [64, 64, 64, 8])
+    }
+
     @Test func longPage_isReadInParts_soThatOthersHaveTheirTurns() throws {
         let driver = CoreDriver { $0.queues[0].concurrency = 1 }
         let ids = try (0..<300).map { _ in try driver.submit(url()) }

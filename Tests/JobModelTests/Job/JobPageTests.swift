@@ -82,7 +82,9 @@ import Testing
     @Test func pageOfAll_holdsEach_howeverLongTheyAre() throws {
         let jobs = try long(1...20) { $0.isMultiple(of: 2) ? "short" : nil }
         for room in [20 * (JobDetail.least + 1), 100_000, 3 << 19] {
-            let page = JobPage(allOf: jobs, within: room)
+            var complete = CompleteJobPage(jobs, within: room)
+            while complete.advance() != nil {}
+            let page = complete.page
             #expect(page.count == 20 && page.text.count <= room)
             let text = Array("[".utf8) + page.text + Array("]".utf8)
             #expect(try JSON(parsing: text).array?.map { $0["job"]?.int } == Array(1...20))
