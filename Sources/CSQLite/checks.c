@@ -80,6 +80,14 @@ static int has_checks(struct known *state, const unsigned char *page, int amount
     return state->has_checks && is_page(amount, offset);
 }
 
+enum deferd_page deferd_look_at_page(const void *bytes, int size, long long offset) {
+    const unsigned char *page = bytes;
+    uint64_t value;
+    memcpy(&value, page + size - check_size, check_size);
+    if (value == 0) return deferd_page_unchecked;
+    return value == checksum(page, size, offset) ? deferd_page_right : deferd_page_wrong;
+}
+
 static int read_checked(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset) {
     struct known *state = known(file);
     int code = state->original->xRead(file, buffer, amount, offset);

@@ -111,6 +111,54 @@ private let sqliteShell = "/usr/bin/sqlite3"
         }
     }
 
+    /// Such a database is too long for SQLite to go through it at a start.
+    @Test func changedByte_isRefused_whereOnlyTheChecksumsAreLookedAt() async throws {
+        _ = try await fill()
+        let whole = try bytes()
+        #expect(try DatabaseInspection.finds(directory.database, checkingUpTo: whole.count / 4))
+        for place in [5 * 4096 + 2000, 9 * 4096 + 4000] {
+            var changed = whole
+            changed[place] ^= 1
+            try write(changed)
+            let error = #expect(throws: StoreError.self) {
+                try DatabaseInspection.finds(directory.database, checkingUpTo: whole.count / 4)
+            }
+            #expect(error?.code == .damaged)
+            #expect(error?.message.contains("page \(place / 4096 + 1) ") == true, "\(String(describing: error))")
+            // A longer one still is looked at where it is used.
+            #expect(try DatabaseInspection.finds(directory.database, checkingUpTo: whole.count / 8))
+        }
+    }
+
+    /// A loss of power, and a disk that said too early that it had written: the page is whole, but of another day.
+    @Test func olderPage_isNoticed_whenTheLastDaemonDidNotEndInOrder() async throws {
+        _ = try await fill()
+        let earlier = try bytes()
+        let store = try SQLiteStore(path: directory.path)
+        for _ in 0..<1000 { _ = try await store.create(.example()) }
+        await store.close()
+        let again = try SQLiteStore(path: directory.path)
+        _ = try await again.create(.example())
+        let log = try Data(contentsOf: URL(fileURLWithPath: directory.log))
+        await again.close()
+        var mixed = try bytes()
+        try log.write(to: URL(fileURLWithPath: directory.log))
+        let replaced = try WriteAheadLog(directory.log, pageSize: 4096).pages
+        // An inner page of a tree, which does not know of later ones below it.
+        let page = try #require(
+            (1..<earlier.count / 4096).first { page in
+                let range = page * 4096..<(page + 1) * 4096
+                return [2, 5].contains(earlier[range.lowerBound]) && earlier[range] != mixed[range]
+                    && !replaced.contains(page + 1)
+            })
+        mixed.replaceSubrange(page * 4096..<(page + 1) * 4096, with: earlier[page * 4096..<(page + 1) * 4096])
+        try write(mixed)
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
+        #expect(error?.code == .damaged)
+        // It is nowhere to be seen in the page itself.
+        #expect(error?.message.contains("not what was written") == false, "\(String(describing: error))")
+    }
+
     /// SQLite would take the same text for another job's label.
     @Test func job_isAnError_whenItsPageChangesWhileTheStoreIsOpen() async throws {
         _ = try await fill()

@@ -34,6 +34,17 @@ int deferd_expect_checks(struct sqlite3 *database);
 /// that was not synced before it is written.
 int deferd_gather_log(struct sqlite3 *database);
 
+enum deferd_page {
+    /// Its bytes are what was written.
+    deferd_page_right,
+    /// It has no checksum: nothing was written there, or by a program that knows none.
+    deferd_page_unchecked,
+    deferd_page_wrong
+};
+
+/// What the checksum of a page tells that was read from `offset` of a database's file.
+enum deferd_page deferd_look_at_page(const void *page, int size, long long offset);
+
 /// Says whether a page without anything in it may be read, as from a file that is longer than its database.
 void deferd_allow_empty_pages(struct sqlite3 *database, int allows);
 

@@ -19,15 +19,19 @@ enum NewDatabase {
             defer { ClosedDatabases.keep(queue) }
             try queue.writeWithoutTransaction { connection in
                 try PageChecks.reserve(connection)
-                // A page that is freed is written all the same, so that each page of the file has a checksum.
+                // A page that is freed is written all the same, so that each page of the file has a checksum. Nobody goes on
+                // with a draft that is not complete, so it needs no journal, and is synced once.
                 try connection.execute(
-                    sql: "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
+                    sql: """
+                        PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = ON;
+                        PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+                        """)
                 try Schema.migrate(connection)
                 if let rows { try copy(rows, into: connection) }
                 try connection.execute(sql: "PRAGMA journal_mode = WAL")
             }
             try queue.close()
-            guard rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
+            guard StateDirectory.sync(draft), rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
                 throw StoreError.unwritable(path)
             }
         } catch {

@@ -80,10 +80,14 @@ final class StateDirectory: Sendable {
 
     /// Makes the entry of the file or directory `path` durable.
     static func sync(directoryOf path: String) -> Bool {
-        let parent = path.lastIndex(of: "/").map { path[...$0] } ?? "."
-        let directory = open(String(parent), O_RDONLY | O_CLOEXEC)
-        guard directory >= 0 else { return false }
-        defer { Glibc.close(directory) }
-        return fsync(directory) == 0
+        sync(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
+    }
+
+    /// Makes what was written into the file durable, or the entries of the directory.
+    static func sync(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { Glibc.close(file) }
+        return fsync(file) == 0
     }
 }
