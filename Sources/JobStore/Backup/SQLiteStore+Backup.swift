@@ -32,7 +32,8 @@ extension SQLiteStore {
                 }
                 if isOpen { reads.leave() }
                 if case .failure = result { isBackingUp.clear() }
-                continuation.resume(returning: result)
+                // Handed over, so that it is gone when the caller lets it go, and another can be made.
+                continuation.resume(returning: consume result)
             }
         }
         return try result.get()
