@@ -11,9 +11,11 @@ extension Connection {
         var requests: [NewJob] = []
         read.reserveCapacity(submits.count)
         requests.reserveCapacity(submits.count)
+        // Once for all of them: it is shared with the other event loops.
+        let admission = engine.admission
         for submit in submits {
             do {
-                let (admitted, watches) = try readSpec(submit)
+                let (admitted, watches) = try readSpec(submit, admission)
                 let watch = watches ? try makeWatch(jobs: 1) : nil
                 requests.append(
                     NewJob(spec: admitted.spec, host: admitted.host, subscription: watch?.subscription))
@@ -47,7 +49,9 @@ extension Connection {
         }
     }
 
-    private func readSpec(_ submit: Submit) throws(ProtocolError) -> (Admission.Admitted, watches: Bool) {
+    private func readSpec(
+        _ submit: Submit, _ admission: Admission
+    ) throws(ProtocolError) -> (Admission.Admitted, watches: Bool) {
         var written = submit.request.params
         var watches = false
         if written["watch"] != nil {
@@ -56,7 +60,7 @@ extension Connection {
             }
             written["watch"] = nil
         }
-        do { return (try engine.admission.spec(.object(written), from: caller), watches) } catch {
+        do { return (try admission.spec(.object(written), from: caller), watches) } catch {
             throw ProtocolError(error)
         }
     }
