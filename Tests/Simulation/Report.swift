@@ -27,7 +27,8 @@ struct Figures {
 
     mutating func add(_ other: Oracle.Checked) {
         let rows = [
-            ("starts", other.starts), ("starts with somebody to compare with", other.fairStarts),
+            ("starts", other.starts), ("starts after a host was left alone", other.backOffs),
+            ("starts with somebody to compare with", other.fairStarts),
             ("windows of 100 starts", other.fairWindows), ("queues with a free slot", other.idleSlots),
             ("counts", other.counts), ("outcomes of lists", other.listOutcomes), ("pages", other.pages),
             ("pauses before a retry", other.pauses), ("ends told to subscribers", other.ends), ("memory", other.memory),

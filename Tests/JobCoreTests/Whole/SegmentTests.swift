@@ -137,7 +137,7 @@ extension SegmentTests {
     }
 
     @Test func refusedConnection_holdsBackOtherJobs_whileTheDownloadGoesOn() throws {
-        try withDownload(2, perHost: 4) { driver, id, run in
+        try withDownload(4, perHost: 4) { driver, id, run in
             var error = JobError(.http, "Too many.", retryable: true)
             error.retryAfter = 30
             driver.feed(.refused(run, error))
@@ -148,6 +148,8 @@ extension SegmentTests {
             driver.advance(29)
             #expect(driver.atWork == [id])
             driver.advance(1)
+            #expect(driver.reclaimed == [run])
+            driver.feed(.connectionClosed(run))
             #expect(driver.atWork == [id, waiting])
         }
     }

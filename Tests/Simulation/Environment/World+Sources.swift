@@ -50,6 +50,10 @@ extension World {
         files.discardPart(of: run.job, link: run.link)
         schedule(.runEnds(run.run), in: seconds)
         if let reports { schedule(.runReports(run.run), in: reports) }
+        // It may come when the run is over, too.
+        if run.connections > 1, refusalRandom.chance(host?.retryAfterRate ?? 0) {
+            schedule(.connectionRefused(run.run), in: 1.2 * refusalRandom.unit() * seconds)
+        }
     }
 
     /// The first letter behind the host, which says how long the answer takes.
@@ -66,11 +70,20 @@ extension World {
         let (kind, isRetryable) = random.pick(kinds)
         var error = JobError(kind, "It failed as the seed wanted.", retryable: isRetryable)
         if kind == .http { error.http = .init(status: isRetryable ? 503 : 404, reason: "No") }
-        if random.chance(host?.retryAfterRate ?? 0) {
-            let asked = random.pick([0, 0.5, 3, 30, 900, 1e9, -1, .infinity, .nan])
-            // A host that asked for an hour each time would let fewer jobs through in two weeks than there can be for it.
-            error.retryAfter = isSettling ? min(asked, 3) : asked
-        }
+        if random.chance(host?.retryAfterRate ?? 0) { error.retryAfter = retryAfter(&random) }
+        return error
+    }
+
+    private func retryAfter(_ random: inout SeededGenerator) -> Double {
+        let asked = random.pick([0, 0.5, 3, 30, 900, 1e9, -1, .infinity, .nan])
+        // A host that asked for an hour each time would let fewer jobs through in two weeks than there can be for it.
+        return isSettling ? min(asked, 3) : asked
+    }
+
+    /// What a host says that refuses one of several connections.
+    func refusal() -> JobError {
+        var error = JobError(.http, "It has enough connections.", retryable: true)
+        error.retryAfter = retryAfter(&refusalRandom)
         return error
     }
 

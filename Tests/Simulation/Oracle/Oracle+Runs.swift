@@ -9,10 +9,14 @@ extension Oracle {
         guard let known = runs.removeValue(forKey: run) else { return }
         known.job.run = nil
         known.job.ended = (known.link, known.attempt, outcome, random, now.wall)
-        if case .failure(let error) = outcome, let asked = error.retryAfter, asked > 0 {
-            let until = now.monotonic + Int64(min(asked, settings.longestBackOff) * 1e9)
-            backedOff[known.key.host] = max(backedOff[known.key.host] ?? 0, until)
-        }
+        if case .failure(let error) = outcome { backsOff(known, error, at: now) }
+    }
+
+    /// A host asks to be left alone.
+    func backsOff(_ run: KnownRun, _ error: JobError, at now: CoreTime) {
+        guard let asked = error.retryAfter, asked > 0 else { return }
+        let until = now.monotonic + Int64(min(asked, settings.longestBackOff) * 1e9)
+        backedOff[run.key.host] = max(backedOff[run.key.host] ?? 0, until)
     }
 
     /// A connection is asked for only where there is one to spare and the host has none left.
@@ -68,7 +72,7 @@ extension Oracle {
             world.violate(2, "job \(job.id) runs with another timeout than its spec says")
         }
         checkMayStart(run, job, at: now, world)
-        count(run, job, world)
+        count(run, job, at: now, world)
     }
 
     private func checkMayStart(_ run: SourceRun, _ job: KnownJob, at now: CoreTime, _ world: World) {
@@ -93,7 +97,7 @@ extension Oracle {
     }
 
     /// Counts slots, hosts and list concurrency.
-    private func count(_ run: SourceRun, _ job: KnownJob, _ world: World) {
+    private func count(_ run: SourceRun, _ job: KnownJob, at now: CoreTime, _ world: World) {
         let url: String
         switch run.parameters {
         case .url(let request), .json(let request, _): url = request.url
@@ -145,7 +149,20 @@ extension Oracle {
         if !key.host.isEmpty, onHost > hostLimit {
             world.violate(4, "\(onHost) connections ask \(key.host) at once, of \(hostLimit)")
         }
+        checkIsOpen(key.host, to: row, at: now, world)
         if row.stop == nil { checkConcurrency(job, siblings, world) }
+    }
+
+    /// A host that asked to be left alone is asked by nobody but who has waited as their own retries do, or goes on. Whoever
+    /// had to be read first may have got their turn before.
+    private func checkIsOpen(_ host: String, to row: Job, at now: CoreTime, _ world: World) {
+        guard row.state == .queued, !batch.isRows, row.lastFailure?.http == nil, let until = backedOff[host] else {
+            return
+        }
+        checked.backOffs += 1
+        if until > now.monotonic {
+            world.violate(4, "job \(row.id) asks \(host) \(until - now.monotonic) ns before it may")
+        }
     }
 
     private func checkConcurrency(_ job: KnownJob, _ siblings: Int, _ world: World) {

@@ -42,6 +42,7 @@ final class Oracle {
     /// How often each of the costlier checks had something to look at: one that never has proves nothing.
     struct Checked {
         var starts = 0
+        var backOffs = 0
         var fairStarts = 0
         var fairWindows = 0
         var idleSlots = 0
@@ -105,6 +106,8 @@ final class Oracle {
             batch.isEnd = true
             sourceEnded(run, outcome, random, at: now, world)
         case .connectionClosed(let run): connectionClosed(run)
+        case .refused(let run, let error):
+            if let known = runs[run] { backsOff(known, error, at: now) }
         case .rows: batch.isRows = true
         default: break
         }

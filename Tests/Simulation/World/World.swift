@@ -17,6 +17,8 @@ final class World {
         case runEnds(RunID)
         case runReports(RunID)
         case connectionCloses(RunID)
+        /// A host refuses one of a run's connections, and wants to be left alone.
+        case connectionRefused(RunID)
         /// A cancelled run ends all the same.
         case lateEnd(RunID, Outcome)
         case cleanedUp(CleanUpID)
@@ -43,6 +45,8 @@ final class World {
     var scheduleRandom: SeededGenerator
     /// The same for programs.
     var programRandom: SeededGenerator
+    /// The same for connections that are refused.
+    var refusalRandom: SeededGenerator
     /// When the wall clock was last set, in elapsed nanoseconds.
     var clockSetAt: Int64 = 0
     var scenario: Scenario
@@ -78,6 +82,7 @@ final class World {
         random = SeededGenerator(seed: seed)
         scheduleRandom = SeededGenerator(seed: seed ^ 0x5C4E_D01E)
         programRandom = SeededGenerator(seed: seed ^ 0x9406_4A35)
+        refusalRandom = SeededGenerator(seed: seed ^ 0x2EF0_5A17)
         scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed))
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
@@ -156,6 +161,7 @@ final class World {
         case .runReports(let run): runReports(run)
         case .lateEnd(let run, let outcome): feed(.ended(run, outcome, nil, random: random.unit()))
         case .connectionCloses(let run): if sources.job(of: run) != nil { feed(.connectionClosed(run)) }
+        case .connectionRefused(let run): feed(.refused(run, refusal()))
         case .cleanedUp(let id):
             cleanUps -= 1
             feed(.cleanedUp(id))
