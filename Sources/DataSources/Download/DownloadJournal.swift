@@ -2,6 +2,7 @@ import SystemPackage
 import DeferredKit
 import JobModel
 import Logging
+import NIOCore
 import Synchronization
 
 /// Keeps the checkpoint of a `.part` up to date while it grows, so that a crash loses little of it.
@@ -9,15 +10,15 @@ import Synchronization
 /// Writes go on meanwhile. One entry is made at a time; the next one covers what was written during it.
 final class DownloadJournal: Sendable {
     /// Bytes and time after which what was written is synced and saved again.
-    private static let interval = (bytes: Int64(64 << 20), time: Duration.seconds(15))
+    private static let interval = (bytes: Int64(64 << 20), time: TimeAmount.seconds(15))
     /// So few bytes, fetched in so little time, are sooner fetched again than made durable.
-    private static let negligible = (bytes: Int64(1 << 20), time: Duration.seconds(2))
+    private static let negligible = (bytes: Int64(1 << 20), time: TimeAmount.seconds(2))
 
     private struct State {
         /// What was saved last; nil before the first checkpoint.
-        var saved: (size: Int64, at: ContinuousClock.Instant)?
+        var saved: (size: Int64, at: NIODeadline)?
         /// When the checkpoint was to be saved last, but could not be.
-        var failedAt: ContinuousClock.Instant?
+        var failedAt: NIODeadline?
         var isBusy = false
         var failure: Errno?
     }
@@ -26,25 +27,29 @@ final class DownloadJournal: Sendable {
     private let target: DownloadTarget
     private let context: SourceContext
     private let services: DownloadServices
-    private let start = ContinuousClock.now
+    /// Tells the time.
+    private let clock: any EventLoop
+    private let start: NIODeadline
     private let state: Mutex<State>
 
     /// `size` is that of a `.part` which `checkpoint` tells of already, else nil.
     init(
         _ checkpoint: DownloadCheckpoint, saved size: Int64?, target: DownloadTarget, context: SourceContext,
-        services: DownloadServices
+        services: DownloadServices, clock: any EventLoop
     ) {
         self.checkpoint = checkpoint
         self.target = target
         self.context = context
         self.services = services
-        let start = start
+        self.clock = clock
+        let start = clock.now
+        self.start = start
         state = Mutex(State(saved: size.map { ($0, start) }))
     }
 
     /// Whether an entry is due now that there are `size` bytes. Whoever gets true must make it.
     func isDue(at size: Int64) -> Bool {
-        let now = ContinuousClock.now
+        let now = clock.now
         return state.withLock { state in
             guard !state.isBusy, state.failure == nil else { return false }
             // A store that failed is not asked again with each block.
@@ -79,9 +84,10 @@ final class DownloadJournal: Sendable {
                 if fetched == nil { checkpoint.synced = size } else { checkpoint.fetched = fetched }
             }
             let isSaved = await save(checkpoint)
+            let now = clock.now
             state.withLock { state in
-                if isSaved { state.saved = (size, .now) }
-                state.failedAt = isSaved ? nil : .now
+                if isSaved { state.saved = (size, now) }
+                state.failedAt = isSaved ? nil : now
                 state.isBusy = false
             }
         } catch {

@@ -133,7 +133,9 @@ final class DownloadTransfer {
     }
 
     private func journal(of checkpoint: DownloadCheckpoint, saved size: Int64?) -> DownloadJournal {
-        DownloadJournal(checkpoint, saved: size, target: target, context: attempt.context, services: services)
+        DownloadJournal(
+            checkpoint, saved: size, target: target, context: attempt.context, services: services,
+            clock: attempt.handle.clock)
     }
 
     /// Keeps the `.part` where a retry can go on with it; where one comes by itself, nobody else may replace it meanwhile.
