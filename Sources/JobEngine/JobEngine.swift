@@ -39,6 +39,10 @@ package actor JobEngine {
     private var runs: [RunID: Run] = [:]
     /// Runs the store's answers to the present request.
     private var asker: (any CallbackExecutor)?
+    private var writesUnderWay = 0
+    /// With more under way the store's writer brings the core its answers, whoever asked: the next group gets larger meanwhile,
+    /// and the event loops have enough to do with the lines that come.
+    private static let fewWrites = 3
     /// Room for results that are being stored, by the write.
     private var storing: [WriteID: RunMemory] = [:]
     /// The room of the result in the present input.
@@ -142,8 +146,8 @@ package actor JobEngine {
 
     /// Asks the core; `done` is called on the engine, in the order of the core's answers.
     ///
-    /// Where the core has to store something first, `executor` brings it the store's answer, and `done` is called there.
-    /// The store's writer would do so otherwise, and its next group waits for that.
+    /// Where the core has to store something first, `executor` brings it the store's answer, and `done` is called there,
+    /// unless there is much to store. The store's writer would do so otherwise, and its next group waits for that.
     package nonisolated func ask(
         _ request: CoreRequest, for caller: Caller, id: RequestID? = nil, on executor: (any CallbackExecutor)? = nil,
         _ done: @escaping @Sendable (CoreAnswer) -> Void
@@ -308,9 +312,11 @@ package actor JobEngine {
         switch effect {
         case .write(let id, let write):
             if let newest { storing[id] = newest }
-            let asker = asker
+            writesUnderWay += 1
+            let asker = writesUnderWay > Self.fewWrites ? nil : asker
             store.write(write) { result in
                 self.enterNow(further: EngineExecutor.mostFurther, on: asker) { engine in
+                    engine.writesUnderWay -= 1
                     if !engine.storing.isEmpty { engine.storing[id] = nil }
                     engine.handle(.written(id, result))
                 }
