@@ -92,15 +92,15 @@ static int read_checked(sqlite3_file *file, void *buffer, int amount, sqlite3_in
     struct known *state = known(file);
     int code = state->original->xRead(file, buffer, amount, offset);
     if (code != SQLITE_OK || !has_checks(state, buffer, amount, offset)) return code;
-    unsigned char *stored = (unsigned char *)buffer + amount - check_size;
-    uint64_t value;
-    memcpy(&value, stored, check_size);
+    switch (deferd_look_at_page(buffer, amount, offset)) {
+    case deferd_page_right: break;
+    case deferd_page_wrong: return SQLITE_CORRUPT;
     // What a program wrote that knows no checksums, as when it took up the log of a daemon that was killed. No page that
     // SQLite uses has nothing in it.
-    if (value == 0) return is_zero(buffer, amount) && !state->allows_empty ? SQLITE_CORRUPT : code;
-    if (value != checksum(buffer, amount, offset)) return SQLITE_CORRUPT;
+    case deferd_page_unchecked: return is_zero(buffer, amount) && !state->allows_empty ? SQLITE_CORRUPT : code;
+    }
     // Such a program should not keep the checksum of what was there before.
-    memset(stored, 0, check_size);
+    memset((unsigned char *)buffer + amount - check_size, 0, check_size);
     return code;
 }
 

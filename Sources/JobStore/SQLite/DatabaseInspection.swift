@@ -18,7 +18,7 @@ struct DatabaseInspection {
     /// pages are in memory already, and ten times that where a slow disk has to bring them.
     static let largestChecked = 64 << 20
 
-    /// How much of the file is read at once, in bytes: as many as its largest pages have, a whole number of others.
+    /// How much of the file is read at once, in bytes: one page of the largest size that SQLite has, or several smaller ones.
     private static let readLength = 64 << 10
 
     private let path: String
