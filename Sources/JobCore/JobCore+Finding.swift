@@ -3,29 +3,27 @@ import JobModel
 
 /// Finds many jobs without having all of them in memory whole.
 extension JobCore {
-    /// A search for jobs that a caller asked for, and what it found so far. It is an object, as each part would copy all before
-    /// it otherwise.
-    private final class Search {
+    /// A search for jobs that a caller asked for, and what is kept of those found so far. It is an object, as each part would
+    /// copy all before it otherwise.
+    private final class Search<Kept> {
         /// In the order asked for.
         let ids: [JobID]
         let wanted: Set<JobID>
         let caller: Caller
-        let body: (Result<[JobView], CoreError>) -> Void
+        let keep: (Job) -> Kept
+        let body: (Result<[Kept], CoreError>) -> Void
         /// Those that the store is still to be asked for.
         var missing: ArraySlice<JobID> = []
-        var found: [JobID: JobView] = [:]
-        /// Bytes of results that may still be kept.
-        var results = JobCore.mostResults
-        /// Bytes of specs that may still be kept: as many as the longest answer shows.
-        var specs: Int
+        var found: [JobID: Kept] = [:]
 
         init(
-            _ ids: [JobID], for caller: Caller, specs: Int, _ body: @escaping (Result<[JobView], CoreError>) -> Void
+            _ ids: [JobID], for caller: Caller, keeping keep: @escaping (Job) -> Kept,
+            _ body: @escaping (Result<[Kept], CoreError>) -> Void
         ) {
             self.ids = ids
             wanted = Set(ids)
             self.caller = caller
-            self.specs = specs
+            self.keep = keep
             self.body = body
         }
     }
@@ -44,8 +42,32 @@ extension JobCore {
     /// Jobs that `caller` may see, as they are now and in brief form, in the order asked for; an error names the first
     /// one that there is not.
     func findAll(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void) {
-        let search = Search(ids, for: caller, specs: settings.limits.outbound, body)
-        search.missing = ids.filter { !isKnown($0, to: caller) }[...]
+        var results = Self.mostResults
+        // As many bytes of specs are kept as the longest answer shows.
+        var specs = settings.limits.outbound
+        search(
+            Search(
+                ids, for: caller,
+                keeping: { [unowned self] job in
+                    let view = snapshot(job).brief(results: &results)
+                    let size = view.job.spec.size
+                    guard size <= specs else { return view.withoutSpec }
+                    specs -= size
+                    return view
+                }, body))
+    }
+
+    /// Which of these jobs are finished, where `caller` may see all; an error names the first one that there is not. A job
+    /// whose end is still being stored does not count as finished.
+    func findFinished(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobID], CoreError>) -> Void) {
+        search(
+            Search(ids, for: caller, keeping: \.state.isTerminal) { [unowned self] found in
+                body(found.map { found in zip(ids, found).filter { $1 && table[$0] == nil }.map(\.0) })
+            })
+    }
+
+    private func search<Kept>(_ search: Search<Kept>) {
+        search.missing = search.ids.filter { !isKnown($0, to: search.caller) }[...]
         // The table remembers jobs that left before the first read only for the sake of other reads, and may forget
         // them when those are answered. So they are added now.
         addDeparted(to: search)
@@ -61,7 +83,7 @@ extension JobCore {
         }
     }
 
-    private func goOn(_ search: Search) {
+    private func goOn<Kept>(_ search: Search<Kept>) {
         let asked = search.missing.prefix(Self.mostAtOnce)
         guard !asked.isEmpty else { return finish(search) }
         read(.firstJobs(Array(asked), owner: search.caller.owner)) { [unowned self] result in
@@ -82,39 +104,33 @@ extension JobCore {
         }
     }
 
-    private func addDeparted(to search: Search) {
-        for id in table.departedIDs.sorted() where search.wanted.contains(id) {
-            switch table.known(id) {
-            case .left(let job): add(job, to: search)
-            case .removed: search.found[id] = nil
-            case .active, nil: break
-            }
+    private func addDeparted<Kept>(to search: Search<Kept>) {
+        for id in table.departedIDs.sorted() where search.wanted.contains(id) { addKnown(id, to: search) }
+    }
+
+    /// Adds what is known of a job without the store.
+    private func addKnown<Kept>(_ id: JobID, to search: Search<Kept>) {
+        switch table.known(id) {
+        case .active(let entry): add(entry.job, to: search)
+        case .left(let job): add(job, to: search)
+        case .removed: search.found[id] = nil
+        case nil: break
         }
     }
 
-    private func add(_ job: Job, to search: Search) {
-        let view = snapshot(job).brief(results: &search.results)
-        let size = view.job.spec.size
-        search.found[job.id] = size <= search.specs ? view : view.withoutSpec
-        if size <= search.specs { search.specs -= size }
+    private func add<Kept>(_ job: Job, to search: Search<Kept>) {
+        if search.caller.sees(job) { search.found[job.id] = search.keep(job) }
     }
 
-    private func finish(_ search: Search) {
-        var views: [JobView] = []
-        views.reserveCapacity(search.ids.count)
+    private func finish<Kept>(_ search: Search<Kept>) {
+        var all: [Kept] = []
+        all.reserveCapacity(search.ids.count)
         for id in search.ids {
-            switch table.known(id) {
-            case .active(let entry): add(entry.job, to: search)
-            case .left(let job): add(job, to: search)
-            case .removed: search.found[id] = nil
-            case nil: break
-            }
-            guard let view = search.found[id], search.caller.sees(view.job) else {
-                return search.body(.failure(.noJob(id)))
-            }
-            views.append(view)
+            addKnown(id, to: search)
+            guard let kept = search.found[id] else { return search.body(.failure(.noJob(id))) }
+            all.append(kept)
         }
-        search.body(.success(views))
+        search.body(.success(all))
     }
 }
 

@@ -6,6 +6,7 @@ extension JobCore {
         switch request {
         case .submit(let jobs): submit(jobs, id, caller)
         case .job(let job): show(job, id, caller)
+        case .jobs(let jobs): show(jobs, id, caller)
         case .list(let filter): list(filter, id, caller)
         case .wait(let jobs, let timeout): wait(jobs, timeout: timeout, id, caller)
         case .watch(let scope, let subscription): watch(scope, subscription, id, caller)

@@ -170,39 +170,41 @@ extension JobCore {
 
     // MARK: - Waiting
 
+    /// Waits until all of these jobs are finished. A single one is answered as it is then. Of several only that is told, and
+    /// they are asked for (``CoreRequest/jobs(_:)``) when there is room for them: very many waits may be over at once.
     func wait(_ ids: [JobID], timeout: Double?, _ id: RequestID, _ caller: Caller) {
         guard phase == .serving else { return fail(id, .stopping) }
+        beginWait(id, ids, caller, timeout: timeout)
+    }
+
+    private func beginWait(_ id: RequestID, _ ids: [JobID], _ caller: Caller, timeout: Double?) {
         beginningWaits.insert(id)
-        findAwaited(ids, caller) { [unowned self] found in
+        guard ids.count == 1 else {
+            return findFinished(ids, for: caller) { [unowned self] found in
+                guard beginningWaits.remove(id) != nil else { return }
+                switch found {
+                case .failure(let error): failWait(id, error)
+                case .success(let over) where over.count == ids.count: answerWait(id, .finished)
+                case .success(let over): addWait(id, ids, caller, over: over, timeout: timeout)
+                }
+            }
+        }
+        find(ids[0], for: caller) { [unowned self] found in
             guard beginningWaits.remove(id) != nil else { return }
             switch found {
-            case .failure(let error): fail(id, error)
-            case .success(let views):
-                if !answer(id, ids, views, caller), let timeout { setTimer(.wait(id), in: timeout) }
+            case .failure(let error): failWait(id, error)
+            // A job whose end is still being stored does not count as finished.
+            case .success(let job) where job.state.isTerminal && table[job.id] == nil:
+                answerWait(id, .job(snapshot(job)))
+            case .success: addWait(id, ids, caller, over: [], timeout: timeout)
             }
         }
     }
 
-    /// Answers a wait if all of its jobs are finished, else lets it wait for the others; true if it was answered.
-    private func answer(_ id: RequestID, _ ids: [JobID], _ views: [JobView], _ caller: Caller) -> Bool {
-        // A job whose end is still being stored does not count as finished.
-        let over = views.map(\.job).filter { $0.state.isTerminal && table[$0.id] == nil }
-        if over.count == views.count {
-            timers.clear(.wait(id))
-            answer(id, .jobs(views))
-            return true
-        }
+    private func addWait(_ id: RequestID, _ ids: [JobID], _ caller: Caller, over: [JobID], timeout: Double?) {
         waits.add(id, ids, caller)
-        for job in over { _ = waits.finished(job.id, of: id) }
-        return false
-    }
-
-    /// The jobs that are waited for: a single one whole, several in brief form.
-    private func findAwaited(
-        _ ids: [JobID], _ caller: Caller, _ body: @escaping (Result<[JobView], CoreError>) -> Void
-    ) {
-        guard ids.count == 1 else { return findAll(ids, for: caller, body) }
-        find(ids[0], for: caller) { [unowned self] found in body(found.map { [snapshot($0)] }) }
+        for job in over { _ = waits.finished(job, of: id) }
+        if let timeout { setTimer(.wait(id), in: timeout) }
     }
 
     /// Nobody waits for the answer any more.
@@ -214,21 +216,24 @@ extension JobCore {
 
     /// Answers a wait; `job` is the one that ended last, nil where it was removed.
     func answer(_ wait: Waits.Wait, having job: Job?) {
-        let id = wait.request
-        if let job, wait.ids == [job.id] {
-            timers.clear(.wait(id))
-            return answer(id, .jobs([snapshot(job)]))
-        }
-        beginningWaits.insert(id)
-        findAwaited(wait.ids, wait.caller) { [unowned self] found in
-            guard beginningWaits.remove(id) != nil else { return }
+        if let job, wait.ids == [job.id] { return answerWait(wait.request, .job(snapshot(job))) }
+        // A job that ended earlier may have been retried meanwhile; then the wait goes on, with the timer that it has.
+        beginWait(wait.request, wait.ids, wait.caller, timeout: nil)
+    }
+
+    private func answerWait(_ id: RequestID, _ answer: CoreAnswer) {
+        timers.clear(.wait(id))
+        self.answer(id, answer)
+    }
+
+    private func failWait(_ id: RequestID, _ error: CoreError) { answerWait(id, .failed(error)) }
+
+    /// Shows jobs, each in brief form.
+    func show(_ ids: [JobID], _ id: RequestID, _ caller: Caller) {
+        findAll(ids, for: caller) { [unowned self] found in
             switch found {
-            case .success(let views):
-                // A job that ended earlier may have been retried meanwhile; then the wait goes on.
-                _ = answer(id, wait.ids, views, wait.caller)
-            case .failure(let error):
-                timers.clear(.wait(id))
-                fail(id, error)
+            case .failure(let error): fail(id, error)
+            case .success(let views): answer(id, .jobs(views))
             }
         }
     }

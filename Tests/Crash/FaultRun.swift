@@ -122,8 +122,10 @@ struct FaultRun {
     private func check(
         _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: JobEngine, _ report: inout FaultReport
     ) async throws {
-        let answer = await engine.ask(.wait(ids, timeout: 120), for: Self.caller)
-        if answer.jobs == nil { report.problems.append("the wait for \(ids.count) jobs ended so: \(answer)") }
+        let wait = await engine.ask(.wait(ids, timeout: 120), for: Self.caller)
+        if case .failed = wait { report.problems.append("the wait for \(ids.count) jobs ended so: \(wait)") }
+        let answer = await engine.ask(.jobs(ids), for: Self.caller)
+        if answer.jobs == nil { report.problems.append("\(ids.count) jobs are shown so: \(answer)") }
         for (id, job) in zip(ids, (answer.jobs ?? []).map { $0.json() }) {
             if let ends, ends.count(id) != 1 { report.problems.append("job \(id) ended \(ends.count(id)) times") }
             if job["state"] == "succeeded" {

@@ -7,6 +7,8 @@ package enum CoreAnswer: Sendable {
     /// In the order of the submission.
     case submitted([Result<SubmittedJob, CoreError>])
     case job(JobView)
+    /// All jobs of a wait were finished; any of them can have been retried or removed since.
+    case finished
     case jobs([JobView])
     /// `next` is the id to go on after; nil at the end.
     case page([JobView], next: JobID?)

@@ -6,9 +6,12 @@ package enum CoreRequest: Sendable {
     case submit([NewJob])
     /// Answered with `job`.
     case job(JobID)
+    /// Answered with `jobs`, each in brief form, in the order asked for.
+    case jobs([JobID])
     /// Answered with `page`.
     case list(JobFilter)
-    /// Answered with `jobs` once all are finished, in the order asked for, or with the error `timeout` after so many seconds.
+    /// Answered once all are finished, with `job` where there is one and else with `finished`, or with the error `timeout`
+    /// after so many seconds.
     case wait([JobID], timeout: Double?)
     /// Answered with `watching`; changes that come later are told to the subscription.
     case watch(WatchScope, SubscriptionID)

@@ -196,7 +196,7 @@ final class Connection: Sendable {
 
     /// Runs `body` when it is the user's turn for a call of this method, which is given back after a pause where others are
     /// there.
-    private func inTurn(of method: MethodName, _ body: () async -> Void) async {
+    func inTurn(of method: MethodName, _ body: () async -> Void) async {
         guard let gate = account.turns.gate(of: method) else { return await body() }
         await gate.enter()
         let began = NIODeadline.now()
@@ -205,22 +205,8 @@ final class Connection: Sendable {
         loop.loop.scheduleTask(in: pause) { gate.leave() }
     }
 
-    /// Has `answer` answer a call that has waited, on the event loop when it is the user's turn. What it takes in memory until
-    /// then counts as `bytes`.
-    func answerInTurn(_ call: Call, bytes: Int, _ answer: @escaping @Sendable (Connection) async -> Void) {
-        guard account.admits(bytes) else { return call.fail(account.refusal()) }
-        let charge = MemoryCharge(of: bytes, in: account)
-        // Owned by the call: it ends with the answer.
-        Task(executorPreference: loop) {
-            await self.inTurn(of: .jobWait) { await answer(self) }
-            withExtendedLifetime(charge) {}
-        }
-    }
-
-    /// Answers a call that has waited, or refuses to where there is no memory for what it waited for.
-    func succeed(_ call: Call, _ answer: () -> Void) {
-        if account.isFull { call.fail(account.refusal()) } else { answer() }
-    }
+    /// Why a call that has waited is refused, where there is no memory for its answer.
+    var refusalOfAnswer: ProtocolError? { account.isFull ? account.refusal() : nil }
 
     /// Adds a submission to those that wait to be submitted together.
     private func gather(_ new: Submit, _ submits: inout [Submit]) async {
@@ -357,6 +343,8 @@ final class Connection: Sendable {
             [JSONObject.Member(name: "retryAfter", value: 1)])
     }
 
+    func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
+
     /// Removes a wait that gets its answer; nil where it was answered before.
     func endWait(_ id: RequestID) -> Call? {
         state.withLock { $0.waits.removeValue(forKey: id) }?.call
@@ -367,7 +355,11 @@ final class Connection: Sendable {
     private static let bytesPerID = 192
 
     private func charge(forIDs count: Int) throws(ProtocolError) -> MemoryCharge {
-        let bytes = count * Self.bytesPerID
+        try charge(forBytes: count * Self.bytesPerID)
+    }
+
+    /// Counts what something takes in memory until it is not retained any more.
+    func charge(forBytes bytes: Int) throws(ProtocolError) -> MemoryCharge {
         guard account.admits(bytes) else { throw account.refusal() }
         return MemoryCharge(of: bytes, in: account)
     }

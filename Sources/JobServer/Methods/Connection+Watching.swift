@@ -2,6 +2,7 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
+import NIOCore
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
 extension Connection {
@@ -53,33 +54,77 @@ extension Connection {
             return (ids, timeout, params.value("jobs") != nil)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
-        let id = try beginWait(call, jobs: ids.count)
-        engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
-            guard let self, let call = endWait(id) else { return }
-            switch answer {
-            case .jobs(let jobs) where isList: self.answer(call, with: jobs)
-            case .jobs(let jobs): succeed(call) { if let job = jobs.first { call.succeed(job: job) } }
-            case .failed(let error): call.fail(ProtocolError(error))
-            default: call.fail(ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
-            }
-        }
+        let deadline = timeout.map { NIODeadline.now() + .nanoseconds(Int64($0 * 1e9)) }
+        wait(for: ids, isList: isList, until: deadline, try beginWait(call, jobs: ids.count))
     }
 }
 
 extension Connection {
-    /// Answers a wait with all of its jobs, each in brief form. That is as much work as for a list: it has its turn, and others
-    /// have theirs in between.
-    private func answer(_ call: Call, with jobs: [JobView]) {
-        let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
-        answerInTurn(call, bytes: Int(clamping: bytes)) { connection in
-            var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
-            while let size = complete.advance() { await connection.turn(work: size) }
-            var writer = JSONWriter()
-            writer.raw("{\"jobs\":[")
-            writer.raw(complete.page.text)
-            writer.raw("]}")
-            call.succeed(text: writer.bytes)
+    private func wait(for ids: [JobID], isList: Bool, until deadline: NIODeadline?, _ id: RequestID) {
+        let timeout = deadline.map { Double(max(0, ($0 - .now()).nanoseconds)) / 1e9 }
+        engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
+            guard let self else { return }
+            switch answer {
+            case .finished: answerInTurn(id, ids, until: deadline)
+            case .job(let job):
+                guard let call = endWait(id) else { return }
+                if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job, isList: isList) }
+            case .failed(let error): endWait(id)?.fail(ProtocolError(error))
+            default:
+                endWait(id)?.fail(
+                    ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
+            }
         }
+    }
+
+    /// Answers a wait with all of its jobs, each in brief form. That is as much work as for a list: it has its turn, and others
+    /// have theirs in between. The jobs are read only then, so that waits that are over take no more memory than others.
+    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?) {
+        // Owned by the wait: it ends with it.
+        Task(executorPreference: loop) {
+            var isOver = true
+            await self.inTurn(of: .jobWait) {
+                guard self.isWaiting(id) else { return }
+                do throws(ProtocolError) {
+                    let jobs = try await self.ask(.jobs(ids), \.jobs)
+                    isOver = jobs.allSatisfy(\.job.state.isTerminal)
+                    let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
+                    let charge = try self.charge(forBytes: Int(clamping: bytes))
+                    if isOver, let call = self.endWait(id) { await self.answer(call, with: jobs) }
+                    withExtendedLifetime(charge) {}
+                } catch {
+                    self.endWait(id)?.fail(error)
+                }
+            }
+            // One was retried meanwhile.
+            if !isOver { self.wait(for: ids, isList: true, until: deadline, id) }
+        }
+    }
+
+    private func answer(_ call: Call, with jobs: [JobView]) async {
+        var complete = CompleteJobPage(jobs, within: call.roomOfList)
+        while let size = complete.advance() { await turn(work: size) }
+        call.succeed(complete.page)
+    }
+}
+
+extension Call {
+    /// What the jobs in the answer to a wait may take.
+    fileprivate var roomOfList: Int { replies.roomOutsideBatch(for: request.id) - 16 }
+
+    fileprivate func succeed(_ page: JobPage) {
+        var writer = JSONWriter()
+        writer.raw("{\"jobs\":[")
+        writer.raw(page.text)
+        writer.raw("]}")
+        succeed(text: writer.bytes)
+    }
+
+    fileprivate func succeed(job: JobView, isList: Bool) {
+        guard isList else { return succeed(job: job) }
+        var complete = CompleteJobPage([job], within: roomOfList)
+        while complete.advance() != nil {}
+        succeed(complete.page)
     }
 }
 

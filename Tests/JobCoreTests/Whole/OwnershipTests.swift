@@ -13,6 +13,7 @@ import Testing
         return [
             .job(id), .cancel(id), .retry(id, from: .start), .remove(id), .result(id), .list(filter),
             .wait([id], timeout: nil), .wait([own, id], timeout: nil), .wait([id, own], timeout: nil),
+            .jobs([own, id]),
             .watch(WatchScope(.jobs([id])), 7), .watch(WatchScope(.jobs([own, id]), includesChildren: true), 8),
         ]
     }

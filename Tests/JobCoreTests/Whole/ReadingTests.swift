@@ -153,7 +153,7 @@ import Testing
         let driver = CoreDriver()
         let ids = try (0..<200).map { _ in try driver.submit(#"{"source":{"type":"value","value":1}}"#) }
         driver.forgetEvents()
-        #expect(driver.answer(to: driver.ask(.wait(ids, timeout: nil)))?.jobs?.map(\.job.id) == ids)
+        #expect(driver.answer(to: driver.ask(.jobs(ids)))?.jobs?.map(\.job.id) == ids)
         let rows = driver.reads.map { if case .firstJobs(let asked, _) = $0 { asked.count } else { 0 } }
         #expect(rows == [64, 64, 64, 8])
     }
@@ -301,7 +301,7 @@ import Testing
         let driver = CoreDriver { $0.storedPerUser = 1 << 40 }
         let ids = try large(driver, 7)
         let before = driver.reads.count
-        guard case .jobs(let views) = driver.answer(to: driver.ask(.wait(ids.reversed(), timeout: nil))) else {
+        guard case .jobs(let views) = driver.answer(to: driver.ask(.jobs(ids.reversed()))) else {
             return #expect(Bool(false))
         }
         #expect(views.map(\.job.id) == ids.reversed())
@@ -309,10 +309,10 @@ import Testing
         #expect(views.allSatisfy { $0.json(.brief)["resultSize"]?.int == Int(StoredJobPage.largest) / 2 })
         #expect(driver.reads.count - before >= 4, "two of them fill a page")
         // One by itself is told whole.
-        guard case .jobs(let single) = driver.answer(to: driver.ask(.wait([ids[0]], timeout: nil))) else {
+        guard case .job(let single) = driver.answer(to: driver.ask(.wait([ids[0]], timeout: nil))) else {
             return #expect(Bool(false))
         }
-        #expect(single[0].job.carried?.json.size ?? 0 > Int(StoredJobPage.largest) / 2)
+        #expect(single.job.carried?.json.size ?? 0 > Int(StoredJobPage.largest) / 2)
         guard case .watching(let watched, _) = driver.answer(to: driver.ask(.watch(WatchScope(.jobs(ids)), 1))) else {
             return #expect(Bool(false))
         }

@@ -215,6 +215,7 @@ import Testing
         let id = try driver.submit(url())
         for request in [
             CoreRequest.cancel(id), .retry(id, from: .start), .remove(id), .job(id), .wait([id], timeout: nil),
+            .jobs([id]),
             .result(id), .watch(WatchScope(.jobs([id])), 9), .list(children(of: id)),
         ] {
             #expect(driver.code(driver.ask(request, as: .two)) == .notFound, "\(request)")

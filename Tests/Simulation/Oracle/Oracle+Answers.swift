@@ -13,7 +13,7 @@ extension Oracle {
         }
         switch request {
         case .job(let job), .result(let job, _, _): existed = visible(job) != nil
-        case .wait(let ids, _): existed = ids.allSatisfy { visible($0) != nil }
+        case .wait(let ids, _), .jobs(let ids): existed = ids.allSatisfy { visible($0) != nil }
         case .cancel(let job):
             if let job = visible(job) {
                 existed = true
@@ -53,11 +53,11 @@ extension Oracle {
     func abandons(_ id: RequestID) { requests[id]?.isAbandoned = true }
 
     func answers(_ id: RequestID, _ answer: CoreAnswer, at now: CoreTime, _ world: World) {
-        lastAnsweredUser = nil
+        lastAnswered = nil
         guard let open = requests.removeValue(forKey: id) else {
             return world.violate(7, "request \(id) gets an answer that nobody waits for, or a second one")
         }
-        lastAnsweredUser = open.user
+        lastAnswered = open
         if case .failed(let error) = answer {
             checkRefusal(error, open, at: now, world)
             if case .retry(let job, _) = open.request { jobs[job]?.retries.isRefused(id) }
@@ -82,7 +82,12 @@ extension Oracle {
             }
         case (.remove(let job), .done):
             if jobs[job] != nil { world.violate(1, "the removal of job \(job) is answered before it is stored") }
-        case (.wait(let ids, _), .jobs(let snapshots)): checkWaited(ids, snapshots, open, world)
+        case (.wait(let ids, _), .job(let snapshot)):
+            if ids.count > 1 { world.violate(7, "a wait for \(ids) is answered with one job") }
+            checkShown([snapshot], ids, open, world)
+            checkWaited(ids, open, world)
+        case (.wait(let ids, _), .finished): checkWaited(ids, open, world)
+        case (.jobs(let ids), .jobs(let snapshots)): checkShown(snapshots, ids, open, world)
         case (.watch(let scope, let id), .watching(let snapshots, _)): opens(id, scope, snapshots, open, world)
         case (.list(let filter), .page(let snapshots, let next)): checkPage(filter, snapshots, next, open, world)
         case (.statistics, .statistics(let statistics)): checkCounts(statistics.jobs, queue: nil, open, world)
@@ -117,7 +122,7 @@ extension Oracle {
             if open.existed, jobs[job] != nil, jobs[job]?.root.removeAsked == false {
                 world.violate(1, "job \(job) is not found, and is stored")
             }
-        case (.notFound, .wait(let ids, _)):
+        case (.notFound, .wait(let ids, _)), (.notFound, .jobs(let ids)):
             if open.existed, ids.allSatisfy({ jobs[$0] != nil && jobs[$0]?.root.removeAsked == false }) {
                 world.violate(1, "a job of \(ids) is not found, and is stored")
             }
@@ -217,15 +222,17 @@ extension Oracle {
         }
     }
 
-    private func checkWaited(_ ids: [JobID], _ snapshots: [JobView], _ open: OpenRequest, _ world: World) {
-        if snapshots.map(\.job.id) != ids { world.violate(7, "a wait for \(ids) is answered with other jobs") }
-        for snapshot in snapshots {
-            if !snapshot.job.state.isTerminal {
-                world.violate(7, "a wait is answered while job \(snapshot.job.id) is \(snapshot.job.state)")
+    private func checkShown(_ snapshots: [JobView], _ ids: [JobID], _ open: OpenRequest, _ world: World) {
+        if snapshots.map(\.job.id) != ids { world.violate(7, "who asks for \(ids) is shown other jobs") }
+        for snapshot in snapshots { checkSnapshot(snapshot, open, world) }
+    }
+
+    private func checkWaited(_ ids: [JobID], _ open: OpenRequest, _ world: World) {
+        for case let job? in ids.map({ jobs[$0] }) {
+            if !open.caller.isAdmin, job.row.owner != open.caller.uid {
+                world.violate(1, "user \(open.caller.uid) is told of job \(job.id) of user \(job.row.owner)")
             }
-            if let job = jobs[snapshot.job.id], !job.isOver {
-                world.violate(7, "a wait is answered before the end of job \(job.id) is stored")
-            }
+            if !job.isOver { world.violate(7, "a wait is answered before the end of job \(job.id) is stored") }
         }
     }
 

@@ -16,7 +16,8 @@ final class Oracle {
     var counts = Counts()
     var shares = Shares()
     var requests: [RequestID: OpenRequest] = [:]
-    var lastAnsweredUser: Int?
+    /// The request that the last answer was for.
+    var lastAnswered: OpenRequest?
     var subscriptions: [SubscriptionID: KnownSubscription] = [:]
     var queues: [String: QueueSettings] = [:]
     /// Queues whose change is not answered yet.

@@ -16,8 +16,11 @@ extension World {
 
     /// An answer arrived.
     func answered(_ request: RequestID, _ answer: CoreAnswer) {
-        guard let user = oracle.lastAnsweredUser.map({ users[$0] }) else { return }
+        guard let open = oracle.lastAnswered, let index = open.user else { return }
+        let user = users[index]
         switch answer {
+        case .finished:
+            if case .wait(let ids, _) = open.request { schedule(.looksAtFinished(ids, user: index), in: 0.001) }
         case .submitted(let jobs):
             for case .success(let job) in jobs { user.remember(job.job) }
         case .page(let jobs, _): for job in jobs.prefix(3) { user.remember(job.job.id) }

@@ -73,6 +73,7 @@ extension CoreRequest {
         case .job(let id): (2, id)
         case .list: (3, 0)
         case .wait(let ids, _): (4, ids.first ?? 0)
+        case .jobs(let ids): (21, ids.first ?? 0)
         case .watch(_, let id): (5, id)
         case .cancel(let id): (6, id)
         case .retry(let id, _): (7, id)
@@ -110,6 +111,7 @@ extension CoreAnswer {
         case .statistics: 10
         case .schedule(let schedule): 11 + (schedule.next?.milliseconds ?? 0) << 4
         case .schedules(let schedules, _): 12 + Int64(schedules.count) << 4
+        case .finished: 13
         }
     }
 }

@@ -25,6 +25,8 @@ final class World {
         case resume
         case zones([String])
         case userActs(Int)
+        /// A user has the jobs shown that they waited for.
+        case looksAtFinished([JobID], user: Int)
         case schedulesAct
         case administratorActs
         case crowd
@@ -171,6 +173,7 @@ final class World {
         case .zones(let names): feed(.zones(Scenario.zones.filter { names.contains($0.key) }))
         case .schedulesAct: schedulesAct()
         case .userActs(let index): userActs(index)
+        case .looksAtFinished(let ids, let user): ask(.jobs(ids), by: users[user].caller, user: user)
         case .administratorActs: administratorActs()
         case .crowd: crowd()
         case .impatience: impatience()
