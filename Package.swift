@@ -200,7 +200,7 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobEngine", "JobModel", "JobStore", log,
+                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "TestSupport", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -80,7 +80,7 @@ extension JobCore {
         case .enqueue:
             deactivate(entry)
             notify(entry.job, lineage: entry.lineage)
-            makeReady(entry.job)
+            makeReady(entry.job, as: entry.job.id)
         case .none: break
         }
     }

@@ -164,24 +164,30 @@ extension JobCore {
             }
             return .success(SubmittedJob(job: id, state: state, isCreated: false))
         case .created(let id):
-            var job = job
-            job.id = id
             let isNew = table[id] == nil
-            log(job, .accepted)
-            if isNew { notify(job) }
+            logAccepted(id, job)
+            if isNew, !subscriptions.isEmpty { notify(job.numbered(id)) }
             if let subscription = new.subscription, beginning.remove(subscription) != nil {
                 subscriptions.add(subscription, WatchScope(.jobs([id])), caller)
             }
             // A read can have found and started it before the write's answer came.
-            if isNew { makeReady(job) } else if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
+            if isNew {
+                makeReady(job, as: id)
+            } else if let deadline = job.deadlineAt {
+                setWallTimer(.deadline, at: deadline)
+            }
             return .success(SubmittedJob(job: id, state: job.state, isCreated: true))
         }
     }
 
-    /// Sets a timer for a stored job that waits for a time, and enqueues one that is ready.
-    func makeReady(_ job: Job) {
+    /// Sets a timer for a job that was stored under `id` and waits for a time, and enqueues one that is ready.
+    func makeReady(_ job: Job, as id: JobID) {
         if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
-        if let time = job.notBefore { setWallTimer(.due, at: time) } else { enqueue(job) }
+        if let time = job.notBefore { return setWallTimer(.due, at: time) }
+        // Behind others the store keeps it for now, and no copy of it is made.
+        let position = ReadyPosition(priority: job.spec.priority, id: id)
+        guard !scheduler.leavesInStore(position, queue: job.spec.queue, owner: job.owner) else { return }
+        enqueue(job.numbered(id))
     }
 
     // MARK: - Looking

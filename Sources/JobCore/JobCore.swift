@@ -226,6 +226,12 @@ package final class JobCore {
         emit(.log(CoreLog(JobLogEntry(event, of: job, leftOut: leftOut))))
     }
 
+    /// The same for a job that was stored under `id`.
+    func logAccepted(_ id: JobID, _ job: Job) {
+        guard settings.jobLogging != .none, let leftOut = admitToLog(isTrouble: false, of: job.owner) else { return }
+        emit(.log(CoreLog(JobLogEntry(.accepted, of: job.numbered(id), leftOut: leftOut))))
+    }
+
     /// The same for children that a list made, which are in memory in part only.
     func logAccepted(_ made: ChildMaker, _ ids: [JobID], of parent: Job) {
         guard settings.jobLogging != .none else { return }

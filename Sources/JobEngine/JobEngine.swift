@@ -153,7 +153,7 @@ package actor JobEngine {
         _ done: @escaping @Sendable (CoreAnswer) -> Void
     ) {
         let id = id ?? nextID()
-        enterNow(of: caller.uid) { engine in
+        enterNow(of: caller.uid, further: EngineExecutor.mostFurther) { engine in
             engine.requests[id] = done
             if request.showsProgress { engine.readProgress() }
             engine.asker = executor

@@ -15,6 +15,20 @@ struct JobLogBudget {
         var left: Double
         var countedAt: Int64
         var leftOut = 0
+
+        mutating func admit(isTrouble: Bool, share: Double, at now: Int64) -> Int? {
+            left = min(
+                JobLogBudget.most * share,
+                left + JobLogBudget.seconds(from: countedAt, to: now) * JobLogBudget.perSecond * share)
+            countedAt = now
+            guard left >= 1 + (isTrouble ? 0 : JobLogBudget.reserve * JobLogBudget.most * share) else {
+                leftOut += 1
+                return nil
+            }
+            left -= 1
+            defer { leftOut = 0 }
+            return leftOut
+        }
     }
 
     /// Nil stands for the owners without a part of their own.
@@ -27,32 +41,31 @@ struct JobLogBudget {
     /// Whether an entry on a job of `owner` is written at this monotonic time: then how many of that owner's were left out
     /// since the last one.
     mutating func admit(isTrouble: Bool, of owner: UInt32, at now: Int64) -> Int? {
-        let key = key(of: owner, at: now)
-        let share = 1 / Double(max(1, parts.count + (parts[key] == nil ? 1 : 0)))
-        var part = parts[key] ?? Part(left: Self.most * share, countedAt: now)
-        part.left = min(
-            Self.most * share, part.left + Self.seconds(from: part.countedAt, to: now) * Self.perSecond * share)
-        part.countedAt = now
-        defer { parts[key] = part }
-        guard part.left >= 1 + (isTrouble ? 0 : Self.reserve * Self.most * share) else {
-            part.leftOut += 1
-            return nil
-        }
-        part.left -= 1
-        defer { part.leftOut = 0 }
-        return part.leftOut
+        prune(at: now)
+        // One look-up, as this is asked for every job.
+        let index = index(of: owner, at: now)
+        let share = 1 / Double(parts.count)
+        return parts.values[index].admit(isTrouble: isTrouble, share: share, at: now)
     }
 
-    /// The part that counts for an owner. Now and then those are dropped that would be whole again.
-    private mutating func key(of owner: UInt32, at now: Int64) -> UInt32? {
-        if Self.seconds(from: prunedAt, to: now) >= 1 {
-            prunedAt = now
-            let share = 1 / Double(max(1, parts.count))
-            parts = parts.filter { _, part in
-                part.left + Self.seconds(from: part.countedAt, to: now) * Self.perSecond * share < Self.most * share
-            }
+    /// Now and then those parts are dropped that would be whole again.
+    private mutating func prune(at now: Int64) {
+        guard Self.seconds(from: prunedAt, to: now) >= 1 else { return }
+        prunedAt = now
+        let share = 1 / Double(max(1, parts.count))
+        parts = parts.filter { _, part in
+            part.left + Self.seconds(from: part.countedAt, to: now) * Self.perSecond * share < Self.most * share
         }
-        return parts[owner] != nil || parts.count < Self.mostOwners ? owner : nil
+    }
+
+    /// Where the part is that counts for an owner, who gets one where there is none.
+    private mutating func index(of owner: UInt32, at now: Int64) -> Dictionary<UInt32?, Part>.Index {
+        if let index = parts.index(forKey: owner) { return index }
+        let key = parts.count < Self.mostOwners ? owner : nil
+        if parts[key] == nil {
+            parts[key] = Part(left: Self.most / Double(parts.count + 1), countedAt: now)
+        }
+        return parts.index(forKey: key) ?? parts.startIndex
     }
 
     private static func seconds(from start: Int64, to end: Int64) -> Double {

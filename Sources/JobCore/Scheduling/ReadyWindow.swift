@@ -112,6 +112,11 @@ final class ReadyWindow {
         if arrived.count < Self.size { arrived.append(entry) } else { arrivedTooMany = true }
     }
 
+    /// Whether ``insert(_:)`` would do nothing with such a job, which the store keeps for later.
+    func leavesInStore(_ position: ReadyPosition) -> Bool {
+        request == nil && search == nil && members.count - pinned < Self.size * 2 && horizon.isBefore(position)
+    }
+
     private func add(_ entry: Entry) {
         guard members[entry.position.id] == nil else { return }
         lastStamp += 1

@@ -121,6 +121,11 @@ final class Scheduler {
         changed()
     }
 
+    /// Whether ``insert(_:queue:owner:)`` would do nothing with a job, as others of its owner come before it.
+    func leavesInStore(_ position: ReadyPosition, queue name: String, owner: UInt32) -> Bool {
+        queues[name]?.shares[owner]?.window.leavesInStore(position) ?? false
+    }
+
     /// The store has ready jobs of `owner` that were never read. Called when the daemon starts; from then on, whatever
     /// becomes ready is inserted.
     func expectStored(queue name: String, owner: UInt32) {

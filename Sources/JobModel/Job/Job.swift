@@ -106,6 +106,13 @@ package struct Job: Sendable, Hashable {
             notBefore: waits ? start : nil, deadlineAt: [own, deadline].compactMap(\.self).min())
     }
 
+    /// The same job under the id that the store gave it.
+    package func numbered(_ id: JobID) -> Job {
+        var job = self
+        job.id = id
+        return job
+    }
+
     /// The same job with its spec as the store reads it, as what is stored of a child is not all of it.
     package func reading(_ spec: JobSpec) -> Job {
         var job = self

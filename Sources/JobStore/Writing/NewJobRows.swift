@@ -3,7 +3,7 @@ import JobModel
 
 /// A row of a job that begins.
 struct NewRow {
-    let job: Job
+    let start: JobStart
     /// Nil where it stands in a table of its own, or the job is made of an item.
     let spec: [UInt8]?
     /// What a child is made of beside the template; empty where it stands in a table of its own.
@@ -21,7 +21,7 @@ struct NewRow {
     init(_ job: Job) {
         let text = job.spec.text ?? job.spec.json.utf8
         let isLarge = text.count > JobRow.largestInlineSpec
-        self.job = job
+        start = JobStart(job)
         (spec, large) = isLarge ? (nil, text) : (text, nil)
         item = nil
         (queue, priority, tags) = (job.spec.queue, job.spec.priority, job.spec.tags)
@@ -31,10 +31,9 @@ struct NewRow {
         size = job.storedSize
     }
 
-    /// A child of `parent`, made by its present link.
-    init(_ child: NewChild, of parent: Job) {
-        // The parent's spec stands in for its own, of which nothing is stored but what is below.
-        job = child.job(of: parent, parent.spec)
+    /// A child that a link makes, which is `job`, its spec aside.
+    init(_ child: NewChild, _ job: Job) {
+        start = JobStart(job)
         let text: [UInt8]
         if case .item(let json) = child.body { text = json.utf8 } else { text = child.ownSpec?.utf8 ?? [] }
         let isItem = if case .item = child.body { true } else { false }
@@ -48,6 +47,30 @@ struct NewRow {
     }
 
     var bytes: Int { (spec?.count ?? 0) + (item?.count ?? 0) + (large?.count ?? 0) }
+}
+
+/// What the row of a job that begins says beside its texts. A copy of the whole job for each row would cost more than most of
+/// what is done with it.
+struct JobStart {
+    let owner: UInt32
+    let parent: Job.Parent?
+    let state: JobState
+    let createdAt: Timestamp
+    let notBefore: Timestamp?
+    let deadlineAt: Timestamp?
+    let host: String?
+    let isGated: Bool
+
+    init(_ job: Job) {
+        owner = job.owner
+        parent = job.parent
+        state = job.state
+        createdAt = job.createdAt
+        notBefore = job.notBefore
+        deadlineAt = job.deadlineAt
+        host = job.host
+        isGated = job.isGated
+    }
 }
 
 /// Inserts jobs as they are when they begin, many with one statement: most of what a row costs is what a statement does
@@ -100,25 +123,25 @@ struct NewJobRows {
 
     private func bind(_ row: NewRow, _ id: JobID, to statement: PreparedStatement, from start: Int32) {
         statement.bind(id, at: start + 1)
-        statement.bind(row.job.state.code, at: start + 2)
-        statement.bind(row.job.createdAt, at: start + 3)
-        statement.bind(row.job.notBefore, at: start + 4)
-        statement.bind(row.job.deadlineAt, at: start + 5)
-        statement.bind(row.job.host, at: start + 6, keptIn: texts)
-        statement.bind(Int64(row.job.owner), at: start + 7)
+        statement.bind(row.start.state.code, at: start + 2)
+        statement.bind(row.start.createdAt, at: start + 3)
+        statement.bind(row.start.notBefore, at: start + 4)
+        statement.bind(row.start.deadlineAt, at: start + 5)
+        statement.bind(row.start.host, at: start + 6, keptIn: texts)
+        statement.bind(Int64(row.start.owner), at: start + 7)
         statement.bind(row.queue, at: start + 8, keptIn: texts)
-        statement.bind(row.job.parent == nil ? 0 : 1, at: start + 9)
+        statement.bind(row.start.parent == nil ? 0 : 1, at: start + 9)
         statement.bind(row.source, at: start + 10, keptIn: texts)
         statement.bind(row.priority, at: start + 11)
         statement.bind(row.key, at: start + 12, keptIn: texts)
-        if let parent = row.job.parent {
+        if let parent = row.start.parent {
             statement.bind(parent.job, at: start + 13)
             statement.bind(parent.link, at: start + 14)
             statement.bind(parent.index, at: start + 15)
             statement.bind(parent.depth, at: start + 16)
         }
         statement.bind(utf8: row.spec, at: start + 17, keptIn: texts)
-        statement.bind(row.job.isGated ? 1 : 0, at: start + 18)
+        statement.bind(row.start.isGated ? 1 : 0, at: start + 18)
         statement.bind(row.size, at: start + 19)
         statement.bind(utf8: row.item, at: start + 20, keptIn: texts)
     }

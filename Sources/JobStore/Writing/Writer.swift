@@ -154,7 +154,8 @@ final class Writer {
         var start = 0
         var keys: Set<OwnedKey> = []
         func insertRun(upTo end: Int) throws {
-            for id in try insert(jobs[start..<end].map { NewRow($0) }) { submissions.append(.created(id)) }
+            let run = jobs[start..<end]
+            for id in try insert(run.map { NewRow($0) }, of: run) { submissions.append(.created(id)) }
             start = end
             keys.removeAll()
         }
@@ -193,15 +194,16 @@ final class Writer {
         }
     }
 
-    /// Inserts jobs; gives their ids.
-    private func insert(_ rows: [NewRow]) throws -> Range<JobID> {
+    /// Inserts the rows of jobs that begin; gives their ids.
+    private func insert(_ rows: [NewRow], of jobs: ArraySlice<Job>) throws -> Range<JobID> {
         let first = lastJob.present + 1
         try newJobs.insert(rows, from: first)
         lastJob.present += JobID(rows.count)
         for offset in rows.indices {
             let id = first + JobID(offset)
-            if !NewJobRows.isWhole(rows[offset].job) {
-                try update(rows[offset].job, numbered: id, storedSize: rows[offset].size)
+            let index = jobs.startIndex + offset
+            if !NewJobRows.isWhole(jobs[index]) {
+                try update(jobs[index], numbered: id, storedSize: rows[offset].size)
             }
             if let large = rows[offset].large {
                 let statement = try statement("INSERT INTO large_specs (job, spec) VALUES (?1, ?2)")
@@ -234,7 +236,9 @@ final class Writer {
             try statement.run()
             count(bytes: text.count)
         }
-        return Array(try insert(new.children.map { NewRow($0, of: parent) }))
+        // The parent's spec stands in for theirs, of which nothing is stored but what the rows say.
+        let jobs = new.children.map { $0.job(of: parent, parent.spec) }
+        return Array(try insert(zip(new.children, jobs).map { NewRow($0, $1) }, of: jobs[...]))
     }
 
     /// Removes what a job carried where that stands in parts.
