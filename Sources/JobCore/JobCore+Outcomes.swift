@@ -80,7 +80,7 @@ extension JobCore {
         case .enqueue:
             deactivate(entry)
             notify(entry.job, lineage: entry.lineage)
-            makeReady(entry.job, as: entry.job.id)
+            makeReady(entry.job)
         case .none: break
         }
     }

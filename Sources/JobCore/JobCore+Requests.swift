@@ -172,7 +172,8 @@ extension JobCore {
             }
             // A read can have found and started it before the write's answer came.
             if isNew {
-                makeReady(job, as: id)
+                // Most jobs of a long queue stay in the store for now, and no copy of them is made.
+                if !staysInStore(job, as: id) { makeReady(job.numbered(id)) }
             } else if let deadline = job.deadlineAt {
                 setWallTimer(.deadline, at: deadline)
             }
@@ -180,14 +181,17 @@ extension JobCore {
         }
     }
 
-    /// Sets a timer for a job that was stored under `id` and waits for a time, and enqueues one that is ready.
-    func makeReady(_ job: Job, as id: JobID) {
+    /// Sets a timer for a stored job that waits for a time, and enqueues one that is ready.
+    func makeReady(_ job: Job) {
         if let deadline = job.deadlineAt { setWallTimer(.deadline, at: deadline) }
-        if let time = job.notBefore { return setWallTimer(.due, at: time) }
-        // Behind others the store keeps it for now, and no copy of it is made.
+        if let time = job.notBefore { setWallTimer(.due, at: time) } else { enqueue(job) }
+    }
+
+    /// Whether ``makeReady(_:)`` would do nothing with a new job that was stored under `id`.
+    private func staysInStore(_ job: Job, as id: JobID) -> Bool {
+        guard job.parent == nil, job.notBefore == nil, job.deadlineAt == nil else { return false }
         let position = ReadyPosition(priority: job.spec.priority, id: id)
-        guard !scheduler.leavesInStore(position, queue: job.spec.queue, owner: job.owner) else { return }
-        enqueue(job.numbered(id))
+        return scheduler.leavesInStore(position, queue: job.spec.queue, owner: job.owner)
     }
 
     // MARK: - Looking

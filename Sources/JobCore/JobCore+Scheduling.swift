@@ -5,8 +5,9 @@ extension JobCore {
     /// Puts a stored job that became ready in its queue's window.
     func enqueue(_ job: Job) {
         if job.isGated, let parent = job.parent {
-            lists.childReturned(job.id, of: parent.job)
-            return
+            // No gate finds a child of a list that is over: a crash can have come between the end of the list and its own.
+            guard isRunning(parent) else { return stopLater([job.id]) }
+            return lists.childReturned(job.id, of: parent.job)
         }
         let isSmall = job.spec.size <= ReadyJob.largestInline
         insert(
@@ -162,12 +163,17 @@ extension JobCore {
     /// Whether the list that a child belongs to lets it start now.
     private func mayStart(_ job: Job) -> Bool {
         guard let parent = job.parent, job.stop == nil else { return true }
-        guard let list = table[parent.job]?.job, list.isRunningList(parent.link) else {
+        guard isRunning(parent) else {
             // The list is finished, so a child that is left over is cancelled.
             stopLater([job.id])
             return false
         }
         return lists.mayStart(job.id, of: parent.job)
+    }
+
+    /// Whether a list runs the link that a child belongs to.
+    private func isRunning(_ parent: Job.Parent) -> Bool {
+        table[parent.job]?.job.isRunningList(parent.link) == true
     }
 
     private func begin(_ entry: ActiveJob) {

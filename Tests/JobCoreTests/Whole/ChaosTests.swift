@@ -63,7 +63,7 @@ import Testing
                 ask(.watch(scope, subscription))
                 if generator.chance(0.3) { driver.feed(.unsubscribe(subscription)) }
             case 13:
-                ask(.wait([id()], timeout: generator.pick([nil, 1])))
+                ask(.wait(generator.chance(0.5) ? [id()] : [id(), id()], timeout: generator.pick([nil, 1])))
                 if generator.chance(0.3), let request = asked.max() {
                     driver.feed(.abandon(request))
                     asked.remove(request)
@@ -140,7 +140,7 @@ import Testing
             + (list.map { ", of \($0.state.rawValue) list \($0.id)" } ?? "")
     }
 
-    @Test(arguments: 1...60 as ClosedRange<UInt64>)
+    @Test(arguments: 1...240 as ClosedRange<UInt64>)
     func everythingEnds_whateverComesInBetween(_ seed: UInt64) throws {
         let driver = CoreDriver {
             $0.queues[0].concurrency = 3

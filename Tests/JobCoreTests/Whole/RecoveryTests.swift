@@ -169,6 +169,23 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func gatedChildThatWaitsForItsRetry_isCancelledWhenItIsDue_whereItsListEndedBeforeACrash() throws {
+        let driver = CoreDriver()
+        let child = url("b", #""retry":{"max":2,"initial":2,"jitter":false}"#)
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[\#(child),\#(url("c"))],"concurrency":1}}"#)
+        let children = driver.store.children(of: id).map(\.id)
+        try driver.end(children[0], .passing)
+        driver.failsRead = { if case .jobs = $0 { true } else { false } }
+        driver.ask(.cancel(id))
+        driver.failsRead = { _ in false }
+        driver.crash()
+        #expect(driver.stored(id)?.state == .cancelled && driver.stored(children[0])?.state == .scheduled)
+        driver.advance(3)
+        #expect(children.map { driver.stored($0)?.state } == [.cancelled, .cancelled] && driver.open.isEmpty)
+        driver.expectQuiet()
+    }
+
     @Test func list_goesOn_onceItsChildrenCanBeReadAgain() throws {
         let driver = CoreDriver()
         let id = try driver.submit(
