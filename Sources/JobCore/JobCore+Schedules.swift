@@ -4,12 +4,8 @@ import JobModel
 extension JobCore {
     /// Schedules that are popped, looked at or armed in one piece of work, while others wait.
     private static let atOnce = 64
-    /// Schedules that submit at once, and bytes of their specs: these are in memory until their jobs are stored.
-    private static let mostAdvancing = (schedules: 256, bytes: 4 << 20)
-
-    private var mayAdvance: Bool {
-        advancing.schedules < Self.mostAdvancing.schedules && advancing.bytes < Self.mostAdvancing.bytes
-    }
+    /// Schedules that are found to be due in one piece of work: no more is done with each than to remember it.
+    private static let dueAtOnce = 1024
 
     // MARK: - Requests
 
@@ -280,15 +276,15 @@ extension JobCore {
     func runSchedules() {
         guard phase == .serving else { return }
         var hasMore = schedules.armOutdated(Self.atOnce, at: now.wall)
-        if schedules.popDue(Self.atOnce, at: now.wall) { hasMore = true }
+        if schedules.popDue(Self.dueAtOnce, at: now.wall) { hasMore = true }
         // What cannot be stored now is looked at when that works again.
         guard storageFailure == nil, shortage == nil, !timers.isSet(.schedules) else { return }
         var left = Self.atOnce
-        while left > 0, mayAdvance, let key = schedules.popReady() {
+        while left > 0, let key = schedules.popReady(where: advancing.admits) {
             left -= 1
             advance(key)
         }
-        if hasMore || left == 0 && mayAdvance { yield() }
+        if hasMore || left == 0 { yield() }
     }
 
     /// Submits the next job of a schedule, or passes over the times for which there is none.
@@ -303,8 +299,7 @@ extension JobCore {
         guard plan.isChange else { return schedules.put(plan.row, isLastOpen: entry.isLastOpen, at: now.wall) }
         schedules.begin(key)
         guard let time = plan.time else { return store(plan.row) }
-        advancing.schedules += 1
-        advancing.bytes += plan.row.specSize
+        advancing.add(plan.row)
         read(.schedule(key)) { [unowned self] result in
             guard phase == .serving else { return endAdvance(plan) }
             guard case .success(.schedules(let rows)) = result else {
@@ -337,14 +332,12 @@ extension JobCore {
 
     /// The time of a plan has no job.
     private func passOver(_ plan: SchedulePlan) {
-        advancing.schedules -= 1
-        advancing.bytes -= plan.row.specSize
+        advancing.remove(plan.row)
         store(plan.withoutJob)
     }
 
     private func endAdvance(_ plan: SchedulePlan) {
-        advancing.schedules -= 1
-        advancing.bytes -= plan.row.specSize
+        advancing.remove(plan.row)
         endChange(of: plan.row.key)
     }
 

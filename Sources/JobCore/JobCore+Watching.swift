@@ -228,12 +228,15 @@ extension JobCore {
 
     private func failWait(_ id: RequestID, _ error: CoreError) { answerWait(id, .failed(error)) }
 
-    /// Shows jobs, each in brief form.
+    /// Shows finished jobs, each in brief form.
     func show(_ ids: [JobID], _ id: RequestID, _ caller: Caller) {
         findAll(ids, for: caller) { [unowned self] found in
             switch found {
             case .failure(let error): fail(id, error)
-            case .success(let views): answer(id, .jobs(views))
+            case .success(let views):
+                // An end that is still being stored does not count: a crash could undo it.
+                let areOver = views.allSatisfy { $0.job.state.isTerminal && table[$0.job.id] == nil }
+                answer(id, areOver ? .jobs(views) : .unfinished)
             }
         }
     }

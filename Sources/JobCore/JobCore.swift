@@ -56,8 +56,8 @@ package final class JobCore {
     var retentionClock: RetentionClock
     var jobLogBudget = JobLogBudget()
     var schedules = Schedules()
-    /// Schedules whose next job is being read and stored, and bytes of their specs.
-    var advancing = (schedules: 0, bytes: 0)
+    /// Schedules whose next job is being read and stored.
+    var advancing = AdvancingSchedules()
     /// When this daemon took over: times of schedules up to this one passed while none ran.
     var recoveredAt = Timestamp(milliseconds: 0)
     /// Milliseconds that the wall clock was ahead of the monotonic one with the last input.

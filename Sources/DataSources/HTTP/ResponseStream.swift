@@ -243,7 +243,7 @@ final class ResponseStream: Sendable {
         var hasRoom = true
         update { state in
             guard !state.isClosed, buffer.readableBytes > 0 else { return }
-            state.append(buffer)
+            state.append(buffer.compact)
             state.buffered += buffer.readableBytes
             state.moved = state.moved.saturatingAdding(buffer.readableBytes)
             state.isFull = state.buffered >= Self.limit
@@ -335,5 +335,16 @@ final class ResponseStream: Sendable {
             return state.isOver
         }
         if isOver { check.cancel() }
+    }
+}
+
+extension ByteBuffer {
+    /// The same bytes, copied where they are a small part of what they keep in memory: part of a body keeps all that was read
+    /// with it from the socket, and a server may send very much beside it, as extensions of chunks.
+    fileprivate var compact: ByteBuffer {
+        guard readableBytes < storageCapacity / 8 else { return self }
+        var copy = ByteBuffer()
+        copy.writeImmutableBuffer(self)
+        return copy
     }
 }

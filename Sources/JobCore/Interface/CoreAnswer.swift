@@ -9,6 +9,7 @@ package enum CoreAnswer: Sendable {
     case job(JobView)
     /// All jobs of a wait were finished; any of them can have been retried or removed since.
     case finished
+    case unfinished
     case jobs([JobView])
     /// `next` is the id to go on after; nil at the end.
     case page([JobView], next: JobID?)

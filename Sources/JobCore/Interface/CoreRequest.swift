@@ -6,7 +6,8 @@ package enum CoreRequest: Sendable {
     case submit([NewJob])
     /// Answered with `job`.
     case job(JobID)
-    /// Answered with `jobs`, each in brief form, in the order asked for.
+    /// Jobs whose wait was answered with `finished`. Answered with `jobs`, each in brief form, in the order asked for, or with
+    /// `unfinished` where one of them is not finished any more.
     case jobs([JobID])
     /// Answered with `page`.
     case list(JobFilter)

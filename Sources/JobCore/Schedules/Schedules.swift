@@ -136,8 +136,11 @@ struct Schedules {
 
     var hasReady: Bool { !turns.isEmpty }
 
-    mutating func popReady() -> ScheduleKey? {
-        guard let owner = turns.popFirst(), let key = ready[owner]?.popFirst() else { return nil }
+    /// The next schedule that has something to do, of the first owner in turn whom `admits` lets in.
+    mutating func popReady(where admits: (UInt32) -> Bool) -> ScheduleKey? {
+        guard let index = turns.firstIndex(where: admits) else { return nil }
+        let owner = turns.remove(at: index)
+        guard let key = ready[owner]?.popFirst() else { return nil }
         if ready[owner]?.isEmpty == false { turns.append(owner) } else { ready[owner] = nil }
         isReady.remove(key)
         return key

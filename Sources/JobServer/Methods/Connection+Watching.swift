@@ -66,9 +66,10 @@ extension Connection {
             guard let self else { return }
             switch answer {
             case .finished: answerInTurn(id, ids, until: deadline)
+            case .job where isList: answerInTurn(id, ids, until: deadline)
             case .job(let job):
                 guard let call = endWait(id) else { return }
-                if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job, isList: isList) }
+                if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job) }
             case .failed(let error): endWait(id)?.fail(ProtocolError(error))
             default:
                 endWait(id)?.fail(
@@ -86,45 +87,42 @@ extension Connection {
             await self.inTurn(of: .jobWait) {
                 guard self.isWaiting(id) else { return }
                 do throws(ProtocolError) {
-                    let jobs = try await self.ask(.jobs(ids), \.jobs)
-                    isOver = jobs.allSatisfy(\.job.state.isTerminal)
+                    guard let jobs = try await self.ask(.jobs(ids), \.finishedJobs) else {
+                        isOver = false
+                        return
+                    }
                     let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
                     let charge = try self.charge(forBytes: Int(clamping: bytes))
-                    if isOver, let call = self.endWait(id) { await self.answer(call, with: jobs) }
+                    if let call = self.endWait(id) { await self.answer(call, with: jobs) }
                     withExtendedLifetime(charge) {}
                 } catch {
                     self.endWait(id)?.fail(error)
                 }
             }
-            // One was retried meanwhile.
-            if !isOver { self.wait(for: ids, isList: true, until: deadline, id) }
+            // One was retried meanwhile; the client may have given up, too.
+            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: true, until: deadline, id) }
         }
     }
 
     private func answer(_ call: Call, with jobs: [JobView]) async {
-        var complete = CompleteJobPage(jobs, within: call.roomOfList)
+        var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
         while let size = complete.advance() { await turn(work: size) }
-        call.succeed(complete.page)
+        var writer = JSONWriter()
+        writer.raw("{\"jobs\":[")
+        writer.raw(complete.page.text)
+        writer.raw("]}")
+        call.succeed(text: writer.bytes)
     }
 }
 
-extension Call {
-    /// What the jobs in the answer to a wait may take.
-    fileprivate var roomOfList: Int { replies.roomOutsideBatch(for: request.id) - 16 }
-
-    fileprivate func succeed(_ page: JobPage) {
-        var writer = JSONWriter()
-        writer.raw("{\"jobs\":[")
-        writer.raw(page.text)
-        writer.raw("]}")
-        succeed(text: writer.bytes)
-    }
-
-    fileprivate func succeed(job: JobView, isList: Bool) {
-        guard isList else { return succeed(job: job) }
-        var complete = CompleteJobPage([job], within: roomOfList)
-        while complete.advance() != nil {}
-        succeed(complete.page)
+extension CoreAnswer {
+    /// The jobs of a wait; none where it goes on.
+    fileprivate var finishedJobs: [JobView]?? {
+        switch self {
+        case .jobs(let jobs): jobs
+        case .unfinished: .some(nil)
+        default: nil
+        }
     }
 }
 

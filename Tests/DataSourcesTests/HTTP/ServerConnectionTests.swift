@@ -71,4 +71,21 @@ import Testing
         stream.close()
         try await bench.channel.close().get()
     }
+
+    @Test func partOfABody_keepsNoMoreThanItself_ofAReadWithMuchBesideIt() async throws {
+        let bench = try await Bench()
+        let stream = try await bench.begin()
+        // As a chunk is whose extension is long.
+        let read = ByteBuffer(repeating: 7, count: 1 << 20)
+        let part = try #require(read.getSlice(at: 1000, length: 5000))
+        try await bench.channel.testingEventLoop.submit {
+            let pipeline = bench.channel.pipeline
+            pipeline.fireChannelRead(HTTPClientResponsePart.head(HTTPResponseHead(version: .http1_1, status: .ok)))
+            pipeline.fireChannelRead(HTTPClientResponsePart.body(part))
+        }.get()
+        let blocks = try #require(try await stream.next())
+        #expect(blocks == [part] && blocks.allSatisfy { $0.storageCapacity < 64 << 10 })
+        stream.close()
+        _ = try? await bench.channel.close().get()
+    }
 }

@@ -140,7 +140,7 @@ import Testing
             + (list.map { ", of \($0.state.rawValue) list \($0.id)" } ?? "")
     }
 
-    @Test(arguments: 1...240 as ClosedRange<UInt64>)
+    @Test(arguments: 1...120 as ClosedRange<UInt64>)
     func everythingEnds_whateverComesInBetween(_ seed: UInt64) throws {
         let driver = CoreDriver {
             $0.queues[0].concurrency = 3

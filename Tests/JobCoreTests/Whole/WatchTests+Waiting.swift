@@ -43,6 +43,24 @@ extension WatchTests {
         driver.expectQuiet()
     }
 
+    @Test func jobsOfAWait_areShown_onlyWhileAllAreFinishedAndStored() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<2).map { _ in try driver.submit(url()) }
+        for id in ids { try driver.end(id, .lasting) }
+        guard case .finished = driver.answer(to: driver.ask(.wait(ids, timeout: nil))) else {
+            return #expect(Bool(false))
+        }
+        driver.ask(.retry(ids[0], from: .start))
+        guard case .unfinished = driver.answer(to: driver.ask(.jobs(ids))) else { return #expect(Bool(false)) }
+        driver.holdsWrites = true
+        try driver.end(ids[0])
+        guard case .unfinished = driver.answer(to: driver.ask(.jobs(ids))) else { return #expect(Bool(false)) }
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.answer(to: driver.ask(.jobs(ids)))?.jobs?.map(\.job.state) == [.succeeded, .failed])
+        driver.expectQuiet()
+    }
+
     @Test func wait_isAnswered_whereAJobWasRememberedForTheSakeOfAnEarlierQuestion() throws {
         let driver = CoreDriver()
         let ids = try (0..<2).map { _ in try driver.submit(url()) }

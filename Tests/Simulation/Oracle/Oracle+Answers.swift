@@ -87,7 +87,11 @@ extension Oracle {
             checkShown([snapshot], ids, open, world)
             checkWaited(ids, open, world)
         case (.wait(let ids, _), .finished): checkWaited(ids, open, world)
-        case (.jobs(let ids), .jobs(let snapshots)): checkShown(snapshots, ids, open, world)
+        case (.jobs(let ids), .jobs(let snapshots)):
+            checkShown(snapshots, ids, open, world)
+            checkWaited(ids, open, world)
+        case (.jobs(let ids), .unfinished):
+            for id in ids { jobs[id].map { checkVisible($0, open, world) } }
         case (.watch(let scope, let id), .watching(let snapshots, _)): opens(id, scope, snapshots, open, world)
         case (.list(let filter), .page(let snapshots, let next)): checkPage(filter, snapshots, next, open, world)
         case (.statistics, .statistics(let statistics)): checkCounts(statistics.jobs, queue: nil, open, world)
@@ -227,11 +231,14 @@ extension Oracle {
         for snapshot in snapshots { checkSnapshot(snapshot, open, world) }
     }
 
+    private func checkVisible(_ job: KnownJob, _ open: OpenRequest, _ world: World) {
+        guard !open.caller.isAdmin, job.row.owner != open.caller.uid else { return }
+        world.violate(1, "user \(open.caller.uid) is told of job \(job.id) of user \(job.row.owner)")
+    }
+
     private func checkWaited(_ ids: [JobID], _ open: OpenRequest, _ world: World) {
         for case let job? in ids.map({ jobs[$0] }) {
-            if !open.caller.isAdmin, job.row.owner != open.caller.uid {
-                world.violate(1, "user \(open.caller.uid) is told of job \(job.id) of user \(job.row.owner)")
-            }
+            checkVisible(job, open, world)
             if !job.isOver { world.violate(7, "a wait is answered before the end of job \(job.id) is stored") }
         }
     }
@@ -247,7 +254,8 @@ extension Oracle {
             guard let job = jobs[shown.id] else { continue }
             if !subscription.covers(job) { world.violate(7, "a watch shows job \(job.id), which it does not cover") }
             if shown.state.isTerminal {
-                if case .jobs(let ids) = scope.subject, ids.contains(job.id), job.isOver {
+                // Of an end that the core does not know to be stored a notification is yet to come.
+                if case .jobs(let ids) = scope.subject, ids.contains(job.id), job.isOver, !isBeingSaved(job.id) {
                     subscription.told[job.id] = .init(
                         state: shown.state, link: shown.link, outcomes: shown.outcomes.count, isOver: true,
                         generation: job.generation)
@@ -255,6 +263,12 @@ extension Oracle {
             } else if job.isOver {
                 subscription.endIsDue(job.id)
             }
+        }
+    }
+
+    private func isBeingSaved(_ id: JobID) -> Bool {
+        pendingWrites.values.contains { write in
+            if case .save(let rows) = write { rows.contains { $0.id == id } } else { false }
         }
     }
 

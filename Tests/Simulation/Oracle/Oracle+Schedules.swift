@@ -114,7 +114,7 @@ extension Oracle {
             // Only what came while all was well, and the clock shows nothing else than it did.
             guard wall.seconds(since: due) < passed - 60, due > row.setAt, row.doneUntil <= wall else { continue }
             checked.schedules += 1
-            if row.doneUntil < due, row.lastTime ?? due <= due, row.waiting.last.map({ $0 < due }) ?? true {
+            if row.doneUntil < due, row.lastTime.map({ $0 < due }) ?? true, row.waiting.last.map({ $0 < due }) ?? true {
                 world.violate(11, "the schedule \(row.key) was due at \(due), and nothing was done: \(row)")
             }
         }

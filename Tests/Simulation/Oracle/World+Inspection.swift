@@ -158,6 +158,10 @@ extension Oracle {
                 world.violate(9, "job \(id) passed its deadline at \(time) and goes on")
             }
         }
+        if let left = unfinished.lazy.filter(isLeftOver).min() {
+            world.violate(
+                3, "job \(left) waits for the gate of a list that is over: \(jobs[left].map { "\($0)" } ?? "")")
+        }
         var onHosts: [String: Int] = [:]
         for run in runs.values { onHosts[run.key.host, default: 0] += run.connections }
         for (name, known) in shares.queues {
@@ -175,6 +179,12 @@ extension Oracle {
                 }
             }
         }
+    }
+
+    /// Whether a job waits for a gate that nobody opens any more.
+    private func isLeftOver(_ id: JobID) -> Bool {
+        guard let job = jobs[id], job.row.state == .queued, job.row.isGated, let list = job.parent else { return false }
+        return list.row.state.isTerminal
     }
 
     /// When all is over, nothing is in use and nothing was forgotten.

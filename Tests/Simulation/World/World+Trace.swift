@@ -112,6 +112,7 @@ extension CoreAnswer {
         case .schedule(let schedule): 11 + (schedule.next?.milliseconds ?? 0) << 4
         case .schedules(let schedules, _): 12 + Int64(schedules.count) << 4
         case .finished: 13
+        case .unfinished: 14
         }
     }
 }

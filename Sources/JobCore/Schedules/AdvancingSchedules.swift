@@ -1,0 +1,37 @@
+import JobModel
+
+/// Schedules whose next job is being read and stored: their specs are in memory meanwhile.
+///
+/// An owner may have as much of them as is left to others, so that nobody waits for all of another's.
+struct AdvancingSchedules {
+    private struct Part {
+        var schedules = 0
+        var bytes = 0
+    }
+
+    static let most = 256
+    /// Bytes of specs.
+    static let mostBytes = 4 << 20
+
+    private var all = Part()
+    private var byOwner: [UInt32: Part] = [:]
+
+    /// Whether one more of `owner` may be read.
+    func admits(_ owner: UInt32) -> Bool {
+        let own = byOwner[owner] ?? Part()
+        return own.schedules < Self.most - all.schedules && own.bytes < Self.mostBytes - all.bytes
+    }
+
+    mutating func add(_ row: Schedule) { count(row, 1) }
+
+    mutating func remove(_ row: Schedule) { count(row, -1) }
+
+    private mutating func count(_ row: Schedule, _ sign: Int) {
+        all.schedules += sign
+        all.bytes += sign * row.specSize
+        var own = byOwner[row.key.owner] ?? Part()
+        own.schedules += sign
+        own.bytes += sign * row.specSize
+        byOwner[row.key.owner] = own.schedules > 0 ? own : nil
+    }
+}
