@@ -17,6 +17,8 @@ final class ActiveJob {
     var sparePermits: [HostLimits.Permit] = []
     /// Its run was asked for one of these.
     var isClosingConnection = false
+    /// It is a list that was open when the daemon was started, and is to be opened again.
+    var isResumed = false
     /// It waits in its queue's window, in the middle of its chain.
     var isParked = false
     /// The jobs above it as they were read, where these are finished and not in memory.
@@ -35,6 +37,10 @@ final class ActiveJob {
     var matches: (version: Int, list: [Subscriptions.Match]) = (-1, [])
     /// What to do once the present state is stored; nil where it is stored already.
     var unsaved: Job.Action?
+    /// Counts its changes of state, and how many of them are stored.
+    var changes = 0
+    var storedChanges = 0
+    var isStored: Bool { changes == storedChanges }
     /// Counts the saves, so that only the end of the latest one counts.
     var saves = 0
     /// Called once the job is stored as it is now.

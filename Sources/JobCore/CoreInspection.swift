@@ -3,6 +3,8 @@ package import JobModel
 /// What the core has in memory, for the simulator and tests, which check that it is bounded and that nothing leaks.
 package struct CoreInspection: Sendable {
     package var residentJobs = 0
+    /// Jobs that wait in the middle of their chains and are in the store only.
+    package var restingJobs = 0
     /// Jobs remembered as they left, while questions to the store are open.
     package var departures = 0
     /// Entries in the windows of ready jobs.
@@ -32,6 +34,7 @@ extension JobCore {
     package var inspection: CoreInspection {
         var inspection = CoreInspection()
         inspection.residentJobs = table.count
+        inspection.restingJobs = resting.count
         inspection.departures = table.departureCount
         inspection.windowEntries = scheduler.windowEntries
         inspection.slots = scheduler.running

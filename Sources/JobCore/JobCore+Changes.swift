@@ -38,7 +38,9 @@ extension JobCore {
         for id in ids {
             if let entry = table[id] { stop(entry, .cancelled, nil) }
         }
-        stopStored(ids.filter { table[$0] == nil }[...])
+        let stored = ids.filter { table[$0] == nil }
+        // A job that is to be resumed is stopped after that, as it may have to go on.
+        if unresumed == nil { stopStored(stored[...]) } else { stopAgain += stored }
     }
 
     /// Cancels the children of a list that is finished and was not open in memory.
@@ -75,7 +77,8 @@ extension JobCore {
         if let entry = table[job.id] { return stop(entry, reason, done) }
         // A job that is being stopped already, and waits for the retry of a `finally` link, goes on with that.
         guard !job.state.isTerminal, job.stop == nil else { done?(.success(job)); return }
-        scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner)
+        // One that rests goes on waiting where it is at a `finally` link.
+        if resting[job.id] == nil { scheduler.remove(job.id, queue: job.spec.queue, owner: job.owner) }
         stop(activate(job), reason, done)
     }
 

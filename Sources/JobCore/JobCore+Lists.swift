@@ -4,19 +4,19 @@ import JobModel
 extension JobCore {
     func startList(_ entry: ActiveJob, _ source: ChildMaker.Source) {
         let job = entry.job
-        // A list without a parent counts among the open ones.
-        if job.parent == nil, entry.permit?.key != .lists {
+        // A list that was open before a restart goes on: its children do not run without it.
+        let wasOpen = entry.isResumed
+        entry.isResumed = false
+        let key = job.parent.map { ConcurrencyKey.nestedLists(depth: $0.depth) } ?? .lists
+        if entry.permit?.key != key {
             releasePermit(entry)
-            let size = job.spec.size
-            if job.children == 0 {
-                guard let permit = scheduler.acquire(.lists, for: job.owner, bytes: size) else {
-                    return park(entry, for: .lists)
-                }
-                entry.permit = permit
-            } else {
-                // A list whose children were made before does not wait for a permit.
-                entry.permit = scheduler.acquireAnyway(.lists, for: job.owner, bytes: size)
-            }
+            let size = Int(job.memorySize)
+            guard
+                let permit = wasOpen
+                    ? scheduler.acquireAnyway(key, for: job.owner, bytes: size)
+                    : scheduler.acquire(key, for: job.owner, bytes: size)
+            else { return park(entry, for: key) }
+            entry.permit = permit
         }
         releaseSlot(entry)
         guard job.children > 0 else { return makeChildren(entry, source) }
@@ -37,7 +37,8 @@ extension JobCore {
         let limits = settings.limits
         let owner = entry.job.owner
         let own = counters.waiting(of: owner) + submitting.jobs(of: owner) + source.count
-        guard own <= limits.queuedJobsPerUser, counters.allWaiting + submitting.all + source.count <= limits.queuedJobs
+        guard own <= limits.queuedJobsPerUser, counters.allWaiting + submitting.all + source.count <= limits.queuedJobs,
+            !hasTooManyResting(owner)
         else {
             return stepEnded(
                 entry,
@@ -147,14 +148,17 @@ extension JobCore {
         var join = ListJoin(mode: mode, ids: ids)
         var last = ListJoin.Action.none
         var mustCancel = false
+        // Those that run or rest have started, and those that are still to be resumed have.
+        var active: Set<JobID> = []
         for (index, id) in ids.enumerated() {
             var state = stored[index]
             if case .left(let job) = table.known(id) { state = job.state }
+            if table[id] != nil || state == .running { active.insert(id) }
             guard state.isTerminal else { continue }
             last = join.childEnded(index, state)
             if last == .cancelRest { mustCancel = true }
         }
-        let active = Set(join.open.filter { table[$0] != nil })
+        active.formIntersection(join.open)
         lists.open(join, link: entry.job.link, concurrency: concurrency, active: active, of: entry.job.id)
         if ids.isEmpty || last == .end { return endList(entry) }
         if let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout {
@@ -231,6 +235,6 @@ extension JobCore {
         making.removeAll { $0.job == entry.job.id }
         timers.clear(.list(entry.job.id))
         lists.close(entry.job.id)
-        if entry.permit?.key == .lists || entry.permit?.key == .timers { releasePermit(entry) }
+        if entry.permit?.key.isKeptWaiting == true { releasePermit(entry) }
     }
 }

@@ -8,6 +8,7 @@ extension JobCore {
         entry.unsaved = action
         entry.saves += 1
         let save = entry.saves
+        let changes = entry.changes
         let size = job.storedSize
         let bytes = job.memorySize
         pendingSaves.add(bytes, of: job.owner)
@@ -31,6 +32,7 @@ extension JobCore {
             counters.addBytes(-entry.stored.size, job.owner, entry.stored.state)
             counters.addBytes(size, job.owner, job.state)
             entry.stored = (size, job.state)
+            entry.storedChanges = changes
             // Of several saves on their way only the last one counts: it has the job as it is now.
             if entry.saves == save, let action = entry.unsaved {
                 entry.unsaved = nil
@@ -81,7 +83,7 @@ extension JobCore {
             deactivate(entry)
             notify(entry.job, lineage: entry.lineage)
             makeReady(entry.job)
-        case .none: break
+        case .none: restIfWaiting(entry)
         }
     }
 

@@ -10,9 +10,7 @@ extension JobCore {
         recoveredAt = now.wall
         read(.recovery) { [unowned self] result in
             switch result {
-            case .success(.recovery(let state)):
-                recover(state)
-                emit(.started(.success(())))
+            case .success(.recovery(let state)): recover(state)
             case .success:
                 emit(.started(.failure(StoreError(.read, "The store answered another question than what it holds."))))
             case .failure(let error): emit(.started(.failure(error)))
@@ -32,9 +30,7 @@ extension JobCore {
         }
         for key in counters.keys(with: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         phase = .serving
-        let crashed = Set(state.crashed.map(\.id))
-        for job in state.crashed where job.state == .queued { resumeQueued(job) }
-        for job in state.running { resumeRunning(job, isCrashed: crashed.contains(job.id)) }
+        unresumed = Recovery(state)
         setTimes(state.times)
         for stored in state.schedules {
             schedules.load(stored.schedule, isLastOpen: stored.lastState.map { !$0.isTerminal } ?? false)
@@ -42,8 +38,55 @@ extension JobCore {
         schedules.outdate()
         readZones()
         retentionClock = RetentionClock(at: now, lastEnd: state.times.lastEnd)
-        purge()
-        cancelOrphans()
+    }
+
+    /// What is left to do before the daemon has taken over.
+    struct Recovery {
+        /// The jobs that are stored as running, by id.
+        fileprivate var running: ArraySlice<JobID>
+        fileprivate let crashed: Set<JobID>
+        /// Jobs whose first link was at work, which are stored as queued; no more than there were slots.
+        fileprivate let queued: [Job]
+        fileprivate var isReading = false
+
+        fileprivate init(_ state: StoredState) {
+            running = state.running[...]
+            crashed = Set(state.crashed.map(\.id))
+            queued = state.crashed.filter { $0.state == .queued }
+        }
+    }
+
+    /// Jobs that are read and resumed at once; those that are large are fewer.
+    private static let mostResumed = 256
+
+    /// Resumes as many jobs as may be in memory together; the last thing that is done about each input until all are. Jobs
+    /// that only wait leave the memory again.
+    func resumeSome() {
+        guard phase == .serving, let recovery = unresumed, !recovery.isReading, !pendingSaves.isFull else { return }
+        guard !recovery.running.isEmpty else {
+            unresumed = nil
+            // Behind the lists that they may belong to.
+            for job in recovery.queued { resumeQueued(job) }
+            let stopped = stopAgain
+            stopAgain = []
+            stopLater(stopped)
+            purge()
+            cancelOrphans()
+            return emit(.started(.success(())))
+        }
+        unresumed?.isReading = true
+        let ids = Array(recovery.running.prefix(Self.mostResumed))
+        read(.firstJobs(ids)) { [unowned self] result in
+            guard phase == .serving else { return }
+            guard case .success(.jobs(let rows)) = result else {
+                let message = "The jobs that were running cannot be read: \(Self.error(of: result).message)"
+                return emit(.started(.failure(StoreError(.read, message))))
+            }
+            unresumed?.isReading = false
+            let last = StoredJobPage.isFull(rows) ? rows.last.flatMap { ids.firstIndex(of: $0.id) } : nil
+            unresumed?.running.removeFirst((last ?? ids.count - 1) + 1)
+            for job in rows { resumeRunning(job, isCrashed: recovery.crashed.contains(job.id)) }
+        }
     }
 
     /// Children that are read and cancelled at once.
@@ -87,26 +130,26 @@ extension JobCore {
         log(job, .resumed)
         // Jobs come by id, so a parent comes before its children. The crash can have come between the end of a list and
         // the cancelling of its children.
-        if isOrphan(job) { return stop(entry, .cancelled, nil) }
+        if isOrphan(job) {
+            stop(entry, .cancelled, nil)
+            // A `finally` link goes on all the same.
+            guard job.isAtFinally else { return }
+        }
         if isCrashed { entry.job.crashes += 1 }
         if isCrashed, entry.job.crashes >= Self.mostCrashes { return endPoisoned(entry) }
         do {
             let wasEnding = entry.job.isEnding
             let action = try transition(entry, .restart)
-            // The crash is counted before the job runs again, as this job may be what causes the next one.
-            if isCrashed || wasEnding {
+            guard !isCrashed, !wasEnding, entry.job.step?.type == .timer || goesOnWithChildren(entry.job) else {
+                // A crash is counted before the job runs again, as this job may be what causes the next one.
                 entry.job.host = nextHost(of: entry.job)
                 return save(entry, then: action)
             }
-            switch action {
-            case .enqueue where entry.job.step?.type == .timer || goesOnWithChildren(entry.job):
-                // It needs no slot.
-                _ = try transition(entry, .start)
-                runStep(entry)
-            case .enqueue:
-                park(entry, for: ConcurrencyKey(host: nextHost(of: entry.job)))
-            default: runStep(entry)
-            }
+            // It needs no slot.
+            _ = try transition(entry, .start)
+            if entry.job == job { entry.storedChanges = entry.changes }
+            entry.isResumed = goesOnWithChildren(job)
+            runStep(entry)
         } catch {
             log(.error, "A stored job is in no state to go on.", job: job.id)
             deactivate(entry)
@@ -136,6 +179,10 @@ extension JobCore {
     func stop() {
         guard phase != .stopping else { return }
         phase = .stopping
+        if unresumed != nil {
+            unresumed = nil
+            emit(.started(.failure(StoreError(.read, "The daemon was stopped before it had taken over."))))
+        }
         for request in (waits.all + beginningWaits).sorted() {
             waits.remove(request)
             fail(request, .stopping)

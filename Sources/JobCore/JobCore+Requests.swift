@@ -76,12 +76,21 @@ extension JobCore {
         let all: Int
         let own: Int
         let ownBytes: Int64
+        /// As many others wait in the middle of their chains as may wait.
+        let isCrowded: Bool
     }
 
     func present(of owner: UInt32) -> Present {
         Present(
             all: counters.allWaiting + submitting.all, own: counters.waiting(of: owner) + submitting.jobs(of: owner),
-            ownBytes: storedBytes(of: owner))
+            ownBytes: storedBytes(of: owner), isCrowded: hasTooManyResting(owner))
+    }
+
+    /// Whether as many jobs of an owner, or of all, wait in the middle of their chains as may wait for their first turn. Each takes
+    /// some memory, so no further ones come until some have ended.
+    func hasTooManyResting(_ owner: UInt32) -> Bool {
+        let limits = settings.limits
+        return resting.count(of: owner) >= limits.queuedJobsPerUser || resting.count >= limits.queuedJobs
     }
 
     /// Why a job is not admitted, with `jobs` of `bytes` before it in the same request.
@@ -94,7 +103,8 @@ extension JobCore {
             return noQueue(new.spec.queue, at: ["queue"])
         }
         let limits = settings.limits
-        if present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser {
+        let isFull = present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser
+        if isFull || present.isCrowded {
             return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; submit again when some have run.")
         }
         let stored = present.ownBytes.saturatingAdding(bytes)
@@ -231,9 +241,9 @@ extension JobCore {
     ) {
         var filter = filter
         if !caller.isAdmin { filter.owner = caller.uid }
-        // Running jobs are all in memory, and not all of them are stored as running, so the store is not asked.
-        if filter.states == [.running] { return body(.success(running(filter))) }
-        readPage(PageSearch(filter, body), after: filter.after, atOnce: Self.firstRows)
+        let search = PageSearch(filter, body)
+        if filter.states == [.running] { return readRunning(search, after: filter.after, atOnce: Self.firstRows) }
+        readPage(search, after: filter.after, atOnce: Self.firstRows)
     }
 
     /// Rows that a page asks for first, and, as long as they are small, at most later: others' reads and requests have their
@@ -287,15 +297,39 @@ extension JobCore {
         }
     }
 
-    private func running(_ filter: JobFilter) -> ([Job], JobID?) {
-        let isNewest = filter.order == .newest
-        let running = table.all.map(\.job).filter { job in
-            job.state == .running && filter.admits(job)
-                && filter.after.map { isNewest ? job.id < $0 : job.id > $0 } ?? true
+    /// Reads on for a page of running jobs. Those in memory are not all stored as running, and those that wait in the middle of
+    /// their chains are in the store only, so it is made of both; what is queued, which may be very much, is not asked for.
+    private func readRunning(_ search: PageSearch, after: JobID?, atOnce: Int) {
+        let filter = search.filter
+        var asked = filter
+        asked.limit = min(atOnce, filter.limit - search.found.count + 1)
+        asked.after = after
+        read(.list(asked)) { [unowned self] result in
+            guard case .success(.jobs(let rows)) = result else {
+                return search.body(.failure(Self.error(of: result)))
+            }
+            let isNewest = filter.order == .newest
+            // Behind the last row there may be others that are stored as running.
+            let isLast = rows.count < asked.limit && !StoredJobPage.isFull(rows)
+            let end = isLast ? nil : rows.last?.id
+            var jobs = rows.compactMap { table.present($0) }.filter { $0.state == .running && table[$0.id] == nil }
+            jobs += table.jobs { job in
+                job.state == .running && filter.admits(job)
+                    && after.map { isNewest ? job.id < $0 : job.id > $0 } ?? true
+                    && end.map { isNewest ? job.id >= $0 : job.id <= $0 } ?? true
+            }
+            jobs.sort { isNewest ? $0.id > $1.id : $0.id < $1.id }
+            for job in jobs {
+                search.found.append(job)
+                search.bytes = search.bytes.saturatingAdding(job.memorySize)
+            }
+            let isFull = search.found.count > filter.limit
+            if let end, !isFull, search.bytes < Self.mostPageBytes {
+                return readRunning(search, after: end, atOnce: Self.mostRows)
+            }
+            if isFull { search.found.removeLast(search.found.count - filter.limit) }
+            search.body(.success((search.found, isFull ? search.found.last?.id : end)))
         }
-        let ordered = isNewest ? running.reversed() : running
-        let jobs = Array(ordered.prefix(filter.limit))
-        return (jobs, ordered.count > jobs.count ? jobs.last?.id : nil)
     }
 
     static func error(of result: Result<StoreRows, StoreError>) -> CoreError {

@@ -69,6 +69,7 @@ extension JobCore {
                 releasePermit(entry)
                 answerAwaiting(entry, .success(()))
             }
+            dropRest(job.id)
             table.remove(job.id, isRemoved: true)
             if let entry { resumePostponed(entry) }
             suspects[job.id] = nil

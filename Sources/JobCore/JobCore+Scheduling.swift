@@ -17,7 +17,7 @@ extension JobCore {
             job)
     }
 
-    /// Lets a job in memory wait for a slot and for `key`, in the middle of its chain.
+    /// Lets a job wait for a slot and for `key`, in the middle of its chain.
     func park(_ entry: ActiveJob, for key: ConcurrencyKey) {
         entry.isParked = true
         releaseAll(entry)
@@ -26,6 +26,8 @@ extension JobCore {
                 ReadyPosition(priority: entry.job.spec.priority, id: entry.job.id), key, parent: entry.job.parent,
                 job: nil, isPinned: true),
             entry.job)
+        // What waits is in the store only.
+        if entry.isStored { restIfWaiting(entry) } else if entry.unsaved == nil { save(entry, then: .none) }
     }
 
     private func insert(_ window: ReadyWindow.Entry, _ job: Job) {
@@ -34,7 +36,9 @@ extension JobCore {
 
     /// Starts what can start, and reads more jobs where windows run low. The last thing that is done about each input.
     func startWhatCan() {
-        guard phase == .serving else { return }
+        resumeSome()
+        guard phase == .serving, unresumed == nil else { return }
+        wakeResting()
         if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
         reclaimConnections()
         for list in lists.gated { readGated(list) }
@@ -74,14 +78,7 @@ extension JobCore {
     /// Starts a job whose turn has come, or lets it go on, with its slot and permit.
     private func start(_ turn: Scheduler.Turn) {
         let id = turn.entry.position.id
-        if let waiting = table[id] {
-            guard waiting.isParked else { return giveBack(turn) }
-            waiting.isParked = false
-            waiting.slot = turn.slot
-            waiting.permit = turn.permit ?? waiting.permit
-            if waiting.job.state == .queued { return begin(waiting) }
-            return runStep(waiting)
-        }
+        if let entry = table[id] { return goOn(entry, turn) }
         if let job = turn.entry.job {
             guard mayStart(job) else { return giveBack(turn) }
             let entry = activate(job)
@@ -97,9 +94,16 @@ extension JobCore {
                 unread.append(turn)
                 return setTimer(.readAgain, in: 1)
             }
-            guard case .success(.jobs(let rows)) = result, let row = rows.first, table[id] == nil,
-                let job = table.present(row), job.state == .queued, phase == .serving, mayStart(job)
-            else { return giveBack(turn) }
+            guard phase == .serving else { return giveBack(turn) }
+            if let entry = table[id] { return goOn(entry, turn) }
+            guard case .success(.jobs(let rows)) = result, let row = rows.first, let job = table.present(row) else {
+                return giveBack(turn)
+            }
+            if resting[id]?.reason == .turn {
+                // Where its list gave it up, it waits to be stopped.
+                return mayGoOn(job) ? goOn(activate(job), turn) : giveBack(turn)
+            }
+            guard job.state == .queued, mayStart(job) else { return giveBack(turn) }
             // It can have been cancelled and retried meanwhile, and be in the window again.
             scheduler.remove(id, queue: job.spec.queue, owner: job.owner)
             guard job.spec.queue == turn.slot.queue else {
@@ -111,7 +115,7 @@ extension JobCore {
             if ConcurrencyKey(job) == .lists {
                 // Only now its size is known and, where an earlier version stored it, that it is a list.
                 if let permit { scheduler.release(permit) }
-                permit = scheduler.acquire(.lists, for: job.owner, bytes: job.spec.size)
+                permit = scheduler.acquire(.lists, for: job.owner, bytes: Int(job.memorySize))
                 guard permit != nil else {
                     scheduler.release(turn.slot)
                     return insert(
@@ -123,6 +127,20 @@ extension JobCore {
             entry.permit = permit
             begin(entry)
         }
+    }
+
+    /// The turn of a job in memory has come, where it waits for one.
+    private func goOn(_ entry: ActiveJob, _ turn: Scheduler.Turn) {
+        guard entry.isParked else { return giveBack(turn) }
+        entry.isParked = false
+        // It may have begun to wait again while it was read.
+        scheduler.remove(entry.job.id, queue: entry.job.spec.queue, owner: entry.job.owner)
+        entry.slot = turn.slot
+        if let permit = turn.permit {
+            releasePermit(entry)
+            entry.permit = permit
+        }
+        runStep(entry)
     }
 
     /// What could not be read is read again.
@@ -146,9 +164,11 @@ extension JobCore {
         let turns = unread
         unread = []
         for turn in turns {
-            switch table.known(turn.entry.position.id) {
-            case .active, .removed: continue
-            case .left(let job): if job.state != .queued { continue }
+            let id = turn.entry.position.id
+            switch table.known(id) {
+            case .active(let entry): if !entry.isParked { continue }
+            case .removed: continue
+            case .left(let job): if job.state != .queued, resting[id]?.reason != .turn { continue }
             case nil: break
             }
             scheduler.insert(turn.entry, queue: turn.slot.queue, owner: turn.slot.owner)
@@ -170,6 +190,9 @@ extension JobCore {
         }
         return lists.mayStart(job.id, of: parent.job)
     }
+
+    /// Whether the list that a child belongs to lets it go on that rested; a `finally` link goes on in any case.
+    func mayGoOn(_ job: Job) -> Bool { job.isAtFinally || mayStart(job) }
 
     /// Whether a list runs the link that a child belongs to.
     private func isRunning(_ parent: Job.Parent) -> Bool {
@@ -216,7 +239,7 @@ extension JobCore {
     /// Gives back slot and permit of a job, but for the permit that an open list keeps until it is closed.
     func releaseAll(_ entry: ActiveJob) {
         releaseSlot(entry)
-        if entry.permit?.key != .lists, entry.permit?.key != .timers { releasePermit(entry) }
+        if entry.permit?.key.isKeptWaiting != true { releasePermit(entry) }
     }
 }
 

@@ -120,13 +120,18 @@ extension JobCore {
         let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
         entry.isTimerTooLong = timeout.map { $0 < left } ?? false
         setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
+        guard left > 0 else { return }
         // Stored so that the next daemon knows when it began; the timer does not wait for that.
-        if left > 0 { save(entry, then: .none) }
+        if entry.isStored { restIfWaiting(entry) } else { save(entry, then: .none) }
     }
 
     /// The source `timer` of a job ended, or its timeout passed.
     func timerFired(_ id: JobID) {
-        guard let entry = table[id], entry.job.state == .running else { return }
+        if let entry = table[id] { timerFired(entry) } else { resting.fell(due: id) }
+    }
+
+    func timerFired(_ entry: ActiveJob) {
+        guard entry.job.state == .running else { return }
         if entry.isTimerTooLong {
             let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout ?? 0
             return stepEnded(
@@ -204,7 +209,7 @@ extension JobCore {
         if case .run = action {
             // The state machine is at the next link already.
             log(entry.job, .linkEnded(link, outcome.failure))
-            if entry.permit?.key != .lists { releasePermit(entry) }
+            releasePermit(entry)
         } else {
             releaseAll(entry)
         }

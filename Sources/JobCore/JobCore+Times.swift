@@ -6,7 +6,7 @@ extension JobCore {
     private static let page = 512
 
     func fireTimers() {
-        guard phase == .serving else { return }
+        guard phase == .serving, unresumed == nil else { return }
         while let timer = timers.popDue(at: now.monotonic) { fire(timer) }
         while let timer = wallTimers.popDue(at: now.wall.milliseconds) { fire(timer) }
     }

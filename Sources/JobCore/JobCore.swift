@@ -9,6 +9,7 @@ import JobModel
 /// | part | owns |
 /// |---|---|
 /// | ``JobTable`` | the jobs in memory, and which rows of the store are out of date |
+/// | ``RestingJobs`` | jobs that wait in the middle of their chains, in the store only |
 /// | ``Scheduler`` | queues, slots, windows of ready jobs, hosts |
 /// | ``ListCoordinator`` | open lists, joins, gates |
 /// | ``TimerQueue`` | timers, one queue for each clock |
@@ -18,8 +19,9 @@ import JobModel
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
 /// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in
-/// `+Retention`, schedules and the jobs that they submit in `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a
-/// stop or a retry changes in `+Changes`, a start in `+Recovery`.
+/// `+Retention`, jobs that wait in the middle of their chains in `+Resting`, schedules and the jobs that they submit in
+/// `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
+/// `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
 package final class JobCore {
@@ -46,6 +48,7 @@ package final class JobCore {
     var shortage: String?
 
     var table = JobTable()
+    var resting = RestingJobs()
     let scheduler: Scheduler
     var lists = ListCoordinator()
     var timers = TimerQueue()
@@ -90,6 +93,10 @@ package final class JobCore {
     var making: [ChildMaker] = []
     /// Jobs whose turn it was but which could not be read; as many as there are slots, at most.
     var unread: [Scheduler.Turn] = []
+    /// Resting jobs whose time has come are being read.
+    var isWaking = false
+    /// The jobs that are stored as running and were not resumed yet; nil once the daemon has taken over.
+    var unresumed: Recovery?
     /// Jobs to be cancelled which could not be read.
     var stopAgain: [JobID] = []
     /// Lists in memory whose children could not be read, with their steps.
@@ -157,7 +164,7 @@ package final class JobCore {
         case .stop: stop()
         }
         fireTimers()
-        runSchedules()
+        if unresumed == nil { runSchedules() }
         startWhatCan()
         defer { effects = [] }
         return effects
@@ -165,6 +172,8 @@ package final class JobCore {
 
     /// When an input `time` is wanted at the latest.
     package var nextWake: CoreWake {
+        // What has come to its time by then has to wait until the daemon has taken over.
+        guard unresumed == nil else { return CoreWake(wall: nil, monotonic: nil) }
         let wall = [wallTimers.next, schedules.next].compactMap(\.self).min()
         return CoreWake(wall: wall.map(Timestamp.init(milliseconds:)), monotonic: timers.next)
     }
@@ -261,6 +270,7 @@ package final class JobCore {
         let entry = ActiveJob(job, storedSize: job.storedSize)
         if job.children > 0 { subscriptions.parentCame() }
         suspects[job.id] = nil
+        if let rest = resting.remove(job.id) { takeOver(rest, entry) }
         table.insert(entry)
         return entry
     }
@@ -278,6 +288,7 @@ package final class JobCore {
     func transition(_ entry: ActiveJob, _ event: Job.Event) throws(Job.InvalidTransition) -> Job.Action {
         let old = entry.job.state
         let action = try entry.job.handle(event, at: now.wall)
+        entry.changes += 1
         counters.move(entry.job, from: old)
         statusVersion += 1
         return action

@@ -38,6 +38,11 @@ struct JobTable {
     /// The jobs in memory, by id.
     var all: [ActiveJob] { active.values.sorted { $0.job.id < $1.job.id } }
 
+    /// The jobs in memory that `isMeant` says, in no order.
+    func jobs(where isMeant: (Job) -> Bool) -> [Job] {
+        active.values.lazy.map(\.job).filter(isMeant)
+    }
+
     func known(_ id: JobID) -> Known? {
         if let entry = active[id] { return .active(entry) }
         guard let departure = departures[id] else { return nil }

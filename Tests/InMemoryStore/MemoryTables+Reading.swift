@@ -141,7 +141,7 @@ extension MemoryTables {
             kind.value.ids.rows().map(\.key)
         }
         return StoredState(
-            counts: counts, queues: settings.rows().map(\.value), running: jobs(running.sorted()),
+            counts: counts, queues: settings.rows().map(\.value), running: running.sorted(),
             crashed: jobs(marks.rows().map(\.key)).filter { !$0.state.isTerminal }, times: times,
             schedules: plainSchedules)
     }

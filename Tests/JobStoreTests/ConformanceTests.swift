@@ -385,7 +385,7 @@ import Testing
                 QueueSettings(name: "fast", concurrency: 9),
                 QueueSettings(name: "slow", concurrency: 2, perUser: 1, isSuspended: true),
             ])
-        #expect(state.running == [jobs[2]])
+        #expect(state.running == [jobs[2].id])
         #expect(state.crashed.isEmpty)
         #expect(state.times == StoredTimes(due: .after(5)))
     }

@@ -174,7 +174,7 @@ import Testing
             _ = try job.handle(.start, at: .after(1))
             try await store.save(job)
         }
-        #expect(try await store.recovery().running.map(\.id) == [ids[0], ids[1], ids[3]])
+        #expect(try await store.recovery().running == [ids[0], ids[1], ids[3]])
     }
 
     @Test func counts_areByOwnerQueueAndState() async throws {

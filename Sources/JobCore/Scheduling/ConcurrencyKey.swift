@@ -5,7 +5,10 @@ enum ConcurrencyKey: Hashable {
     case none
     /// A job without a parent that makes child jobs: so many lists are open at once.
     case lists
-    /// A job that waits for a time: so many are in memory.
+    /// A child that makes child jobs, so many lists above it: those that are open at once take so much memory. Each depth has a
+    /// limit of its own, as a list ends only when those below it have.
+    case nestedLists(depth: Int)
+    /// A job that waits for a time: so many wait at once.
     case timers
     /// A job that sends requests to this host (name and port).
     case host(String)
@@ -15,6 +18,14 @@ enum ConcurrencyKey: Hashable {
 
     /// The key under which it is counted.
     var counted: ConcurrencyKey { if case .hostAgain(let host) = self { .host(host) } else { self } }
+
+    /// Whether a job is counted under it also while it waits.
+    var isKeptWaiting: Bool {
+        switch self {
+        case .lists, .nestedLists, .timers: true
+        case .none, .host, .hostAgain: false
+        }
+    }
 
     /// The key of what `job` runs next, as far as that is known before it runs.
     init(_ job: Job) {
@@ -42,7 +53,8 @@ enum ConcurrencyKey: Hashable {
     /// waits for. No name of a host has a space.
     var name: String? {
         switch self {
-        case .none: nil
+        // A child waits under it only once it has begun, so no row of a queued job names it.
+        case .none, .nestedLists: nil
         case .lists: Self.listsName
         case .timers: Self.timersName
         case .host(let host), .hostAgain(let host): host

@@ -16,9 +16,11 @@ struct HostLimits {
         var bytes: [UInt32: Int] = [:]
     }
 
-    /// Bytes of specs from which on an owner opens no further list.
+    /// Bytes of specs and results from which on an owner opens no further list.
     private static let openListBytes = 8 << 20
-    /// Timers that are in memory at a time.
+    /// The same for lists at one depth below others.
+    private static let nestedListBytes = 512 << 10
+    /// Timers that run at a time.
     private static let openTimers = 100_000
     /// The most hosts to back off from at a time; a further one still gets requests.
     private static let mostBackedOff = 10_000
@@ -43,6 +45,7 @@ struct HostLimits {
             guard let usage = usage[key] else { return openLists > 0 }
             return usage.total < openLists && usage.byOwner[owner, default: 0] < max(1, openLists * 3 / 4)
                 && usage.bytes[owner, default: 0] < Self.openListBytes
+        case .nestedLists: return usage[key]?.bytes[owner] ?? 0 < Self.nestedListBytes
         case .timers:
             guard let usage = usage[key] else { return true }
             return usage.total < Self.openTimers

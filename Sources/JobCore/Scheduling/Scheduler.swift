@@ -192,7 +192,7 @@ final class Scheduler {
                 share.running += 1
                 queue.running += 1
                 let permit = hosts.acquire(
-                    entry.key, for: owner, bytes: entry.key == .lists ? entry.job?.spec.size ?? 0 : 0)
+                    entry.key, for: owner, bytes: entry.key == .lists ? Int(entry.job?.memorySize ?? 0) : 0)
                 return Turn(entry: entry, slot: Slot(queue: name, owner: owner), permit: permit)
             }
             passed.insert(owner)

@@ -123,8 +123,8 @@ package struct StoredState: Sendable {
     /// By owner, queue and state.
     package var counts: [JobCount]
     package var queues: [QueueSettings]
-    /// The jobs that are stored as running.
-    package var running: [Job]
+    /// The jobs that are stored as running, by id.
+    package var running: [JobID]
     /// The jobs whose source was at work when the last daemon was killed, running ones among them; none after a clean stop.
     package var crashed: [Job]
     package var times: StoredTimes
@@ -132,7 +132,7 @@ package struct StoredState: Sendable {
     package var schedules: [StoredSchedule]
 
     package init(
-        counts: [JobCount] = [], queues: [QueueSettings] = [], running: [Job] = [], crashed: [Job] = [],
+        counts: [JobCount] = [], queues: [QueueSettings] = [], running: [JobID] = [], crashed: [Job] = [],
         times: StoredTimes = StoredTimes(), schedules: [StoredSchedule] = []
     ) {
         self.counts = counts

@@ -85,12 +85,10 @@ extension Reader {
         return nil
     }
 
-    /// The jobs that were running when the last daemon ended.
-    func interrupted() throws -> [Job] {
-        let ids = try kinds().filter { $0.state == JobState.running.code }.flatMap { kind in
-            try numbers(Selection(JobFilter(), kind), .max)
-        }
-        return try jobs(ids.sorted())
+    /// The jobs that were running when the last daemon ended, by id.
+    func interrupted() throws -> [JobID] {
+        try kinds().filter { $0.state == JobState.running.code }
+            .flatMap { kind in try numbers(Selection(JobFilter(), kind), .max) }.sorted()
     }
 }
 

@@ -106,6 +106,22 @@ import Testing
         }
     }
 
+    @Test func jobsThatWaitInTheMiddleOfTheirChains_takeNoMoreMemoryThanAFew() async throws {
+        // Each is 400 kB of text, and sixteen times that as values in memory.
+        let spec: JSON = [
+            "source": ["type": "value", "value": .array(Array(repeating: 0, count: 200_000))],
+            "then": [["then": ["source": ["type": "timer", "seconds": 3600]]]],
+        ]
+        try await run { daemon in
+            let wire = try daemon.connect()
+            for _ in 0..<24 {
+                let id = try await wire.submit(spec)
+                var link: JSON?
+                while link != 1 { link = try await wire.call("job.get", .job(id))["link"] }
+            }
+        }
+    }
+
     @Test func waitsForManyFinishedJobs_takeNoMoreMemoryThanAFew() async throws {
         // Each shows 2 MB of specs, and all of them are over at once.
         let (jobs, waits, connections) = (500, 30, 8)

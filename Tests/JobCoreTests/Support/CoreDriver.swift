@@ -48,6 +48,7 @@ final class CoreDriver {
     private(set) var removed: [RemovedJob] = []
     private(set) var logs: [CoreLog] = []
     private(set) var hasStarted = false
+    private(set) var startFailure: StoreError?
     private var inputs: [CoreInput] = []
     private var isFeeding = false
     private var lastRequest: RequestID = 0
@@ -187,7 +188,8 @@ final class CoreDriver {
             answers[id] = answer
         case .notify(let subscribers, let change): told.append((subscribers, change))
         case .progress(let subscribers, let rows): reported.append((subscribers, rows))
-        case .started(let result): if case .success = result { hasStarted = true }
+        case .started(.success): hasStarted = true
+        case .started(.failure(let error)): startFailure = error
         case .readZones(let names): inputs.append(.zones(zones.filter { names.contains($0.key) }))
         case .yield: inputs.append(.resume)
         case .log(let log):

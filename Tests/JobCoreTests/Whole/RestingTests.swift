@@ -1,0 +1,230 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Jobs that wait in the middle of their chains: in the store only, and going on as if they had been in memory.
+@Suite struct RestingTests {
+    private static func timer(_ seconds: Double) -> String {
+        #"{"source":{"type":"timer","seconds":\#(seconds)}}"#
+    }
+
+    /// A value, then a timer, then a request.
+    private static let waiting =
+        #"{"source":{"type":"value","value":[1,2]},"then":[{"then":\#(timer(100))},{"then":\#(step("a"))}]}"#
+
+    private func resting(_ driver: CoreDriver) -> Int { driver.core.inspection.restingJobs }
+    private func resident(_ driver: CoreDriver) -> Int { driver.core.inspection.residentJobs }
+
+    @Test func timer_isInTheStoreOnly_andGoesOn() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(Self.waiting)
+        #expect(resident(driver) == 0 && resting(driver) == 1 && driver.state(id) == .running)
+        driver.advance(100)
+        #expect(driver.atWork == [id] && resting(driver) == 0)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func jobThatWaitsForAHost_isInTheStoreOnly_andGoesOn() throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let first = try driver.submit(url("b"))
+        let id = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(id)
+        #expect(resident(driver) == 1 && resting(driver) == 1 && driver.core.inspection.slots == 1)
+        driver.forgetEvents()
+        try driver.end(first)
+        #expect(driver.atWork == [id] && driver.started.first?.link == 1)
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test(arguments: [true, false])
+    func restingJobs_areResumed_andRestAgain(_ isCrash: Bool) throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let timer = try driver.submit(Self.waiting)
+        let first = try driver.submit(url("b"))
+        let parked = try driver.submit(url("c", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(parked)
+        #expect(resting(driver) == 2)
+        if isCrash { driver.crash() } else { driver.restart() }
+        #expect(resting(driver) == 1, "what waits for a turn is queued again")
+        #expect(driver.state(parked) == .queued && driver.state(timer) == .running && driver.atWork == [first])
+        driver.endAll()
+        driver.advance(100)
+        driver.endAll()
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.expectQuiet()
+    }
+
+    @Test func takingOver_isPageByPage() throws {
+        let driver = CoreDriver()
+        for _ in 0..<600 { try driver.submit(Self.timer(100)) }
+        driver.forgetEvents()
+        driver.holdsReads = true
+        driver.crash()
+        var most = 0
+        for _ in 0..<4 {
+            #expect(!driver.hasStarted)
+            driver.releaseReads()
+            most = max(most, resident(driver))
+        }
+        #expect(driver.hasStarted && resting(driver) == 600 && most == 0)
+        driver.holdsReads = false
+        driver.releaseReads()
+        driver.advance(100)
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.expectQuiet()
+    }
+
+    @Test func daemonThatIsStopped_beforeItHasTakenOver_saysSo() throws {
+        let driver = CoreDriver()
+        try driver.submit(Self.timer(100))
+        driver.holdsReads = true
+        driver.crash()
+        driver.releaseReads()
+        driver.feed(.stop)
+        #expect(!driver.hasStarted && driver.startFailure != nil)
+        driver.releaseReads()
+        #expect(!driver.hasStarted)
+        driver.holdsReads = false
+        driver.restart()
+        driver.advance(100)
+        #expect(driver.stored(1)?.state == .succeeded)
+    }
+
+    @Test func jobsThatAreResumed_areNotThere_whereTheyCannotBeRead() throws {
+        let driver = CoreDriver()
+        try driver.submit(Self.timer(100))
+        driver.failsRead = { if case .firstJobs = $0 { true } else { false } }
+        driver.crash()
+        #expect(!driver.hasStarted && driver.startFailure?.code == .read)
+    }
+
+    @Test func restingJob_isCancelled_whatever_itWaitsFor() throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let timer = try driver.submit(Self.waiting)
+        try driver.submit(url("b"))
+        let parked = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(parked)
+        for id in [timer, parked] {
+            guard case .job(let view) = driver.answer(to: driver.ask(.cancel(id))) else {
+                Issue.record("no answer")
+                continue
+            }
+            #expect(view.job.state == .cancelled)
+        }
+        #expect(resting(driver) == 0 && driver.core.inspection.timers == 1)
+        driver.endAll()
+        driver.advance(100)
+        driver.expectQuiet()
+    }
+
+    @Test func cancelledJob_goesOnWaiting_atAFinallyLink() throws {
+        let driver = CoreDriver { $0.perHost = 1 }
+        let timer = try driver.submit(
+            #"{"source":{"type":"value","value":1},"then":[{"finally":\#(Self.timer(100))},{"then":\#(step("c"))}]}"#)
+        try driver.submit(url("b"))
+        let parked = try driver.submit(url("a", #""then":[{"finally":\#(step("b"))}]"#))
+        try driver.end(parked)
+        for id in [timer, parked] { driver.ask(.cancel(id)) }
+        #expect(resting(driver) == 2 && resident(driver) == 1)
+        driver.endAll()
+        driver.advance(100)
+        #expect(driver.store.all.map(\.state) == [.cancelled, .succeeded, .cancelled])
+        #expect(driver.open.isEmpty, "no link behind it runs")
+        driver.expectQuiet()
+    }
+
+    @Test func childWhoseListIsOver_doesNotGoOn_beforeItIsStopped() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","mode":"first","jobs":[\#(url("b")),\#(Self.waiting)]}}"#)
+        driver.advance(99)
+        #expect(resting(driver) == 1)
+        driver.holdsReads = true
+        try driver.end(id + 1)
+        // Its time has come, and it is being read to be cancelled.
+        driver.advance(2)
+        driver.releaseReads { if case .firstJobs = $0 { true } else { false } }
+        #expect(driver.open.isEmpty)
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.stored(id + 2)?.state == .cancelled && driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func runningJobs_areListed_alsoThoseThatRest() throws {
+        let driver = CoreDriver()
+        var ids: [JobID] = []
+        for index in 0..<200 {
+            ids.append(try driver.submit(index.isMultiple(of: 20) ? url("h\(index)") : Self.timer(100)))
+        }
+        try driver.submit(url("z", #""delay":5"#))
+        var filter = JobFilter()
+        filter.states = [.running]
+        for order in [JobFilter.Order.oldest, .newest] {
+            filter.order = order
+            filter.limit = 70
+            filter.after = nil
+            var listed: [JobID] = []
+            repeat {
+                guard case .page(let views, let next) = driver.answer(to: driver.ask(.list(filter))) else { break }
+                #expect(views.count == 70 || next == nil)
+                listed += views.map(\.job.id)
+                filter.after = next
+            } while filter.after != nil
+            #expect(listed == (order == .oldest ? ids : ids.reversed()))
+        }
+    }
+
+    @Test func manyTimersAtOnce_areReadAFewAtATime() throws {
+        let driver = CoreDriver()
+        for _ in 0..<300 { try driver.submit(Self.timer(100)) }
+        driver.holdsWrites = true
+        driver.advance(100)
+        let pages = driver.reads.compactMap { if case .firstJobs(let ids, nil) = $0 { ids.count } else { nil } }
+        #expect(pages.reduce(0, +) == 300 && pages.allSatisfy { $0 <= 64 })
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.expectQuiet()
+    }
+
+    @Test func timers_endLater_whereTheyCannotBeRead() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(Self.timer(100))
+        driver.failsRead = { if case .firstJobs = $0 { true } else { false } }
+        driver.advance(105)
+        #expect(driver.state(id) == .running)
+        driver.failsRead = { _ in false }
+        driver.advance(1)
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func nothingMoreIsTaken_whileVeryManyWait() throws {
+        let driver = CoreDriver { $0.limits.queuedJobsPerUser = 5 }
+        for _ in 0..<5 { try driver.submit(Self.timer(100)) }
+        let refused = try driver.submitted(driver.requestSubmit(url()))
+        guard case .failure(let error)? = refused.first else { return #expect(Bool(false), "it is taken") }
+        #expect(error.code == .busy(retryAfter: 1))
+        try driver.submit(url("b"), as: .two)
+        driver.advance(100)
+        try driver.submit(url())
+    }
+
+    @Test func nestedLists_areOpen_forSoMuchMemoryAtEachDepth() throws {
+        let driver = CoreDriver()
+        let text = String(repeating: "x", count: 200 << 10)
+        let id = try driver.submit(
+            #"{"source":{"type":"each","in":[0,1,2,3,4,5],"job":{"source":{"type":"value","value":"{{item}}\#(text)"},"then":[{"then":{"source":{"type":"list","jobs":[\#(url("a"))]}}}]}}}"#
+        )
+        #expect(driver.core.inspection.joins == 3, "the list itself, and those that begin within 512 KiB")
+        #expect(resting(driver) == 4)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+}
