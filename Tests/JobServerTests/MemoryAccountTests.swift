@@ -133,18 +133,35 @@ import Testing
         let (late, lateClosed) = outbox(account)
         idle.send(answer: bytes(100_000))
         slow.send(answer: bytes(400_000))
-        refuse(after: 5)
-        refuse(after: 0.9)
+        refuse(after: 10)
+        refuse(after: 4.9)
         #expect(!idleClosed() && !slowClosed())
         _ = await slow.next()
         slow.send(answer: bytes(300_000))
         late.send(answer: bytes(200_000))
         refuse(after: 0.2)
         #expect(idleClosed() && !slowClosed() && !lateClosed())
-        refuse(after: 2)
+        refuse(after: 6)
         #expect(slowClosed() && !lateClosed(), "one at a time, the largest first")
         refuse(after: 0.1)
         #expect(lateClosed())
+    }
+
+    @Test func connection_isNotClosed_thatReadsALongLineSlowly() async {
+        let clock = Mutex(ContinuousClock.now)
+        let account = MemoryAccount(limit: 2_000_000) { clock.withLock { $0 } }
+        let (slow, slowClosed) = outbox(account, limit: 4 << 20)
+        slow.send(answer: bytes(2_000_000))
+        for _ in 0..<5 {
+            // The socket takes a part.
+            _ = await slow.next()
+            clock.withLock { $0 += .milliseconds(4900) }
+            _ = account.refusal()
+        }
+        #expect(!slowClosed())
+        clock.withLock { $0 += .seconds(5) }
+        _ = account.refusal()
+        #expect(slowClosed(), "it has stopped to read")
     }
 
     @Test func connection_isClosed_thatReadsNothingOfItsLastAnswers() async {

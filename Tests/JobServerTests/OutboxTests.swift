@@ -61,6 +61,22 @@ import Testing
         #expect(count == 200 && overflows() == 0)
     }
 
+    @Test func longLine_comesInBoundedPieces_thatGiveBackWhatTheyTook() async {
+        let (outbox, overflows) = outbox(limit: 16 << 20)
+        let line = (0..<300_000).map(String.init).joined(separator: ",")
+        send("1", to: outbox)
+        send(line, to: outbox)
+        send("3", to: outbox)
+        outbox.finish()
+        var all = ""
+        while let piece = await outbox.next() {
+            #expect(piece.bytes.readableBytes <= 2 * Outbox.chunk)
+            all += String(buffer: piece.bytes)
+            #expect(outbox.backlog.size == line.utf8.count + 5 - all.utf8.count + piece.bytes.readableBytes)
+        }
+        #expect(all == "1\n\(line)\n3\n" && overflows() == 0)
+    }
+
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
         async let all = outbox.allLines()

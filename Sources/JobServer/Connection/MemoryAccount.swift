@@ -23,9 +23,10 @@ final class MemoryAccount: Sendable {
         var lastLook: ContinuousClock.Instant?
     }
 
-    /// How long a connection may read nothing while others are refused. Refusals themselves do not count: a thousand of
-    /// them may come while a reader is only waiting for its turn on a processor.
-    fileprivate static let patience = Duration.seconds(1)
+    /// How long a connection may read nothing while others of its user are refused. Refusals themselves do not count: a
+    /// thousand of them may come while a reader is only waiting for its turn on a processor. On a busy machine that may take
+    /// more than a second.
+    fileprivate static let patience = Duration.seconds(5)
     /// How often connections are looked at, however many requests are refused.
     private static let lookInterval = Duration.milliseconds(100)
     /// With less than this unread on each, all connections of a user are far from the bound.

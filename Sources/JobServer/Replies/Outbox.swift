@@ -256,8 +256,15 @@ final class SendingBytes: Sendable {
 extension Outbox.State {
     private var isEmpty: Bool { first == entries.count }
 
-    /// Adds lines, to those that wait already where these are few: an entry of its own takes more than a short answer.
+    /// Adds lines, to those that wait already where these are few: an entry of its own takes more than a short answer. Long
+    /// ones are cut, so that who reads them slowly can be told from who does not read, and memory is given back on the way.
     fileprivate mutating func append(_ lines: [UInt8]) {
+        guard lines.count <= Outbox.chunk else {
+            for start in stride(from: 0, to: lines.count, by: Outbox.chunk) {
+                entries.append(.bytes(Array(lines[start...].prefix(Outbox.chunk))))
+            }
+            return
+        }
         guard !isEmpty, case .bytes(var last) = entries[entries.count - 1], last.count + lines.count <= Self.mostJoined
         else { return entries.append(.bytes(lines)) }
         // The array must be the only owner of its bytes, or all of them would be copied.

@@ -81,24 +81,40 @@ final class Wire: Sendable {
     func startReading() {
         guard isStarted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
+        // Another thread makes lines of it: one that parsed long lines between its reads would be a client that does not read.
+        let parser = DispatchQueue(label: "wire.parser")
         Thread.detachNewThread { [descriptor, lines, writer] in
-            var partial: [UInt8] = []
+            let partial = Partial()
             while let bytes = descriptor.read() {
-                for byte in bytes {
-                    guard byte == UInt8(ascii: "\n") else {
-                        partial.append(byte)
-                        continue
-                    }
-                    let json = (try? JSON(parsing: partial, maximumDepth: 512)) ?? .null
-                    lines.put(Line(text: String(decoding: partial, as: UTF8.self), json: json))
-                    partial = []
-                }
+                parser.async { partial.take(bytes, into: lines) }
             }
-            if !partial.isEmpty {
-                lines.put(Line(text: "unfinished: " + String(decoding: partial, as: UTF8.self), json: .null))
+            parser.async {
+                partial.end(into: lines)
+                lines.close()
             }
-            lines.close()
             writer.async { descriptor.close() }
+        }
+    }
+
+    /// The beginning of a line, used on one queue.
+    private final class Partial: @unchecked Sendable {
+        private var bytes: [UInt8] = []
+
+        func take(_ more: [UInt8], into lines: Mailbox<Line>) {
+            var more = more[...]
+            while let end = more.firstIndex(of: UInt8(ascii: "\n")) {
+                bytes += more[..<end]
+                more = more[(end + 1)...]
+                let json = (try? JSON(parsing: bytes, maximumDepth: 512)) ?? .null
+                lines.put(Line(text: String(decoding: bytes, as: UTF8.self), json: json))
+                bytes = []
+            }
+            bytes += more
+        }
+
+        func end(into lines: Mailbox<Line>) {
+            guard !bytes.isEmpty else { return }
+            lines.put(Line(text: "unfinished: " + String(decoding: bytes, as: UTF8.self), json: .null))
         }
     }
 
