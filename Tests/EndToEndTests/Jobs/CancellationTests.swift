@@ -129,17 +129,20 @@ import Testing
     }
 
     @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            // Before the submission, so that no child starts unseen.
-            _ = try await wire.call("job.watch", ["all": true, "children": true])
-            let id = try await wire.submit([
-                "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .timer(5)]]
-            ])
-            let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
-            _ = try await wire.call("job.cancel", .job(line.job ?? 0))
-            let job = try await wire.wait(id)
-            #expect(job["result"]?["index"] == 1, "\(job)")
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                // Before the submission, so that no child starts unseen.
+                _ = try await wire.call("job.watch", ["all": true, "children": true])
+                let id = try await wire.submit([
+                    "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .fetch(origin.url("/"))]]
+                ])
+                let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
+                _ = try await wire.call("job.cancel", .job(line.job ?? 0))
+                try await origin.exchange("/").answer(.text("won"))
+                let job = try await wire.wait(id)
+                #expect(job["result"]?["index"] == 1, "\(job)")
+            }
         }
     }
 }

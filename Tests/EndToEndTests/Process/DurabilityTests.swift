@@ -23,6 +23,8 @@ import Testing
                 _ = try await wire.next("3,000,000 bytes") {
                     $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
                 }
+                // Where the file is known to the store was given to it before this.
+                _ = try await wire.submit(.value(1))
                 try await daemon.crash()
                 #expect(Files.names(in: daemon.downloads) == ["file.part"])
 

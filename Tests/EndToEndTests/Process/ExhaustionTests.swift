@@ -90,11 +90,12 @@ import Testing
     @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/setpriv")), arguments: [4, 8, 16, 24, 48, 200])
     func daemon_servesOrSaysWhyNot_whenThreadsAreFew(threads: Int) async throws {
         try await TemporaryDirectory.with { directory in
-            // Root has no such limit.
-            try #require(chown(directory.path, User.ann.uid, User.ann.groups[0]) == 0)
+            // Root has no such limit, and it counts what a user has, in whatever process.
+            let user = User(uid: 64_100 + uid_t(threads), groups: [64_001])
+            try #require(chown(directory.path, user.uid, user.groups[0]) == 0)
             let readiness = try Readiness(in: directory)
-            try #require(chown(readiness.path, User.ann.uid, User.ann.groups[0]) == 0)
-            let command = User.ann.command(
+            try #require(chown(readiness.path, user.uid, user.groups[0]) == 0)
+            let command = user.command(
                 ["/usr/bin/prlimit", "--nproc=\(threads):\(threads)"] + (try Daemon.command(in: directory)))
             let process = try ChildProcess(
                 command, environment: ["NOTIFY_SOCKET": readiness.path, "HOME": directory.path])

@@ -50,7 +50,7 @@ import Testing
         try await Household.with { household in
             var daemon = try await household.start()
             let wire = try daemon.connect()
-            let count = 2000
+            let count = 500
             var lines = ""
             for number in 1...count {
                 lines += Wire.request(number, "job.submit", .value(JSON(number), ["delay": 1000])) + "\n"

@@ -96,7 +96,7 @@ import Testing
                     let change = try await ChildProcess.run([limit, "--pid", "\(daemon.pid)", "--nofile=\(count):1024"])
                     try #require(change.end == .code(0), "\(change.errors)")
                     let job = try await wire.submit(
-                        .fetch(.string(origin.url("/x")), ["timeout": 5, "retry": ["max": 0]]))
+                        .fetch(.string(origin.url("/x")), ["timeout": state == "failed" ? 5 : 60, "retry": ["max": 0]]))
                     let ended = try await wire.wait(job)
                     #expect(ended["state"]?.string == state)
                     if state == "failed" {

@@ -135,22 +135,25 @@ import Testing
     }
 
     @Test func watchByJob_tellsOfChildren_whenAsked() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let parent = try await wire.submit([
-                "source": ["type": "timer", "seconds": 0.3],
-                "then": [["then": ["source": ["type": "each", "in": [1, 2, 3], "job": .value("{{item}}")]]]],
-            ])
-            _ = try await wire.call("job.watch", ["job": JSON(parent), "children": true])
-            var ended: Set<Int> = []
-            while true {
-                let line = try await wire.next("news") { $0.state == "succeeded" }
-                let job = try #require(line.job)
-                ended.insert(job)
-                if job == parent { break }
-                #expect(line.json["params"]?["snapshot"]?["parent"]?.int == parent)
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let parent = try await wire.submit(
+                    .fetch(
+                        origin.url("/"),
+                        ["then": [["then": ["source": ["type": "each", "in": [1, 2, 3], "job": .value("{{item}}")]]]]]))
+                _ = try await wire.call("job.watch", ["job": JSON(parent), "children": true])
+                try await origin.exchange("/").answer(.text("now"))
+                var ended: Set<Int> = []
+                while true {
+                    let line = try await wire.next("news") { $0.state == "succeeded" }
+                    let job = try #require(line.job)
+                    ended.insert(job)
+                    if job == parent { break }
+                    #expect(line.json["params"]?["snapshot"]?["parent"]?.int == parent)
+                }
+                #expect(ended.count == 4)
             }
-            #expect(ended.count == 4)
         }
     }
 
