@@ -40,7 +40,9 @@ extension JobCore {
         }
         let stored = ids.filter { table[$0] == nil }
         // A job that is to be resumed is stopped after that, as it may have to go on.
-        if unresumed == nil { stopStored(stored[...]) } else { stopAgain += stored }
+        guard unresumed == nil else { return stopAgain += stored }
+        toStop += stored
+        stopSome()
     }
 
     /// Cancels the children of a list that is finished and was not open in memory.
@@ -55,19 +57,31 @@ extension JobCore {
         }
     }
 
-    /// Cancels jobs page by page, so that no more of them are in memory.
-    private func stopStored(_ ids: ArraySlice<JobID>) {
-        let page = Array(ids.prefix(256))
-        guard !page.isEmpty, phase == .serving else { return }
-        read(.jobs(page)) { [unowned self] result in
+    /// How long the next jobs wait where much is on its way to the store, in nanoseconds.
+    private static let stopInterval: Int64 = 100_000_000
+
+    /// Cancels as many stored jobs as may be in memory together; the last thing that is done about each input until all are.
+    func stopSome() {
+        guard phase == .serving, unresumed == nil, !isReadingStops, !toStop.isEmpty, storageFailure == nil,
+            !pendingSaves.isFull
+        else { return }
+        // Others whose jobs are being stored all the time do not hold this up.
+        guard !pendingSaves.isMuch || now.monotonic >= nextStops else { return }
+        isReadingStops = true
+        nextStops = now.monotonic + Self.stopInterval
+        let ids = Array(toStop.prefix(256))
+        read(.firstJobs(ids)) { [unowned self] result in
+            isReadingStops = false
+            guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
                 log(.error, "Jobs to be cancelled cannot be read: \(Self.error(of: result).message)")
-                stopAgain += page
-                setTimer(.readAgain, in: 1)
-                return stopStored(ids.dropFirst(page.count))
+                toStop.removeFirst(ids.count)
+                stopAgain += ids
+                return setTimer(.readAgain, in: 1)
             }
+            let last = StoredJobPage.isFull(rows) ? rows.last.flatMap { ids.firstIndex(of: $0.id) } : nil
+            toStop.removeFirst((last ?? ids.count - 1) + 1)
             for row in rows { stop(row, .cancelled) }
-            stopStored(ids.dropFirst(page.count))
         }
     }
 

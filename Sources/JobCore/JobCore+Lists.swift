@@ -5,8 +5,29 @@ extension JobCore {
     func startList(_ entry: ActiveJob, _ source: ChildMaker.Source) {
         let job = entry.job
         // A list that was open before a restart goes on: its children do not run without it.
-        let wasOpen = entry.isResumed
+        let mayBeOpen = entry.isResumed
         entry.isResumed = false
+        guard mayBeOpen || mayOpen(entry, wasOpen: false) else { return }
+        // They can be those of an earlier link.
+        guard job.children > 0 else { return makeChildren(entry, source) }
+        let step = entry.step
+        read(.childStates(of: job.id, link: job.link)) { [unowned self] result in
+            guard table[job.id] === entry, entry.step == step, phase == .serving else { return }
+            guard case .success(.childStates(let states)) = result else {
+                log(.error, "The children cannot be read: \(Self.error(of: result).message)", job: job.id)
+                entry.isResumed = mayBeOpen
+                unreadLists.append((job.id, step))
+                return setTimer(.readAgain, in: 1)
+            }
+            guard mayOpen(entry, wasOpen: !states.isEmpty) else { return }
+            if states.isEmpty { return makeChildren(entry, source) }
+            join(entry, ids: states.map(\.id), states.map(\.state), source.mode, source.concurrency)
+        }
+    }
+
+    /// Gives a list what it needs to be open, or lets it wait for that. One that was open needs no room.
+    private func mayOpen(_ entry: ActiveJob, wasOpen: Bool) -> Bool {
+        let job = entry.job
         let key = job.parent.map { ConcurrencyKey.nestedLists(depth: $0.depth) } ?? .lists
         if entry.permit?.key != key {
             releasePermit(entry)
@@ -15,22 +36,14 @@ extension JobCore {
                 let permit = wasOpen
                     ? scheduler.acquireAnyway(key, for: job.owner, bytes: size)
                     : scheduler.acquire(key, for: job.owner, bytes: size)
-            else { return park(entry, for: key) }
+            else {
+                park(entry, for: key)
+                return false
+            }
             entry.permit = permit
         }
         releaseSlot(entry)
-        guard job.children > 0 else { return makeChildren(entry, source) }
-        let step = entry.step
-        read(.childStates(of: job.id, link: job.link)) { [unowned self] result in
-            guard table[job.id] === entry, entry.step == step, phase == .serving else { return }
-            guard case .success(.childStates(let states)) = result else {
-                log(.error, "The children cannot be read: \(Self.error(of: result).message)", job: job.id)
-                unreadLists.append((job.id, step))
-                return setTimer(.readAgain, in: 1)
-            }
-            if states.isEmpty { return makeChildren(entry, source) }
-            join(entry, ids: states.map(\.id), states.map(\.state), source.mode, source.concurrency)
-        }
+        return true
     }
 
     private func makeChildren(_ entry: ActiveJob, _ source: ChildMaker.Source) {

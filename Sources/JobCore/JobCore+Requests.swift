@@ -312,11 +312,17 @@ extension JobCore {
             // Behind the last row there may be others that are stored as running.
             let isLast = rows.count < asked.limit && !StoredJobPage.isFull(rows)
             let end = isLast ? nil : rows.last?.id
-            var jobs = rows.compactMap { table.present($0) }.filter { $0.state == .running && table[$0.id] == nil }
-            jobs += table.jobs { job in
+            func isWanted(_ job: Job) -> Bool {
                 job.state == .running && filter.admits(job)
                     && after.map { isNewest ? job.id < $0 : job.id > $0 } ?? true
                     && end.map { isNewest ? job.id >= $0 : job.id <= $0 } ?? true
+            }
+            var jobs = rows.compactMap { table.present($0) }.filter { $0.state == .running && table[$0.id] == nil }
+            jobs += table.jobs(where: isWanted)
+            // One that left the memory since the store looked was not stored as running then.
+            let found = Set(rows.map(\.id))
+            for id in table.departedIDs where !found.contains(id) {
+                if case .left(let job)? = table.known(id), isWanted(job) { jobs.append(job) }
             }
             jobs.sort { isNewest ? $0.id > $1.id : $0.id < $1.id }
             for job in jobs {

@@ -24,7 +24,7 @@ extension JobCore {
         insert(
             ReadyWindow.Entry(
                 ReadyPosition(priority: entry.job.spec.priority, id: entry.job.id), key, parent: entry.job.parent,
-                job: nil, isPinned: true),
+                job: nil, bytes: entry.job.memorySize, isPinned: true),
             entry.job)
         // What waits is in the store only.
         if entry.isStored { restIfWaiting(entry) } else if entry.unsaved == nil { save(entry, then: .none) }
@@ -38,6 +38,7 @@ extension JobCore {
     func startWhatCan() {
         resumeSome()
         guard phase == .serving, unresumed == nil else { return }
+        stopSome()
         wakeResting()
         if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
         reclaimConnections()
@@ -97,6 +98,8 @@ extension JobCore {
             guard phase == .serving else { return giveBack(turn) }
             if let entry = table[id] { return goOn(entry, turn) }
             guard case .success(.jobs(let rows)) = result, let row = rows.first, let job = table.present(row) else {
+                // What cannot be read by itself goes on with the next daemon, if ever.
+                if resting[id]?.reason == .turn { dropRest(id) }
                 return giveBack(turn)
             }
             if resting[id]?.reason == .turn {
@@ -119,7 +122,9 @@ extension JobCore {
                 guard permit != nil else {
                     scheduler.release(turn.slot)
                     return insert(
-                        ReadyWindow.Entry(turn.entry.position, .lists, parent: nil, job: nil, isPinned: false), job)
+                        ReadyWindow.Entry(
+                            turn.entry.position, .lists, parent: nil, job: nil, bytes: job.memorySize, isPinned: false),
+                        job)
                 }
             }
             let entry = activate(job)
@@ -165,6 +170,8 @@ extension JobCore {
         unread = []
         for turn in turns {
             let id = turn.entry.position.id
+            // It can have been stopped meanwhile, and wait for a time at a `finally` link.
+            if let rest = resting[id], rest.reason != .turn { continue }
             switch table.known(id) {
             case .active(let entry): if !entry.isParked { continue }
             case .removed: continue

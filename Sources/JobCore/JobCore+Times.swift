@@ -38,7 +38,11 @@ extension JobCore {
         if let deadline = times.deadline { setWallTimer(.deadline, at: max(deadline, earliest)) }
     }
 
+    /// How long what is due waits where much is on its way to the store.
+    private static let delay = 0.1
+
     private func startDue() {
+        guard !pendingSaves.isFull else { return setWallTimer(.due, at: now.wall.adding(seconds: Self.delay)) }
         read(.due(at: now.wall, limit: Self.page)) { [unowned self] result in
             guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
@@ -61,6 +65,7 @@ extension JobCore {
     }
 
     private func stopOverdue() {
+        guard !pendingSaves.isFull else { return setWallTimer(.deadline, at: now.wall.adding(seconds: Self.delay)) }
         read(.overdue(at: now.wall, limit: Self.page)) { [unowned self] result in
             guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
@@ -82,7 +87,7 @@ extension JobCore {
                 setWallTimer(.due, at: now.wall.adding(seconds: 1))
                 return setWallTimer(.deadline, at: now.wall.adding(seconds: 1))
             }
-            setTimes(times, soonest: 0.1)
+            setTimes(times, soonest: Self.delay)
         }
     }
 }

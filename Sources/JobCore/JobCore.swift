@@ -1,3 +1,4 @@
+import DequeModule
 import JobModel
 
 /// Decides everything about jobs: inputs and the time go in, effects come out. It does no I/O, reads no clock, draws no
@@ -97,6 +98,11 @@ package final class JobCore {
     var isWaking = false
     /// The jobs that are stored as running and were not resumed yet; nil once the daemon has taken over.
     var unresumed: Recovery?
+    /// Stored jobs to be cancelled, and whether the first of them are being read.
+    var toStop: Deque<JobID> = []
+    var isReadingStops = false
+    /// When the next of them are read, though much is on its way to the store.
+    var nextStops: Int64 = 0
     /// Jobs to be cancelled which could not be read.
     var stopAgain: [JobID] = []
     /// Lists in memory whose children could not be read, with their steps.

@@ -124,7 +124,7 @@ extension MemoryTables {
     // MARK: Times
 
     func first(_ limit: Int, of keys: SortedKeys<TimedJob>, upTo time: Timestamp) -> [Job] {
-        jobs(keys.rows().lazy.map(\.key).prefix { $0.time <= time }.map(\.id), atMost: limit)
+        page(keys.rows().lazy.map(\.key).prefix { $0.time <= time }.map(\.id), limit: limit).jobs
     }
 
     var times: StoredTimes {

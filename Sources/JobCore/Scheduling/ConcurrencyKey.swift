@@ -27,6 +27,14 @@ enum ConcurrencyKey: Hashable {
         }
     }
 
+    /// Whether it bounds lists that are open, by what they take in memory.
+    var isList: Bool {
+        switch self {
+        case .lists, .nestedLists: true
+        case .none, .timers, .host, .hostAgain: false
+        }
+    }
+
     /// The key of what `job` runs next, as far as that is known before it runs.
     init(_ job: Job) {
         self =

@@ -14,17 +14,23 @@ final class ReadyWindow {
         let parent: Job.Parent?
         /// The job, unless it is read when its turn comes or is in memory.
         let job: Job?
+        /// What it takes in memory while it is open, where it is a list.
+        let bytes: Int
         /// Whether the store would not give it again, so that it must stay here: it is in memory already, or its list
         /// starts it.
         let isPinned: Bool
         /// Tells this entry from an earlier one of the same job, which was removed.
         fileprivate var stamp = 0
 
-        init(_ position: ReadyPosition, _ key: ConcurrencyKey, parent: Job.Parent?, job: Job?, isPinned: Bool) {
+        init(
+            _ position: ReadyPosition, _ key: ConcurrencyKey, parent: Job.Parent?, job: Job?, bytes: Int64? = nil,
+            isPinned: Bool
+        ) {
             self.position = position
             self.key = key
             self.parent = parent
             self.job = job
+            self.bytes = key.isList ? Int(bytes ?? job?.memorySize ?? 0) : 0
             self.isPinned = isPinned
         }
 

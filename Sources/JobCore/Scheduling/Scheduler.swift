@@ -191,8 +191,7 @@ final class Scheduler {
                 share.served = turn
                 share.running += 1
                 queue.running += 1
-                let permit = hosts.acquire(
-                    entry.key, for: owner, bytes: entry.key == .lists ? Int(entry.job?.memorySize ?? 0) : 0)
+                let permit = hosts.acquire(entry.key, for: owner, bytes: entry.bytes)
                 return Turn(entry: entry, slot: Slot(queue: name, owner: owner), permit: permit)
             }
             passed.insert(owner)

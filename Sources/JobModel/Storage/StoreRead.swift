@@ -24,9 +24,9 @@ package enum StoreRead: Sendable {
     /// The first `limit` queued jobs of an owner in a queue, gated ones left out, in starting order (higher priority, then
     /// lower id) that come after a position, without those for the hosts in `excluding`. Answered with `ready`.
     case ready(queue: String, owner: UInt32, after: ReadyPosition?, excluding: Set<String>, limit: Int)
-    /// The scheduled jobs whose time has come, earliest first, at most `limit`. Answered with `jobs`.
+    /// The scheduled jobs whose time has come, earliest first, at most `limit`. Answered with `jobs`, a page of them.
     case due(at: Timestamp, limit: Int)
-    /// The unfinished jobs whose deadline has passed, earliest first, at most `limit`. Answered with `jobs`.
+    /// The unfinished jobs whose deadline has passed, earliest first, at most `limit`. Answered with `jobs`, a page of them.
     case overdue(at: Timestamp, limit: Int)
     /// When the next scheduled job is due, the next deadline passes, and the first finished root job ended. Answered with
     /// `times`.

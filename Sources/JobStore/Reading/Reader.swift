@@ -87,7 +87,13 @@ struct Reader {
     private func first(_ limit: Int, _ sql: String, at time: Timestamp) throws -> [Job] {
         let statement = try statement(sql)
         statement.bind(time, at: 1)
-        return try jobs(selectedBy: statement, atMost: limit)
+        defer { statement.reset() }
+        let select = try self.statement(JobRow.select)
+        var page = StoredJobPage(limit: limit)
+        while page.mayGrow, try statement.step() {
+            if let job = try legibleJob(statement.integer(0), select) { page.append(job) }
+        }
+        return page.jobs
     }
 
     func nextTimes() throws -> (due: Timestamp?, deadline: Timestamp?) {

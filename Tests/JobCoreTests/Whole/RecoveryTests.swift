@@ -157,7 +157,7 @@ import Testing
         let driver = CoreDriver { $0.queues[0].concurrency = 500 }
         let jobs = (0..<600).map { _ in url("a") }.joined(separator: ",")
         let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(jobs)],"concurrency":1}}"#)
-        driver.failsRead = { if case .jobs = $0 { true } else { false } }
+        driver.failsRead = { if case .firstJobs = $0 { true } else { false } }
         driver.ask(.cancel(id))
         #expect(driver.stored(id)?.state == .cancelled)
         driver.failsRead = { if case .orphans = $0 { failsToRead } else { false } }
@@ -176,7 +176,7 @@ import Testing
             #"{"source":{"type":"list","jobs":[\#(child),\#(url("c"))],"concurrency":1}}"#)
         let children = driver.store.children(of: id).map(\.id)
         try driver.end(children[0], .passing)
-        driver.failsRead = { if case .jobs = $0 { true } else { false } }
+        driver.failsRead = { if case .firstJobs = $0 { true } else { false } }
         driver.ask(.cancel(id))
         driver.failsRead = { _ in false }
         driver.crash()

@@ -221,10 +221,57 @@ import Testing
         let id = try driver.submit(
             #"{"source":{"type":"each","in":[0,1,2,3,4,5],"job":{"source":{"type":"value","value":"{{item}}\#(text)"},"then":[{"then":{"source":{"type":"list","jobs":[\#(url("a"))]}}}]}}}"#
         )
-        #expect(driver.core.inspection.joins == 3, "the list itself, and those that begin within 512 KiB")
-        #expect(resting(driver) == 4)
+        for left in (1...4).reversed() {
+            #expect(driver.core.inspection.joins == 3, "the list itself, and those that begin within 512 KiB")
+            #expect(resting(driver) == left)
+            try driver.end(#require(driver.atWork.first))
+        }
         driver.endAll()
         #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func listsThatWaitedToBeOpen_waitAfterARestart_whereAnEarlierLinkMadeChildren() throws {
+        let driver = CoreDriver()
+        let text = String(repeating: "x", count: 900 << 10)
+        for name in "abcdefghijkl" {
+            try driver.submit(
+                #"{"source":{"type":"list","jobs":[{"source":{"type":"value","value":1}}]},"then":[{"then":\#(Self.timer(10))},{"then":{"source":{"type":"value","value":"\#(text)"}}},{"then":{"source":{"type":"list","jobs":[\#(url(String(name)))]}}}]}"#
+            )
+        }
+        driver.advance(10)
+        let open = driver.core.inspection.joins
+        #expect(open > 1 && open < 12 && resting(driver) == 12 - open, "\(open)")
+        driver.crash()
+        #expect(driver.core.inspection.joins == open && resting(driver) == 12 - open)
+        driver.endAll()
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.expectQuiet()
+    }
+
+    /// Whatever wakes many of them together, they are in memory a few at a time.
+    @Test(arguments: [false, true])
+    func largeJobs_areStopped_aFewAtATime(_ isOverdue: Bool) throws {
+        let driver = CoreDriver()
+        let text = String(repeating: "x", count: 400 << 10)
+        let child = #"{"source":{"type":"value","value":"{{item}}\#(text)"},"then":[{"then":\#(Self.timer(100))}]}"#
+        let items = (0..<60).map(String.init).joined(separator: ",")
+        let deadline = isOverdue ? #","deadline":50"# : ""
+        let id = try driver.submit(
+            #"{"source":{"type":"each","in":[\#(items)],"job":{\#(child.dropFirst().dropLast())\#(deadline)}}}"#)
+        #expect(resting(driver) == 60 && resident(driver) == 1)
+        driver.holdsWrites = true
+        if isOverdue { driver.advance(50) } else { driver.ask(.cancel(id)) }
+        var most = 0
+        repeat {
+            most = max(most, resident(driver))
+            driver.releaseWrites(1)
+            driver.advance(isOverdue ? 0.1 : 0.001)
+        } while !driver.heldWrites.isEmpty
+        #expect(most > 1 && most < 30, "\(most)")
+        driver.holdsWrites = false
+        driver.advance(2)
+        #expect(resting(driver) == 0 && driver.store.all.allSatisfy { $0.state.isTerminal })
         driver.expectQuiet()
     }
 }
