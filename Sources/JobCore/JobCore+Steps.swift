@@ -120,9 +120,11 @@ extension JobCore {
         let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
         entry.isTimerTooLong = timeout.map { $0 < left } ?? false
         setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
+        // Also one that ended while no daemon was there: very many may have.
+        if entry.isStored { return restIfWaiting(entry) }
         guard left > 0 else { return }
         // Stored so that the next daemon knows when it began; the timer does not wait for that.
-        if entry.isStored { restIfWaiting(entry) } else { save(entry, then: .none) }
+        save(entry, then: .none)
     }
 
     /// The source `timer` of a job ended, or its timeout passed.

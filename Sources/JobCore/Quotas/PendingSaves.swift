@@ -7,15 +7,15 @@ struct PendingSaves {
     static let mostOfOwner: Int64 = 16 << 20
     /// Bytes of all beyond which nothing starts.
     static let most: Int64 = 64 << 20
-    /// Bytes of all beyond which jobs that are to be stopped are read slowly: they can be very many, and wait as well where
-    /// they are.
-    static let mostBeforeStops: Int64 = 4 << 20
+    /// Bytes of all beyond which jobs that are to be stopped are read slowly, and none are resumed at a start: they can be
+    /// very many, and wait as well where they are.
+    static let much: Int64 = 4 << 20
 
     private var all: Int64 = 0
     private var byOwner: [UInt32: Int64] = [:]
 
     var isFull: Bool { all >= Self.most }
-    var isMuch: Bool { all >= Self.mostBeforeStops }
+    var isMuch: Bool { all >= Self.much }
 
     func isFull(for owner: UInt32) -> Bool { byOwner[owner, default: 0] >= Self.mostOfOwner }
 

@@ -32,8 +32,10 @@ package struct StoredJobPage: Sendable {
 }
 
 extension Job {
-    /// About what its spec and result take up in memory; more than what is stored where it is made of a template.
+    /// About what its spec and its values take up in memory: more than what is stored where it is made of a template. What
+    /// came into a link that failed counts as well, as a retry goes on with that.
     package var memorySize: Int64 {
-        storedSize - bodySize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0)
+        let size = storedSize - bodySize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0)
+        return size.saturatingAdding(Int64(failedLink?.incoming?.json.size ?? 0))
     }
 }

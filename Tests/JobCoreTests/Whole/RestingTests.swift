@@ -78,6 +78,28 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func timersThatEndedWhileNoDaemonWasThere_areInMemory_aFewAtATime() throws {
+        let driver = CoreDriver()
+        let text = String(repeating: "x", count: 400 << 10)
+        // What came into the failed link is kept for a retry.
+        let spec =
+            #"{"source":{"type":"value","value":"\#(text)"},"then":[{"then":{"throw":{"message":"x"}}},{"fail":\#(Self.timer(100))}]}"#
+        for _ in 0..<40 { try driver.submit(spec) }
+        #expect(resting(driver) == 40)
+        driver.holdsReads = true
+        driver.stopAndWait(200)
+        var most = 0
+        while !driver.heldReads.isEmpty {
+            driver.releaseReads()
+            most = max(most, resident(driver))
+        }
+        #expect(most < 10, "\(most)")
+        #expect(driver.store.all.allSatisfy { $0.state == .succeeded })
+        driver.holdsReads = false
+        driver.advance(1)
+        driver.expectQuiet()
+    }
+
     @Test func daemonThatIsStopped_beforeItHasTakenOver_saysSo() throws {
         let driver = CoreDriver()
         try driver.submit(Self.timer(100))
