@@ -79,8 +79,7 @@ extension JobCore {
                 stopAgain += ids
                 return setTimer(.readAgain, in: 1)
             }
-            let last = StoredJobPage.isFull(rows) ? rows.last.flatMap { ids.firstIndex(of: $0.id) } : nil
-            toStop.removeFirst((last ?? ids.count - 1) + 1)
+            toStop.removeFirst(StoredJobPage.count(of: ids, answeredBy: rows))
             for row in rows { stop(row, .cancelled) }
         }
     }

@@ -83,8 +83,7 @@ extension JobCore {
                 return emit(.started(.failure(StoreError(.read, message))))
             }
             unresumed?.isReading = false
-            let last = StoredJobPage.isFull(rows) ? rows.last.flatMap { ids.firstIndex(of: $0.id) } : nil
-            unresumed?.running.removeFirst((last ?? ids.count - 1) + 1)
+            unresumed?.running.removeFirst(StoredJobPage.count(of: ids, answeredBy: rows))
             for job in rows { resumeRunning(job, isCrashed: recovery.crashed.contains(job.id)) }
         }
     }

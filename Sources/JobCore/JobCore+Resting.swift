@@ -60,16 +60,15 @@ extension JobCore {
                 resting.putBack(ids)
                 return setTimer(.readAgain, in: 1)
             }
-            let last = StoredJobPage.isFull(rows) ? rows.last.flatMap { ids.firstIndex(of: $0.id) } : nil
-            let end = last ?? ids.count - 1
-            resting.putBack(ids[(end + 1)...])
+            let end = StoredJobPage.count(of: ids, answeredBy: rows)
+            resting.putBack(ids[end...])
             for row in rows where resting[row.id]?.isDue == true {
                 // Where its list gave it up, it waits to be stopped.
                 if let job = table.present(row), mayGoOn(job) { timerFired(activate(job)) }
             }
             // What cannot be read by itself goes on with the next daemon, if ever.
             let read = Set(rows.map(\.id))
-            for id in ids[...end] where !read.contains(id) && resting[id]?.isDue == true { dropRest(id) }
+            for id in ids[..<end] where !read.contains(id) && resting[id]?.isDue == true { dropRest(id) }
         }
     }
 }

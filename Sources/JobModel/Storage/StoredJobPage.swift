@@ -29,6 +29,12 @@ package struct StoredJobPage: Sendable {
         for job in jobs { bytes = bytes.saturatingAdding(job.memorySize) }
         return bytes >= largest
     }
+
+    /// How many of the first `ids` a page of these jobs answers: all, but where it ended early.
+    package static func count(of ids: [JobID], answeredBy jobs: [Job]) -> Int {
+        guard isFull(jobs), let last = jobs.last, let index = ids.firstIndex(of: last.id) else { return ids.count }
+        return index + 1
+    }
 }
 
 extension Job {

@@ -34,6 +34,17 @@ struct Reader {
         return page
     }
 
+    /// A page of the jobs whose ids a statement selects, without unreadable ones.
+    private func page(selectedBy numbers: PreparedStatement, limit: Int) throws -> StoredJobPage {
+        defer { numbers.reset() }
+        let select = try statement(JobRow.select)
+        var page = StoredJobPage(limit: limit)
+        while page.mayGrow, try numbers.step() {
+            if let job = try legibleJob(numbers.integer(0), select) { page.append(job) }
+        }
+        return page
+    }
+
     /// The jobs whose ids a statement selects, without unreadable ones.
     func jobs(selectedBy numbers: PreparedStatement, atMost limit: Int) throws -> [Job] {
         let select = try statement(JobRow.select)
@@ -87,13 +98,7 @@ struct Reader {
     private func first(_ limit: Int, _ sql: String, at time: Timestamp) throws -> [Job] {
         let statement = try statement(sql)
         statement.bind(time, at: 1)
-        defer { statement.reset() }
-        let select = try self.statement(JobRow.select)
-        var page = StoredJobPage(limit: limit)
-        while page.mayGrow, try statement.step() {
-            if let job = try legibleJob(statement.integer(0), select) { page.append(job) }
-        }
-        return page.jobs
+        return try page(selectedBy: statement, limit: limit).jobs
     }
 
     func nextTimes() throws -> (due: Timestamp?, deadline: Timestamp?) {
@@ -127,13 +132,7 @@ struct Reader {
         statement.bind(parent, at: 1)
         statement.bind(link, at: 2)
         statement.bind(start, at: 3)
-        defer { statement.reset() }
-        let select = try self.statement(JobRow.select)
-        var page = StoredJobPage(limit: limit)
-        while page.mayGrow, try statement.step() {
-            if let job = try legibleJob(statement.integer(0), select) { page.append(job) }
-        }
-        return page
+        return try page(selectedBy: statement, limit: limit)
     }
 
     func childStates(of parent: JobID, link: Int) throws -> [ChildState] {
