@@ -85,6 +85,17 @@ import Testing
         await second
     }
 
+    @Test func pieceThatTakesLong_isNoRest() {
+        var state = LoopScheduler.State()
+        let now = NIODeadline.uptimeNanoseconds(1_000_000_000)
+        let end = now + .milliseconds(5)
+        let begins = state.mayGoOn(1, LoopScheduler.share, at: now)
+        state.worked(until: end)
+        let goesOn = state.mayGoOn(1, 1, at: end)
+        let goesOnAfterARest = state.mayGoOn(1, 1, at: end + LoopScheduler.rest)
+        #expect(begins && !goesOn && goesOnAfterARest)
+    }
+
     @Test func rest_beginsAnew_whenSomethingIsWorkedOn() async {
         let loop = Loop()
         await loop.work("first", of: 1, LoopScheduler.share)

@@ -81,6 +81,7 @@ final class Connection: Sendable {
             case .noRoom: await refuse(account.refusal(), &submits)
             case .line(let line): await handle(line, &submits)
             }
+            worked()
         }
         // More can be read while these are being stored.
         await submit(&submits, atMost: Self.groups)
@@ -91,29 +92,61 @@ final class Connection: Sendable {
         if account.turns.isShared() { await scheduler.turn(of: peer.uid, work: work) }
     }
 
+    /// What the last turn was for is done.
+    private func worked() { if account.turns.isShared() { scheduler.worked() } }
+
     /// Refuses a line that could not be read.
     private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
         await submit(&submits)
         replies(calls: 1).fail(.null, error)
     }
 
+    /// A line as it was read, and of a long one the specs that it submits, by the places of their calls.
+    private struct ReadLine: Sendable {
+        let line: IncomingLine
+        /// About how many bytes its values take in memory.
+        let cost: Int
+        var specs: [Int: Submit.Spec] = [:]
+
+        init(_ bytes: [UInt8], budget: Int) { (line, cost) = IncomingLine.read(bytes, budget: budget) }
+    }
+
     /// Reads the values of a line: of a long one away from the event loop, which would be busy for several milliseconds with
-    /// one of 1 MiB.
-    private func read(_ bytes: [UInt8]) async -> (line: IncomingLine, cost: Int) {
+    /// one of 1 MiB and with its specs.
+    private func read(_ bytes: [UInt8]) async -> ReadLine {
         let budget = limits.lineValues
-        guard bytes.count > LoopScheduler.share else { return IncomingLine.read(bytes, budget: budget) }
+        guard bytes.count > LoopScheduler.share else { return ReadLine(bytes, budget: budget) }
+        return await awayFromLoop { [engine, caller] in
+            var read = ReadLine(bytes, budget: budget)
+            let calls: [IncomingCall] =
+                switch read.line {
+                case .single(let call): [call]
+                case .batch(let calls): calls
+                }
+            let admission = engine.admission
+            for (place, call) in calls.enumerated() {
+                guard case .request(let request) = call, request.method == MethodName.jobSubmit.rawValue else { continue }
+                read.specs[place] = .checked(Self.check(request.params, admission, caller))
+            }
+            return read
+        }
+    }
+
+    /// Runs what takes long, with what a client wrote, away from the event loop: one piece at a time for each user.
+    func awayFromLoop<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await account.turns.longLines.enter()
         defer { account.turns.longLines.leave() }
-        return await engine.blocking(for: peer.uid) { IncomingLine.read(bytes, budget: budget) }
+        return await engine.blocking(for: peer.uid, body)
     }
 
     private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
-        let (line, cost) = await read(bytes)
+        let read = await read(bytes)
+        let cost = read.cost
         let refusal = account.admits(cost) ? nil : account.refusal()
         let admitted = refusal == nil ? cost : 0
-        switch line {
+        switch read.line {
         case .single(let call):
-            await dispatch(call, nil, refusal, cost: admitted, &submits)
+            await dispatch(call, read.specs[0], nil, refusal, cost: admitted, &submits)
         case .batch(let calls):
             let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
             let limit = lineLimit
@@ -127,9 +160,10 @@ final class Connection: Sendable {
             let replies = replies(calls: calls.count, isBatch: true, ids: ids)
             let share = admitted / calls.count
             account.release(admitted - share * calls.count)
-            for call in calls {
+            for (place, call) in calls.enumerated() {
                 await turn(work: LoopScheduler.lineWork)
-                await dispatch(call, replies, refusal, cost: share, &submits)
+                await dispatch(call, read.specs[place], replies, refusal, cost: share, &submits)
+                worked()
             }
         }
     }
@@ -146,10 +180,11 @@ final class Connection: Sendable {
         }
     }
 
-    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. `cost` is given back once the call
-    /// is not in memory any more.
+    /// `spec` is that of a submission where it was checked before. `batch` gathers the answers of a batch; nil for a call with
+    /// a line of its own. `cost` is given back once the call is not in memory any more.
     private func dispatch(
-        _ call: IncomingCall, _ batch: Replies?, _ refusal: ProtocolError?, cost: Int, _ submits: inout [Submit]
+        _ call: IncomingCall, _ spec: Submit.Spec?, _ batch: Replies?, _ refusal: ProtocolError?, cost: Int,
+        _ submits: inout [Submit]
     ) async {
         switch call {
         case .rejected(let id, let error):
@@ -160,7 +195,8 @@ final class Connection: Sendable {
             let method = MethodName(rawValue: request.method)
             let refusal = batch?.isFull == true ? Replies.full : refusal ?? refusalAboveLimit()
             if method == .jobSubmit, refusal == nil {
-                return await gather(Submit(request: request, batch: batch, cost: cost), &submits)
+                let spec = spec ?? .written(request.params)
+                return await gather(Submit(id: request.id, spec: spec, batch: batch, cost: cost), &submits)
             }
             await submit(&submits)
             let call = Call(
@@ -477,7 +513,13 @@ final class Connection: Sendable {
 
 /// A `job.submit` on its way.
 struct Submit: Sendable {
-    let request: Request
+    enum Spec: Sendable {
+        case written(JSONObject)
+        case checked(Result<SubmittedSpec, ProtocolError>)
+    }
+
+    let id: JSON?
+    let spec: Spec
     /// The answers of the batch that it is part of; nil for a call with a line of its own.
     let batch: Replies?
     /// What it takes in memory, in bytes that are counted until it is answered.

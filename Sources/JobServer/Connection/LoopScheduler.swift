@@ -27,7 +27,7 @@ final class LoopScheduler: Sendable {
         /// What each user's lines have taken since the last rest.
         fileprivate var work: [UInt32: Int] = [:]
         fileprivate(set) var waiting: Deque<Waiter> = []
-        /// When something was last worked on.
+        /// When something was last worked on: when that began, or ended as far as it was told.
         fileprivate var lastWork = NIODeadline.uptimeNanoseconds(0)
         fileprivate var isTimerSet = false
     }
@@ -63,6 +63,9 @@ final class LoopScheduler: Sendable {
         }
     }
 
+    /// What somebody had a turn for is done so far. Else a piece that takes longer than a rest would count as one.
+    func worked() { state.withLock { $0.worked(until: now()) } }
+
     private func setTimer(_ time: TimeAmount) {
         schedule(time) { self.fire() }
     }
@@ -84,6 +87,8 @@ extension LoopScheduler.State {
         work[user, default: 0] += bytes
         return true
     }
+
+    mutating func worked(until now: NIODeadline) { lastWork = now }
 
     /// Adds one who waits; true where a timer is to be set.
     mutating func wait(_ waiter: LoopScheduler.Waiter) -> Bool {

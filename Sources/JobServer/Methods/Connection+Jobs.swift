@@ -15,8 +15,13 @@ extension Connection {
         let admission = engine.admission
         for submit in submits {
             do {
-                let (admitted, watches) = try readSpec(submit, admission)
-                let watch = watches ? try makeWatch(jobs: 1) : nil
+                let submitted: SubmittedSpec
+                switch submit.spec {
+                case .written(let params): submitted = try Self.check(params, admission, caller).get()
+                case .checked(let result): submitted = try result.get()
+                }
+                let watch = submitted.isWatched ? try makeWatch(jobs: 1) : nil
+                let admitted = submitted.admitted
                 requests.append(
                     NewJob(spec: admitted.spec, host: admitted.host, subscription: watch?.subscription))
                 read.append(.success(watch))
@@ -49,32 +54,41 @@ extension Connection {
         }
     }
 
-    private func readSpec(
-        _ submit: Submit, _ admission: Admission
-    ) throws(ProtocolError) -> (Admission.Admitted, watches: Bool) {
-        var written = submit.request.params
-        var watches = false
+    /// Checks the params of a submission.
+    static func check(
+        _ params: JSONObject, _ admission: Admission, _ caller: Caller
+    ) -> Result<SubmittedSpec, ProtocolError> {
+        var written = params
+        var isWatched = false
         if written["watch"] != nil {
-            do { watches = try MemberReader(.object(written), at: JSONPointer()).flag("watch") ?? false } catch {
-                throw ProtocolError(error)
+            do { isWatched = try MemberReader(.object(written), at: JSONPointer()).flag("watch") ?? false } catch {
+                return .failure(ProtocolError(error))
             }
             written["watch"] = nil
         }
-        do { return (try admission.spec(.object(written), from: caller), watches) } catch {
-            throw ProtocolError(error)
+        do {
+            return .success(
+                SubmittedSpec(admitted: try admission.spec(.object(written), from: caller), isWatched: isWatched))
+        } catch {
+            return .failure(ProtocolError(error))
         }
     }
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
-        let spec: JobSpec
-        do { spec = try engine.admission.spec(.object(call.request.params), from: caller).spec } catch {
-            throw ProtocolError(error)
+        let (admission, params, caller) = (engine.admission, call.request.params, caller)
+        let read = await awayFromLoop {
+            Result { () throws(CoreError) in
+                let spec = try admission.spec(.object(params), from: caller).spec
+                return (queue: spec.queue, text: spec.explained.utf8)
+            }
         }
+        let spec: (queue: String, text: [UInt8])
+        do { spec = try read.get() } catch { throw ProtocolError(error) }
         guard try await ask(.queues, \.queues).contains(where: { $0.settings.name == spec.queue }) else {
             throw ProtocolError(
                 CoreError(.invalid(JSONPointer(["queue"])), "There is no queue \"\(spec.queue.echoed)\"."))
         }
-        call.succeed(spec.explained)
+        call.succeed(text: spec.text)
     }
 
     func jobGet(_ call: Call) async throws(ProtocolError) {
@@ -157,4 +171,11 @@ extension JobFilter {
         limit = try params.integer("limit", in: 1...1000) ?? 100
         order = try params.choice("order") ?? .newest
     }
+}
+
+/// The params of a `job.submit`, checked.
+struct SubmittedSpec: Sendable {
+    let admitted: Admission.Admitted
+    /// Whether the job is to be watched from the beginning.
+    let isWatched: Bool
 }

@@ -10,11 +10,12 @@ extension Connection {
         guard caller.isAdmin || request.key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
+        let (admission, spec, owner) = (engine.admission, request.spec, request.key.owner)
+        let checked = await awayFromLoop {
+            Result { () throws(CoreError) in try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner) }
+        }
         let queue: String?
-        do {
-            queue = try engine.admission.schedule(
-                request.spec, at: JSONPointer(["spec"]), owner: request.key.owner)
-        } catch { throw ProtocolError(error) }
+        do { queue = try checked.get() } catch { throw ProtocolError(error) }
         var zone = ZoneRules.utc
         if let name = request.timing.zone {
             do { zone = try await engine.zone(name, for: caller.uid) } catch {

@@ -28,16 +28,16 @@ struct SubmitReplies {
         }
         if let batch = submit.batch {
             flush()
-            let written = submit.request.id.map { id -> [UInt8] in
+            let written = submit.id.map { id -> [UInt8] in
                 var writer = JSONWriter()
                 write(id, to: &writer)
                 return writer.bytes
             }
-            return batch.succeed(submit.request.id, answer: written) { watch?.open(unfinished: unfinished) }
+            return batch.succeed(submit.id, answer: written) { watch?.open(unfinished: unfinished) }
         }
         answered += 1
         if let watch { watches.append((watch, unfinished)) }
-        guard let id = submit.request.id else { return }
+        guard let id = submit.id else { return }
         write(id, to: &lines)
         lines.raw("\n")
     }
@@ -45,10 +45,10 @@ struct SubmitReplies {
     mutating func fail(_ submit: Submit, _ error: ProtocolError) {
         if let batch = submit.batch {
             flush()
-            return batch.fail(submit.request.id, error)
+            return batch.fail(submit.id, error)
         }
         answered += 1
-        guard let id = submit.request.id else { return }
+        guard let id = submit.id else { return }
         lines.raw(Answer.failure(id: id, error: error))
         lines.raw("\n")
     }
