@@ -63,7 +63,6 @@ final class ResponseStream: Sendable {
             }
         }
 
-        /// The checks, which are not needed any more.
         /// Adds a block to those that wait. Small ones are joined, as each takes far more than its bytes: a server may send
         /// one byte a chunk.
         mutating func append(_ buffer: ByteBuffer) {
@@ -79,6 +78,7 @@ final class ResponseStream: Sendable {
             }
         }
 
+        /// The checks, which are not needed any more.
         mutating func removeChecks() -> [Scheduled<Void>] {
             defer { (idleCheck, speedCheck) = (nil, nil) }
             return [idleCheck, speedCheck].compactMap(\.self)

@@ -11,6 +11,8 @@ package final class ConnectionAllowance: Sendable {
         /// How many it is still to give back, and how many of those are about to close.
         var wanted = 0
         var closing = 0
+        /// Called where the source is asked to close one.
+        var asked: (@Sendable () -> Void)?
     }
 
     private let state: Mutex<State>
@@ -27,14 +29,23 @@ package final class ConnectionAllowance: Sendable {
 
     /// Asks for one of them.
     package func reclaim() {
-        let isUnused = state.withLock { state in
-            guard state.granted > 1 else { return false }
-            let isUnused = state.granted - state.wanted - state.closing > state.open
-            if isUnused { state.granted -= 1 } else { state.wanted += 1 }
-            return isUnused
+        var isUnused = false
+        let asked = state.withLock { state -> (@Sendable () -> Void)? in
+            guard state.granted > 1 else { return nil }
+            isUnused = state.granted - state.wanted - state.closing > state.open
+            guard isUnused else {
+                state.wanted += 1
+                return state.asked
+            }
+            state.granted -= 1
+            return nil
         }
         if isUnused { givenBack() }
+        asked?()
     }
+
+    /// Has `body` called whenever a connection is to close, until it is nil again: one that waits for its server does not ask.
+    func whenAsked(_ body: (@Sendable () -> Void)?) { state.withLock { $0.asked = body } }
 
     /// The source is about to use at most `count` connections; gives how many it may.
     func open(_ count: Int) -> Int {

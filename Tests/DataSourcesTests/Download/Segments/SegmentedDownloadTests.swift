@@ -300,6 +300,52 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true]) func connections_areGivenBack_whileTheirServerIsSilent(sendsHead: Bool) async throws {
+        let gate = OriginGate()
+        try await ScriptedOrigin.run({ request, count in
+            let head = Self.head(request)
+            return (sendsHead || count == 0 ? [head, .wait(gate)] : [.wait(gate), head])
+                + [.send(Array(Self.bytes(request)))]
+        }) { origin in
+            try await Workbench.run { bench in
+                let (closed, report) = AsyncStream.makeStream(of: Void.self)
+                let connections = ConnectionAllowance(4) { report.yield() }
+                bench.connections.withLock { $0 = connections }
+                let deferred = try bench.start(download(origin))
+                await origin.log.reaches(4)
+                for _ in 0..<4 { connections.reclaim() }
+                var count = 0
+                for await _ in closed {
+                    count += 1
+                    if count == 3 { break }
+                }
+                gate.open()
+                _ = try await deferred.get()
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            }
+        }
+    }
+
+    @Test func serverThatAnswersWithOneByteEach_isGivenUp() async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            guard let (start, _) = request.range else {
+                return [Self.head(request), .send(Array(Self.body.prefix(300_000))), .close]
+            }
+            let range = ("Content-Range", "bytes \(start)-\(start)/\(Self.body.count)")
+            return [
+                .head("206 Partial Content", [("Content-Length", "1"), range, ("ETag", Self.tag)]),
+                .send([Self.body[start]]),
+            ]
+        }) { origin in
+            try await Workbench.run { bench in
+                bench.mayRetry.withLock { $0 = true }
+                let error = try await bench.failure(download(origin, 2))
+                #expect(error.kind == .network && error.isRetryable)
+                #expect(origin.log.count() == 1 + 6 + 6)
+            }
+        }
+    }
+
     @Test func serverThatAsksToBeLeftAlone_isToldOf_andNotAskedOverThatConnectionAgain() async throws {
         let gate = OriginGate()
         try await ScriptedOrigin.run({ request, count in
