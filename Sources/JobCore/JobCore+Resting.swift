@@ -3,7 +3,9 @@ import JobModel
 /// Lets jobs that wait in the middle of their chains leave the memory, and reads them when they go on.
 extension JobCore {
     /// Jobs that are read at once when their time has come; those that are large are fewer.
-    private static let mostWoken = 64
+    static let mostWoken = 64
+    /// Seconds after which one that cannot be read is read again.
+    private static let unreadableDelay = 10.0
 
     /// Lets a job leave the memory where it waits for a time or for its turn, and is stored as it is.
     func restIfWaiting(_ entry: ActiveJob) {
@@ -49,7 +51,7 @@ extension JobCore {
         else {
             return
         }
-        let ids = resting.nextDue(Self.mostWoken) { !pendingSaves.isFull(for: $0) }
+        let ids = resting.nextDue(mostWoken) { !pendingSaves.isFull(for: $0) }
         guard !ids.isEmpty else { return }
         isWaking = true
         read(.firstJobs(ids)) { [unowned self] result in
@@ -57,18 +59,31 @@ extension JobCore {
             guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
                 log(.error, "Jobs whose timers ended cannot be read: \(Self.error(of: result).message)")
-                resting.putBack(ids)
+                wakeLater(ids)
                 return setTimer(.readAgain, in: 1)
             }
+            mostWoken = min(Self.mostWoken, 2 * mostWoken)
             let end = StoredJobPage.count(of: ids, answeredBy: rows)
             resting.putBack(ids[end...])
             for row in rows where resting[row.id]?.isDue == true {
                 // Where its list gave it up, it waits to be stopped.
-                if let job = table.present(row), mayGoOn(job) { timerFired(activate(job)) }
+                if let job = table.present(row), let entry = wake(job) { timerFired(entry) }
             }
             // What cannot be read by itself goes on with the next daemon, if ever.
             let read = Set(rows.map(\.id))
             for id in ids[..<end] where !read.contains(id) && resting[id]?.isDue == true { dropRest(id) }
+        }
+    }
+
+    /// Jobs cannot be read. It may be because of one of them, so that they are read singly, and one that cannot be read alone
+    /// lets the others go first.
+    private func wakeLater(_ ids: [JobID]) {
+        mostWoken = 1
+        if let id = ids.first, ids.count == 1 {
+            resting.delay(id)
+            setTimer(.timer(id), in: Self.unreadableDelay)
+        } else {
+            resting.putBack(ids)
         }
     }
 }

@@ -278,7 +278,7 @@ extension JobCore {
         var hasMore = schedules.armOutdated(Self.atOnce, at: now.wall)
         if schedules.popDue(Self.dueAtOnce, at: now.wall) { hasMore = true }
         // What cannot be stored now is looked at when that works again.
-        guard storageFailure == nil, shortage == nil, !timers.isSet(.schedules) else { return }
+        guard storageFailure == nil, shortage == nil else { return }
         var left = Self.atOnce
         while left > 0, let key = schedules.popReady(where: advancing.admits) {
             left -= 1
@@ -343,9 +343,14 @@ extension JobCore {
 
     /// What could not be read or stored is tried again.
     private func advanceLater(_ plan: SchedulePlan) {
-        setTimer(.schedules, in: 1)
-        schedules.makeReady(plan.row.key)
+        makeReadyLater(plan.row.key)
         endAdvance(plan)
+    }
+
+    private func makeReadyLater(_ key: ScheduleKey) {
+        advancing.pause(key.owner)
+        if !timers.isSet(.schedules) { setTimer(.schedules, in: 1) }
+        schedules.makeReady(key)
     }
 
     private func submitted(
@@ -374,8 +379,7 @@ extension JobCore {
             case .success: schedules.put(row, isLastOpen: schedules[key]?.isLastOpen ?? false, at: now.wall)
             case .failure(let error):
                 storageFailed(error)
-                setTimer(.schedules, in: 1)
-                schedules.makeReady(key)
+                makeReadyLater(key)
             }
             endChange(of: key)
         }

@@ -104,7 +104,8 @@ extension JobCore {
             }
             if resting[id]?.reason == .turn {
                 // Where its list gave it up, it waits to be stopped.
-                return mayGoOn(job) ? goOn(activate(job), turn) : giveBack(turn)
+                guard let entry = wake(job) else { return giveBack(turn) }
+                return goOn(entry, turn)
             }
             guard job.state == .queued, mayStart(job) else { return giveBack(turn) }
             // It can have been cancelled and retried meanwhile, and be in the window again.
@@ -198,8 +199,22 @@ extension JobCore {
         return lists.mayStart(job.id, of: parent.job)
     }
 
-    /// Whether the list that a child belongs to lets it go on that rested; a `finally` link goes on in any case.
-    func mayGoOn(_ job: Job) -> Bool { job.isAtFinally || mayStart(job) }
+    /// Takes a job into memory that rested, where the list that it may belong to lets it go on.
+    func wake(_ job: Job) -> ActiveJob? {
+        guard mayGoOn(job) else { return nil }
+        let entry = activate(job)
+        if job.isAtFinally, isGivenUp(job) { stop(entry, .cancelled, nil) }
+        return entry
+    }
+
+    /// Whether its list lets a child go on. A `finally` link does in any case, but then no other link behind it.
+    private func mayGoOn(_ job: Job) -> Bool { job.isAtFinally || mayStart(job) }
+
+    /// Whether the list that a child belongs to has given it up, so that it is to be stopped.
+    private func isGivenUp(_ job: Job) -> Bool {
+        guard let parent = job.parent, job.stop == nil else { return false }
+        return !isRunning(parent) || lists.isDecided(parent.job)
+    }
 
     /// Whether a list runs the link that a child belongs to.
     private func isRunning(_ parent: Job.Parent) -> Bool {

@@ -27,7 +27,8 @@ extension JobCore {
             write(.probe) { [unowned self] result in storageAnswered(result.map { _ in }) }
         case .readAgain: readAgain()
         // What is ready is looked at with every input.
-        case .schedules, .schedule: break
+        case .schedules: advancing.endPauses()
+        case .schedule: break
         }
     }
 

@@ -96,6 +96,8 @@ package final class JobCore {
     var unread: [Scheduler.Turn] = []
     /// Resting jobs whose time has come are being read.
     var isWaking = false
+    /// How many of them are read together.
+    var mostWoken = JobCore.mostWoken
     /// The jobs that are stored as running and were not resumed yet; nil once the daemon has taken over.
     var unresumed: Recovery?
     /// Stored jobs to be cancelled, and whether the first of them are being read.

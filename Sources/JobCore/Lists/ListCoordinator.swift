@@ -76,6 +76,9 @@ struct ListCoordinator {
         return list.gate.map { $0.admitted.contains(child) } ?? true
     }
 
+    /// Whether it is known how a list ends, so that it has given up what is left of its children.
+    func isDecided(_ id: JobID) -> Bool { lists[id]?.join.decision != nil }
+
     mutating func childEnded(_ child: JobID, at index: Int, _ state: JobState, bytes: Int64, of id: JobID)
         -> ListJoin.Action
     {

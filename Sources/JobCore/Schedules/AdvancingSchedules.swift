@@ -15,9 +15,15 @@ struct AdvancingSchedules {
 
     private var all = Part()
     private var byOwner: [UInt32: Part] = [:]
+    /// Owners with a schedule that could not be read or stored: theirs wait, and nobody else's.
+    private var paused: Set<UInt32> = []
+
+    mutating func pause(_ owner: UInt32) { paused.insert(owner) }
+    mutating func endPauses() { paused = [] }
 
     /// Whether one more of `owner` may be read.
     func admits(_ owner: UInt32) -> Bool {
+        guard !paused.contains(owner) else { return false }
         let own = byOwner[owner] ?? Part()
         return own.schedules < Self.most - all.schedules && own.bytes < Self.mostBytes - all.bytes
     }

@@ -71,6 +71,9 @@ struct RestingJobs {
         return []
     }
 
+    /// A job that was due and could not be read waits for its timer once more.
+    mutating func delay(_ id: JobID) { rests[id]?.isDue = false }
+
     /// These jobs are due and were not read; they come first the next time.
     mutating func putBack(_ ids: some BidirectionalCollection<JobID>) {
         for id in ids.reversed() {

@@ -26,6 +26,14 @@ import Testing
         #expect(advancing.admits(1) && advancing.admits(2) && advancing.admits(4))
     }
 
+    @Test func pause_isOfOneOwner() {
+        var advancing = AdvancingSchedules()
+        advancing.pause(1)
+        #expect(!advancing.admits(1) && advancing.admits(2))
+        advancing.endPauses()
+        #expect(advancing.admits(1))
+    }
+
     @Test func owner_hasAsManyBytesAsAreLeft_toOthers() {
         var advancing = AdvancingSchedules()
         for _ in 0..<2 { advancing.add(row(of: 1, bytes: 1 << 20)) }

@@ -177,6 +177,29 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test func childAtAFinallyLink_whoseListIsOver_runsNoLinkBehindIt() throws {
+        let driver = CoreDriver()
+        let child =
+            #"{"source":{"type":"value","value":1},"then":[{"finally":\#(Self.timer(100))},{"then":\#(Self.timer(50))}]}"#
+        let id = try driver.submit(#"{"source":{"type":"list","mode":"first","jobs":[\#(url("b")),\#(child)]}}"#)
+        driver.advance(99)
+        #expect(resting(driver) == 1)
+        driver.holdsReads = true
+        try driver.end(id + 1)
+        // Its time has come, and it is read for that before it is read to be cancelled.
+        driver.advance(2)
+        var count = 0
+        driver.releaseReads {
+            if case .firstJobs = $0 { count += 1 }
+            return count == 2
+        }
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.stored(id + 2)?.link == 1)
+        #expect(driver.stored(id + 2)?.state == .cancelled && driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
     @Test func runningJobs_areListed_alsoThoseThatRest() throws {
         let driver = CoreDriver()
         var ids: [JobID] = []
@@ -221,8 +244,24 @@ import Testing
         driver.advance(105)
         #expect(driver.state(id) == .running)
         driver.failsRead = { _ in false }
-        driver.advance(1)
+        driver.advance(5)
         #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    @Test func timerThatCannotBeRead_letsTheOthersEnd() throws {
+        let driver = CoreDriver()
+        var ids: [JobID] = []
+        for _ in 0..<100 { ids.append(try driver.submit(Self.timer(100))) }
+        let unreadable = ids.remove(at: 40)
+        driver.failsRead = { if case .firstJobs(let ids, nil) = $0 { ids.contains(unreadable) } else { false } }
+        driver.advance(100)
+        for _ in 0..<8 { driver.advance(1) }
+        #expect(ids.allSatisfy { driver.stored($0)?.state == .succeeded })
+        #expect(driver.state(unreadable) == .running)
+        driver.failsRead = { _ in false }
+        driver.advance(10)
+        #expect(driver.stored(unreadable)?.state == .succeeded)
         driver.expectQuiet()
     }
 

@@ -346,6 +346,23 @@ struct ScheduleTests {
         driver.expectQuiet()
     }
 
+    @Test func scheduleThatCannotBeRead_delaysNobodyElses() throws {
+        let driver = CoreDriver()
+        try driver.set("s", every: 60)
+        driver.advance(0.5)
+        try driver.set("t", every: 60, owner: 2)
+        driver.failsRead = { if case .schedule(ScheduleKey(owner: 1, name: "s")) = $0 { true } else { false } }
+        driver.advance(59.5)
+        #expect(driver.store.all.isEmpty)
+        // It is read again a second later, which keeps nobody else's waiting.
+        driver.advance(0.5)
+        #expect(driver.store.all.map(\.owner) == [2])
+        driver.failsRead = { _ in false }
+        driver.advance(0.5)
+        #expect(driver.store.all.map(\.owner) == [2, 1])
+        driver.expectQuiet()
+    }
+
     @Test func zone_isReadAgain_atTheStart() throws {
         let driver = CoreDriver()
         try driver.set("s", calendar: "0 6 * * *", zone: "Test/One")
