@@ -4,8 +4,14 @@ import SystemPackage
 /// How messages name what a source worked on: without credentials and not too long.
 enum SourceMessage {
     static func quoted(_ text: String) -> String {
-        let masked = Masking.masked(url: text)
-        return masked.count > 200 ? "\"\(masked.prefix(199))…\"" : "\"\(masked)\""
+        shortened(Masking.masked(url: text))
+    }
+
+    /// The same for what was to be a URL and is none, which may stand in the log.
+    static func quoted(noURL text: String) -> String { shortened(Masking.masked(noURL: text)) }
+
+    private static func shortened(_ text: String) -> String {
+        text.count > 200 ? "\"\(text.prefix(199))…\"" : "\"\(text)\""
     }
 
     static func quoted(_ url: RequestURL) -> String { quoted(url.description) }

@@ -120,7 +120,7 @@ import Testing
         ("UPDATE jobs SET state = 9 WHERE id = 2", "state makes no sense"),
         ("UPDATE jobs SET finished_at = NULL WHERE id = 2", "since when"),
         ("UPDATE jobs SET parent = 77, parent_link = 0, parent_index = 0, parent_depth = 1 WHERE id = 2", "is a child"),
-        ("INSERT INTO tags VALUES (77, 'x')", "Job 77 has tags"),
+        ("INSERT INTO tags VALUES (77, 'x', 0)", "Job 77 has tags"),
         ("INSERT INTO large_specs VALUES (77, 'x')", "Job 77 has a spec"),
         ("INSERT INTO long_outcomes VALUES (77, 0, x'00')", "Job 77 has a result"),
         ("INSERT INTO templates VALUES (77, 0, 1, 'x')", "Job 77 has children's templates"),

@@ -67,6 +67,16 @@ import Testing
         #expect(plans.values.joined().contains { $0.contains("TEMP B-TREE") })
     }
 
+    /// Others' jobs of the same tag are not passed over: the time that it takes would tell of them.
+    @Test func jobsOfATag_areFoundAmongTheCallersOnly() async throws {
+        var filter = JobFilter()
+        filter.tag = "t"
+        filter.owner = 1000
+        let asked = filter
+        let plans = try await plans { _ = try $0.page(asked) }
+        #expect(plans.values.joined().contains { $0.contains("tags_by_owner (owner=? AND tag=?)") })
+    }
+
     @Test(arguments: [JobFilter.Order.newest, .oldest])
     func jobs_areFoundThroughAnIndex(_ order: JobFilter.Order) async throws {
         for states in [[], [.queued], [.queued, .failed]] as [Set<JobState>] {

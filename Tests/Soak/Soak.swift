@@ -33,13 +33,15 @@ struct Soak {
     private static func measureFloods() async throws {
         let directory = FileManager.default.temporaryDirectory.path + "/deferd-floods-\(getpid())"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
         chmod(directory, 0o755)
         guard UserSockets.canBeOthers else { return say("soak: only root can be several users") }
         let daemon = try SoakDaemon(directory: directory, configuration: "socket: {mode: \"0666\"}\n")
         let seconds = CommandLine.arguments.dropFirst(2).first.flatMap(Double.init) ?? 4
-        try await Floods(sockets: UserSockets(path: daemon.socket), seconds: seconds).run()
+        let tooLong = try await Floods(sockets: UserSockets(path: daemon.socket), seconds: seconds).run()
         if !daemon.stop() { say("soak: The daemon did not end as it should.") }
+        for call in tooLong { say("soak: Another user's calls take more than twice as long, twice: \(call)") }
+        try? FileManager.default.removeItem(atPath: directory)
+        exit(tooLong.isEmpty ? 0 : 1)
     }
 
     /// Prints a line at once, wherever it goes.

@@ -40,14 +40,17 @@ struct DownloadDirectories: Sendable {
 
     private static func directory(_ text: String, key: String) throws(JobError) -> [Substring] {
         let components = components(text)
-        guard text.hasPrefix("/"), !components.isEmpty, !components.contains("..") else {
+        guard text.utf8.first == slash, !components.isEmpty, !components.contains("..") else {
             throw JobError(.invalid, "\"\(text)\" in \(key) is no directory; write an absolute path without \"..\".")
         }
         return components
     }
 
+    private static let slash = UInt8(ascii: "/")
+
+    /// The names between slashes as the system sees them: to Swift a slash before a combining accent is another character.
     private static func components(_ text: String) -> [Substring] {
-        text.split(separator: "/").filter { $0 != "." }
+        text.utf8.split(separator: slash).map(Substring.init).filter { $0 != "." }
     }
 
     /// The path that `text` stands for when `owner` gives it.
@@ -56,7 +59,9 @@ struct DownloadDirectories: Sendable {
         func refused(_ reason: String) -> JobError {
             JobError(.policy, "The path \(SourceMessage.quoted(text)) \(reason).")
         }
-        guard let name = components.last, !text.hasSuffix("/"), !text.hasSuffix("/."), text != "." else {
+        guard let name = components.last, text.utf8.last != Self.slash, !text.utf8.reversed().starts(with: "./".utf8),
+            text != "."
+        else {
             throw refused("names no file; give it a file name")
         }
         guard !components.contains("..") else { throw refused("must not hold \"..\"; write it without") }
@@ -70,7 +75,7 @@ struct DownloadDirectories: Sendable {
             throw refused("ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")
         }
         let own = isSystemInstance ? directory + [Substring(String(owner))] : directory
-        if !text.hasPrefix("/") {
+        if text.utf8.first != Self.slash {
             return path(below: own, Array(components), owner)
         }
         if components.starts(with: own), components.count > own.count {

@@ -144,9 +144,9 @@ private struct DirectoryWay {
         // Passing a directory takes no right to list it.
         var directory = OpenDirectory(
             descriptor: try files.openFromRoot("/", FileOperations.pathOnly), path: "", files: files)
-        for name in path.location.split(separator: "/") {
+        for name in path.location.utf8.split(separator: UInt8(ascii: "/")) {
             try require(.execute, on: directory)
-            directory = try open(String(name), in: directory, flags: FileOperations.pathOnly)
+            directory = try open(String(Substring(name)), in: directory, flags: FileOperations.pathOnly)
         }
         return OpenDirectory(
             descriptor: try files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0), path: path.root,
@@ -175,9 +175,9 @@ private struct DirectoryWay {
         do throws(Errno) {
             return try open(absolute: path)
         } catch  where error == .noSuchFileOrDirectory {
-            guard let slash = path.lastIndex(of: "/"), path != "/" else { throw error }
+            guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path != "/" else { throw error }
             let above = slash == path.startIndex ? "/" : String(path[..<slash])
-            let name = String(path[path.index(after: slash)...])
+            let name = String(path[path.utf8.index(after: slash)...])
             let parent = try openMaking(above, mode: 0o755)
             try makeDirectory(name, in: parent, mode: mode)
             return try open(name, in: parent)

@@ -53,7 +53,7 @@ final class HTTPTransport: Sendable {
             guard let url = try policy.url(location, on: request.url) else {
                 throw JobError(
                     .http,
-                    "\(SourceMessage.quoted(request.url)) redirects to \(SourceMessage.quoted(location)), which is no URL; check the URL.",
+                    "\(SourceMessage.quoted(request.url)) redirects to \(SourceMessage.quoted(noURL: location)), which is no URL; check the URL.",
                     http: response.httpStatus)
             }
             request = request.following(UInt(response.status), to: url)

@@ -46,7 +46,7 @@ struct AccessPolicy: Sendable {
     func url(_ text: String) throws(JobError) -> RequestURL {
         guard let url = RequestURL(text) else {
             throw JobError(
-                .invalid, "\(SourceMessage.quoted(text)) is no URL; write one as https://host/path.")
+                .invalid, "\(SourceMessage.quoted(noURL: text)) is no URL; write one as https://host/path.")
         }
         try check(url, written: text)
         return url
@@ -82,7 +82,7 @@ struct AccessPolicy: Sendable {
     private func refusal(ofSchemeOf url: String) -> JobError {
         JobError(
             .policy,
-            "The scheme of \(SourceMessage.quoted(url)) is not allowed; use \(schemes.sorted().joined(separator: " or "))."
+            "The scheme of \(SourceMessage.quoted(noURL: url)) is not allowed; use \(schemes.sorted().joined(separator: " or "))."
         )
     }
 

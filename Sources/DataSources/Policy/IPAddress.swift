@@ -45,9 +45,9 @@ package struct IPAddress: Sendable, Hashable {
         // NAT64, SIIT and 6to4 carry packets to the IPv4 address that they embed.
         if bytes[..<12] == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] { return [self] + tail.aliases }
         if bytes[..<6] == [0, 0x64, 0xFF, 0x9B, 0, 1] {
-            // A translator's own prefix has 48 to 96 bits (RFC 6052); in the first case byte 8 is skipped.
-            let embedded = [6, 7, 9, 10].map { bytes[$0] }
-            return [self] + tail.aliases + IPAddress(bytes: embedded).aliases
+            // A translator's own prefix has 48, 56, 64 or 96 bits, and byte 8 is skipped (RFC 6052).
+            let embedded = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]].map { $0.map { bytes[$0] } }
+            return [self] + tail.aliases + embedded.flatMap { IPAddress(bytes: $0).aliases }
         }
         // Teredo has the IPv4 address of its server, and inverted that of the client.
         if bytes[..<4] == [0x20, 0x01, 0, 0] {

@@ -51,26 +51,29 @@ package struct RequestURL: Sendable, Hashable {
     }
 
     /// The same for every form that a URL may have.
+    ///
+    /// It goes by bytes: to Swift a slash before a combining accent is another character, and to a server it is a slash.
     init?(unusual text: String) {
-        guard let colon = text.firstIndex(of: ":"), let first = text.utf8.first, Self.isLetter(first),
-            text[colon...].hasPrefix("://"),
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let first = text.utf8.first,
+            Self.isLetter(first), text.utf8[colon...].starts(with: "://".utf8),
             text[..<colon].utf8.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) || "+-.".utf8.contains($0) }),
             !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
         else { return nil }
-        let rest = text[text.index(colon, offsetBy: 3)...]
-        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        let rest = text[text.utf8.index(colon, offsetBy: 3)...]
+        let end = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
         self.init(scheme: text[..<colon].lowercased(), authority: rest[..<end], target: Self.target(rest[end...]))
     }
 
     private init?(scheme: String, authority: Substring, target: String) {
-        // Some programs read a backslash as a slash, so they would see another host.
-        guard !authority.contains("\\") else { return nil }
+        // Some programs read a backslash as a slash, so they would see another host. And what shows a URL in a text takes it to
+        // end at a space or a quotation mark.
+        guard !authority.utf8.contains(where: { #"\ ""#.utf8.contains($0) }) else { return nil }
         var authority = authority
         var credentials: String?
-        if let at = authority.lastIndex(of: "@") {
+        if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
             guard let decoded = Self.decoded(authority[..<at]) else { return nil }
-            credentials = decoded.isEmpty || decoded.contains(":") ? decoded : decoded + ":"
-            authority = authority[authority.index(after: at)...]
+            credentials = decoded.isEmpty || decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":"
+            authority = authority[authority.utf8.index(after: at)...]
         }
         var portText = Substring()
         if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {

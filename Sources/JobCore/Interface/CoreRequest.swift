@@ -103,16 +103,20 @@ package struct WatchScope: Sendable, Hashable {
     }
 
     package var subject: Subject
-    /// The least number of seconds between two reports of a job's progress.
-    package var interval: Double
+    /// The least number of seconds between two reports of a job's progress, rounded up to two digits: what is watched at the
+    /// same interval is looked up once, so a user's watches must not all have different ones.
+    package let interval: Double
     package var includesChildren: Bool
 
     package init(_ subject: Subject, interval: Double = 0.25, includesChildren: Bool = false) {
         self.subject = subject
-        self.interval = interval
+        let milliseconds = Int((max(0.001, min(3600, interval)) * 1000).rounded())
+        var unit = 1
+        while milliseconds / unit >= 100 { unit *= 10 }
+        self.interval = Double((milliseconds + unit - 1) / unit * unit) / 1000
         self.includesChildren = includesChildren
     }
 
     /// The interval in milliseconds, from 1 to an hour.
-    var milliseconds: Int { Int(max(0.001, min(3600, interval)) * 1000) }
+    var milliseconds: Int { Int((interval * 1000).rounded()) }
 }

@@ -21,6 +21,11 @@ struct Subscriptions {
         let owner: UInt32?
     }
 
+    private struct Tag: Hashable {
+        let owner: UInt32?
+        let text: String
+    }
+
     /// A topic that covers a job.
     struct Match: Hashable {
         let topic: Int
@@ -33,8 +38,9 @@ struct Subscriptions {
     /// The topics that are complete.
     private var byKey: [Key: Int] = [:]
     private var byJob: [JobID: [Int]] = [:]
-    private var byTag: [String: [Int]] = [:]
-    private var ofAll: [Int] = []
+    /// By owner as well, as many that are somebody else's must not be passed over with each change of a job.
+    private var byTag: [Tag: [Int]] = [:]
+    private var ofAll: [UInt32?: [Int]] = [:]
     /// How many topics have an interval, in milliseconds.
     private var intervals: [Int: Int] = [:]
     private var lastTopic = 0
@@ -47,6 +53,7 @@ struct Subscriptions {
     private(set) var shortestInterval: Int?
 
     var isEmpty: Bool { topicOf.isEmpty }
+    var topicCount: Int { topics.count }
 
     /// How many there are, of one owner or of all.
     func count(of owner: UInt32?) -> Int {
@@ -72,8 +79,8 @@ struct Subscriptions {
         byKey[key] = lastTopic
         switch key.scope.subject {
         case .jobs(let ids): for id in Set(ids) { byJob[id, default: []].append(lastTopic) }
-        case .tag(let tag): byTag[tag, default: []].append(lastTopic)
-        case .all: ofAll.append(lastTopic)
+        case .tag(let tag): byTag[Tag(owner: key.owner, text: tag), default: []].append(lastTopic)
+        case .all: ofAll[key.owner, default: []].append(lastTopic)
         }
         intervals[interval, default: 0] += 1
         shortestInterval = min(shortestInterval ?? interval, interval)
@@ -89,8 +96,8 @@ struct Subscriptions {
         version += 1
         switch topic.key.scope.subject {
         case .jobs(let ids): for id in ids { Self.drop(number, from: &byJob, id) }
-        case .tag(let tag): Self.drop(number, from: &byTag, tag)
-        case .all: ofAll.removeAll { $0 == number }
+        case .tag(let tag): Self.drop(number, from: &byTag, Tag(owner: topic.key.owner, text: tag))
+        case .all: Self.drop(number, from: &ofAll, topic.key.owner)
         }
         let rest = (intervals[topic.interval] ?? 1) - 1
         intervals[topic.interval] = rest > 0 ? rest : nil
@@ -128,20 +135,21 @@ struct Subscriptions {
         for parent in parents {
             numbers += (byJob[parent.id] ?? []).filter { topics[$0]?.includesChildren == true }
         }
-        if isWhole {
-            for tag in parents.last?.tags ?? job.spec.tags { append(byTag[tag], covering: job, to: &numbers) }
+        for owner in [nil, job.owner] {
+            if isWhole {
+                for tag in parents.last?.tags ?? job.spec.tags {
+                    append(byTag[Tag(owner: owner, text: tag)], covering: job, to: &numbers)
+                }
+            }
+            append(ofAll[owner], covering: job, to: &numbers)
         }
-        append(ofAll, covering: job, to: &numbers)
         if numbers.count > 1 { numbers = Array(Set(numbers)).sorted() }
         return numbers.compactMap { number in topics[number].map { Match(topic: number, interval: $0.interval) } }
     }
 
     private func append(_ candidates: [Int]?, covering job: Job, to numbers: inout [Int]) {
         for number in candidates ?? [] {
-            guard let topic = topics[number], topic.key.owner == nil || topic.key.owner == job.owner,
-                job.parent == nil || topic.includesChildren
-            else { continue }
-            numbers.append(number)
+            if job.parent == nil || topics[number]?.includesChildren == true { numbers.append(number) }
         }
     }
 

@@ -50,6 +50,21 @@ package enum Masking {
         return String(decoding: masked + bytes[copied...], as: UTF8.self)
     }
 
+    /// A text that was to be a URL and is none, with all of it hidden that may be user information or a query.
+    package static func masked(noURL text: String) -> String {
+        var bytes = Array(text.utf8)
+        if let query = bytes.firstIndex(of: UInt8(ascii: "?")), query + 1 < bytes.count {
+            bytes.replaceSubrange((query + 1)..., with: mask.utf8)
+        }
+        let slashes = bytes.indices.first { bytes[$0...].starts(with: "//".utf8) }
+        let start = slashes.map { $0 + 2 } ?? 0
+        let end = bytes[start...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
+        if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) {
+            bytes.replaceSubrange(start..<at, with: mask.utf8)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Where the authority that begins at `start` ends, and its last `@`. Expressions in it are passed over.
     private static func authority(in bytes: [UInt8], from start: Int) -> (end: Int, at: Int?) {
         var at: Int?

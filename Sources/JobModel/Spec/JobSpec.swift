@@ -99,9 +99,12 @@ package final class JobSpec: Sendable, Hashable {
     }
 
     private static func tags(_ reader: MemberReader) throws(SpecError) -> [String] {
-        try reader.strings("tags", atMost: 32) { tag in
-            tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
-        } ?? []
+        try reader.strings("tags", atMost: 32, flaw: flaw(inTag:)) ?? []
+    }
+
+    /// Why a text is no tag; nil where it is one.
+    package static func flaw(inTag tag: String) -> String? {
+        tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
     }
 
     /// The step of link `number`, for what came into it; link 0 is the source.

@@ -125,7 +125,9 @@ final class Connection: Sendable {
                 }
             let admission = engine.admission
             for (place, call) in calls.enumerated() {
-                guard case .request(let request) = call, request.method == MethodName.jobSubmit.rawValue else { continue }
+                guard case .request(let request) = call, request.method == MethodName.jobSubmit.rawValue else {
+                    continue
+                }
                 read.specs[place] = .checked(Self.check(request.params, admission, caller))
             }
             return read
@@ -390,6 +392,10 @@ final class Connection: Sendable {
     /// for, and in a watch among those that are unfinished.
     private static let bytesPerID = 192
 
+    /// What each watch counts besides: itself, its part of the core's index, and one notification on its way. There can be some
+    /// thousands of one user, as each change of what they cover is told to all of them.
+    private static let bytesPerWatch = 8 << 10
+
     private func charge(forIDs count: Int) throws(ProtocolError) -> MemoryCharge {
         try charge(forBytes: count * Self.bytesPerID)
     }
@@ -414,9 +420,9 @@ final class Connection: Sendable {
 
     /// A new watch, which buffers its events until it is opened.
     ///
-    /// `jobs` are as many as it names.
-    func makeWatch(jobs: Int) throws(ProtocolError) -> ConnectionWatch {
-        let charge = try charge(forIDs: jobs)
+    /// `jobs` are as many as it names, and `bytes` what else it names takes.
+    func makeWatch(jobs: Int, bytes: Int = 0) throws(ProtocolError) -> ConnectionWatch {
+        let charge = try charge(forBytes: jobs * Self.bytesPerID + bytes + Self.bytesPerWatch)
         let number = state.withLock { state -> Int? in
             guard state.watches.count < limits.inFlight else { return nil }
             state.lastWatch += 1

@@ -164,7 +164,7 @@ extension JobFilter {
             states.insert(state)
         }
         queue = try params.string("queue")
-        tag = try params.string("tag")
+        tag = try params.string("tag", flaw: JobSpec.flaw(inTag:))
         source = try params.choice("source")
         parent = try params.integer("parent", in: 1...Int.max).map(JobID.init)
         after = try params.integer("after", in: 0...Int.max).map(JobID.init)

@@ -8,7 +8,7 @@ import NIOCore
 extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
-        let watch = try makeWatch(jobs: scope.named)
+        let watch = try makeWatch(jobs: scope.named, bytes: scope.bytes)
         let begun: (jobs: [JobView], isTruncated: Bool)
         do throws(ProtocolError) {
             begun = try await ask(.watch(scope, watch.subscription), \.watching)
@@ -130,6 +130,9 @@ extension WatchScope {
     /// How many jobs it names.
     fileprivate var named: Int { if case .jobs(let ids) = subject { ids.count } else { 0 } }
 
+    /// Bytes of the tag that it names.
+    fileprivate var bytes: Int { if case .tag(let tag) = subject { tag.utf8.count } else { 0 } }
+
     init(_ params: MemberReader) throws(SpecError) {
         try params.allow(["job", "jobs", "tag", "all", "interval", "children"])
         let given = ["job", "jobs", "tag", "all"].filter { params.value($0) != nil }
@@ -142,7 +145,7 @@ extension WatchScope {
         let children = try params.flag("children") ?? false
         if let ids = try params.jobs() {
             self.init(.jobs(ids), interval: interval, includesChildren: children)
-        } else if let tag = try params.string("tag") {
+        } else if let tag = try params.string("tag", flaw: JobSpec.flaw(inTag:)) {
             self.init(.tag(tag), interval: interval, includesChildren: children)
         } else {
             guard try params.flag("all") == true else {

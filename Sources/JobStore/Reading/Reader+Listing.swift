@@ -170,14 +170,16 @@ struct Selection {
                 conditions.append("EXISTS (SELECT 1 FROM tags WHERE job = id AND tag = ?\(values.count))")
             }
         } else {
-            table = "tags CROSS JOIN jobs ON id = job"
+            let index = filter.owner == nil ? "tags_by_tag" : "tags_by_owner"
+            table = "tags INDEXED BY \(index) CROSS JOIN jobs ON id = job"
             number = "job"
+            if let owner = filter.owner { add("tags.owner =", .number(Int64(owner))) }
             add("tag =", .text(filter.tag ?? ""))
             conditions.append("is_child = 0")
         }
         if let queue = filter.queue { add("queue =", .text(queue)) }
         if let source = filter.source { add("source =", .text(source.rawValue)) }
-        if let owner = filter.owner { add("owner =", .number(Int64(owner))) }
+        if let owner = filter.owner { add("jobs.owner =", .number(Int64(owner))) }
         if !filter.states.isEmpty {
             let codes = filter.states.map(\.code).sorted().map(String.init).joined(separator: ", ")
             conditions.append("state IN (\(codes))")

@@ -46,7 +46,7 @@ final class Writer {
             PreparedStatement(try connection.makeStatement(sql: sql))
         }
         newJobs = try NewJobRows(connection)
-        insertTag = try prepare("INSERT OR IGNORE INTO tags (job, tag) VALUES (?1, ?2)")
+        insertTag = try prepare("INSERT OR IGNORE INTO tags (job, tag, owner) VALUES (?1, ?2, ?3)")
         updateJob = try prepare(JobRow.update)
         selectKey = try prepare(
             """
@@ -214,6 +214,7 @@ final class Writer {
             for tag in rows[offset].tags {
                 insertTag.bind(id, at: 1)
                 insertTag.bind(tag, at: 2)
+                insertTag.bind(Int64(rows[offset].start.owner), at: 3)
                 try insertTag.run()
             }
             count(bytes: rows[offset].bytes)

@@ -1,5 +1,5 @@
 import SystemPackage
-import DataSources
+@testable import DataSources
 import DeferredKit
 import Foundation
 import Glibc
@@ -14,6 +14,7 @@ import TestOrigin
         String(repeating: "n", count: 251), String(repeating: "d/", count: 2000) + "x",
         String(repeating: "d", count: 256) + "/x", "a/./..", "a\nb", "\u{1B}[2Jx", "a\tb", "a\u{7F}", "a\u{0}b",
         "a\u{85}",
+        "..\u{2F}\u{301}x/../y", "a/\u{301}b/../../x", "/etc/\u{301}x",
         "new\nfolder/x", "a\r", "\u{9B}31m", String(repeating: "ä", count: 126),
     ])
     func path_isForbidden_whenItLeadsNowhereAllowed(path: String) async throws {
@@ -30,6 +31,18 @@ import TestOrigin
             try bench.library.check(path: bench.root + "/" + path, owner: 1)
             try bench.library.check(path: bench.downloads + "/" + path, owner: 1)
         }
+    }
+
+    /// To Swift a slash and the accent behind it are one character, to the system a slash ends a name.
+    @Test(arguments: ["\u{301}", "\u{FE0F}", "\u{200D}"])
+    func slashBeforeAnAccent_endsAName(accent: String) throws {
+        let directories = try DownloadDirectories("/srv/files")
+        for text in ["alice/\(accent)x", "/srv/files/alice/\(accent)x", "./alice//\(accent)x"] {
+            let path = try directories.path(text, owner: 1)
+            #expect(path.directories == ["alice"] && path.name == "\(accent)x")
+        }
+        #expect(throws: JobError.self) { try directories.path("../\(accent)x", owner: 1) }
+        #expect(throws: JobError.self) { try directories.path("/srv/files/../\(accent)x", owner: 1) }
     }
 
     @Test func path_isForbidden_inFolderOfAnotherCaller() async throws {

@@ -56,6 +56,16 @@ import Testing
         #expect(RequestURL("http://@example.org/")?.credentials == nil)
     }
 
+    /// What shows a URL in a text takes it to end there, and would show the rest of a password.
+    @Test(arguments: ["http://user:pass word@h/", "http://user:pass\"word@h/", "http://a b/"])
+    func credentials_haveNoSpaceOrQuotationMark(url: String) { #expect(RequestURL(url) == nil) }
+
+    @Test func accent_joinsNoSign() {
+        let url = RequestURL("http://h/\u{301}@evil/")
+        #expect(url?.credentials == nil && url?.origin == RequestURL("http://h/")?.origin)
+        #expect(RequestURL("http://a\\\u{301}b@h/") == nil)
+    }
+
     @Test(arguments: [
         ("http://Example.org./x", "example.org:80"), ("https://example.org", "example.org:443"),
         ("https://example.org:8443", "example.org:8443"), ("http://0x7f.1/", "127.0.0.1:80"),

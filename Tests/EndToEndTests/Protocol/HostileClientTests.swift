@@ -109,6 +109,30 @@ import Testing
         }
     }
 
+    @Test func watchesOfTags_areBounded_inLengthAndNumber() async throws {
+        try await run { daemon in
+            let wires = try (0..<2).map { _ in try daemon.connect() }
+            for method in ["job.watch", "job.list"] {
+                let refusal = try await #require(throws: Wire.Refusal.self) {
+                    try await wires[0].call(method, ["tag": .string(String(repeating: "t", count: 257))])
+                }
+                #expect(refusal.code == -32602)
+            }
+            var refused = 0
+            for number in 0..<700 {
+                for wire in wires {
+                    do {
+                        _ = try await wire.call("job.watch", ["tag": .string("t\(number)")])
+                    } catch let refusal as Wire.Refusal {
+                        #expect(refusal.code == -32003)
+                        refused += 1
+                    }
+                }
+            }
+            #expect(refused > 0 && refused < 1000)
+        }
+    }
+
     @Test func jobsThatWaitInTheMiddleOfTheirChains_takeNoMoreMemoryThanAFew() async throws {
         // Each is 100 kB of text, and sixteen times that as values in memory.
         let spec: JSON = [

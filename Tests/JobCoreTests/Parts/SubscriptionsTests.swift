@@ -54,6 +54,22 @@ import Testing
         #expect(subscribers(subscriptions, try job(1)) == [4, 5], "it may be retried")
     }
 
+    @Test func intervals_areFew_howeverManyAreAskedFor() {
+        var subscriptions = Subscriptions()
+        for number in 1...20_000 {
+            let scope = WatchScope(.all, interval: 0.01 + Double(number) * 0.17)
+            #expect(scope.interval >= (0.01 + Double(number) * 0.17).rounded(.down) && scope.interval <= 3600)
+            subscriptions.add(SubscriptionID(number), scope, .one)
+        }
+        #expect(subscriptions.topicCount < 600)
+        for exact in [0.01, 0.05, 0.25, 1, 12, 3600] { #expect(WatchScope(.all, interval: exact).interval == exact) }
+        for (asked, interval) in [(0.255, 0.26), (12.3, 13), (3599, 3600)] {
+            #expect(WatchScope(.all, interval: asked).interval == interval)
+        }
+        for number in 1...20_000 { subscriptions.remove(SubscriptionID(number)) }
+        #expect(subscriptions.topicCount == 0)
+    }
+
     @Test func subscriber_hearsOnce_howeverOftenItApplies() throws {
         var subscriptions = Subscriptions()
         subscriptions.add(1, WatchScope(.tag("t"), includesChildren: true), .one)

@@ -98,7 +98,9 @@ final class SegmentedTransfer: Sendable {
             var (open, lastFailure) = (connections.open(attempt.spec.segments), JobError?.none)
             var next = open
             for number in 0..<open {
-                group.addTask { .connection(await self.fetch(number, handle, beginningWith: number == 0 ? whole : nil)) }
+                group.addTask {
+                    .connection(await self.fetch(number, handle, beginningWith: number == 0 ? whole : nil))
+                }
             }
             var outcome: Result<Outcome, JobError>?
             for await report in group {

@@ -300,7 +300,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func connections_areGivenBack_whileTheirServerIsSilent(sendsHead: Bool) async throws {
+    @Test(arguments: [false, true]) func connections_areGivenBack_whileTheirServerIsSilent(sendsHead: Bool) async throws
+    {
         let gate = OriginGate()
         try await ScriptedOrigin.run({ request, count in
             let head = Self.head(request)
