@@ -16,7 +16,7 @@ package final class SourceLibrary: Sendable {
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
     private let resolver: NameResolver
-    private let pool = ConnectionPool()
+    private let pool: ConnectionPool
     /// Files that downloads write to, whatever rules they started with.
     private let reservations = FileReservations()
     private let files: FileOperations
@@ -33,13 +33,14 @@ package final class SourceLibrary: Sendable {
 
     /// Throws where a setting is not valid. ``shutdown()`` must be called in the end.
     ///
-    /// Timeouts of attempts and the source `timer` go by the time of `timers`, or of the group's loops without it.
+    /// Timeouts of attempts, idle connections and the source `timer` go by the time of `timers`, or of the group's loops without it.
     package init(
         settings: SourceSettings, group: any EventLoopGroup, timers: (any EventLoop)? = nil, logger: Logger,
         files: FileOperations = .real, lookup: @escaping NameResolver.Lookup = NameResolver.system
     ) throws(JobError) {
         self.group = group
         self.timers = timers
+        pool = ConnectionPool(timers: timers)
         executors = group.makeIterator().map(LoopExecutor.init)
         self.logger = logger
         self.files = files

@@ -34,6 +34,12 @@ final class ConnectionPool: Sendable {
     static let longest = TimeAmount.seconds(30)
 
     private let state = Mutex(State())
+    private let timers: (any EventLoop)?
+
+    /// Idleness is by the time of `timers`, or of the loops that the connections live on without it.
+    init(timers: (any EventLoop)? = nil) {
+        self.timers = timers
+    }
 
     /// Closes what is idle, and keeps from now on only connections of the generation that it gives; others go on until they are
     /// idle.
@@ -66,7 +72,7 @@ final class ConnectionPool: Sendable {
     /// Keeps a connection that has become idle; on its event loop.
     func add(_ connection: ServerConnection) {
         let channel = connection.channel
-        let expiry = channel.eventLoop.scheduleTask(in: Self.longest) { channel.close(promise: nil) }
+        let expiry = (timers ?? channel.eventLoop).scheduleTask(in: Self.longest) { channel.close(promise: nil) }
         let surplus = state.withLock { state -> Entry? in
             let entry = Entry(connection: connection, expiry: expiry)
             if state.isClosed || connection.key.generation != state.generation { return entry }

@@ -1,16 +1,19 @@
-import DataSources
 import DeferredKit
 import JobModel
 import NIOCore
+import NIOEmbedded
 import Testing
 import TestOrigin
+
+@testable import DataSources
 
 @Suite struct HTTPSemanticsTests {
     static let plain = String(repeating: "compressed text ", count: 1000)
 
     @Test(arguments: ["url", "download"]) func connection_isUsedAgain(type: String) async throws {
         try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct([1, 2, 3], to: request) }) { origin in
-            try await Workbench.run { bench in
+            // By a clock that stands still, an idle connection is kept however slow the machine is.
+            try await Workbench.run(timers: NIOAsyncTestingEventLoop()) { bench in
                 for number in 0..<20 {
                     let url = JSON.string(origin.url("/x"))
                     let path = JSON.string("x\(number)")
@@ -21,6 +24,25 @@ import TestOrigin
                 // One for each event loop, as the loops take turns.
                 #expect(origin.connectionCount <= System.coreCount)
                 #expect(origin.log.count("/x") == 20)
+            }
+        }
+    }
+
+    @Test func idleConnection_isClosed_afterHalfAMinute() async throws {
+        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct([1], to: request) }) { origin in
+            let clock = NIOAsyncTestingEventLoop()
+            try await Workbench.run(timers: clock) { bench in
+                // As many as there are loops, each of which comes to its connection in turn.
+                let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
+                for _ in 0..<System.coreCount { _ = try await bench.result(source) }
+                await clock.advanceTime(by: ConnectionPool.longest - .milliseconds(1))
+                for _ in 0..<System.coreCount { _ = try await bench.result(source) }
+                #expect(origin.connectionCount <= System.coreCount)
+                let before = origin.connectionCount
+                await clock.advanceTime(by: ConnectionPool.longest)
+                for _ in 0..<before { await origin.clientLeaves() }
+                _ = try await bench.result(source)
+                #expect(origin.connectionCount == before + 1)
             }
         }
     }
