@@ -226,6 +226,11 @@ package final class SourceLibrary: Sendable {
         try await queue.of(owner).run(body)
     }
 
+    /// The same without a task that waits for it.
+    package func startBlocking(for owner: UInt32, _ body: @escaping @Sendable () -> Void) {
+        queue.of(owner).start(body)
+    }
+
     private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
 
     private func task(_ context: SourceContext, timeout: Double?) -> TransferTask {

@@ -179,18 +179,37 @@ extension JobCore {
         withSchedule(key, id, caller) { [unowned self] _ in
             guard finds.begin(for: key.owner, else: { [unowned self] in runSchedule(key, id, caller) }) else { return }
             read(.schedule(key)) { [unowned self] result in
-                submit(by: key, result, id)
-                finds.end(for: key.owner)
-                while let next = finds.next(for: key.owner) { next() }
+                submit(by: key, result, id) { [unowned self] in
+                    finds.end(for: key.owner)
+                    while let next = finds.next(for: key.owner) { next() }
+                }
             }
         }
     }
 
-    private func submit(by key: ScheduleKey, _ result: Result<StoreRows, StoreError>, _ id: RequestID) {
-        guard case .success(.schedules(let rows)) = result else { return fail(id, Self.error(of: result)) }
-        guard let spec = rows.first?.spec else { return fail(id, .noSchedule(key)) }
+    /// `isRead` is called once the spec is out of memory, but for what the job keeps of it.
+    private func submit(
+        by key: ScheduleKey, _ result: Result<StoreRows, StoreError>, _ id: RequestID, _ isRead: @escaping () -> Void
+    ) {
+        guard case .success(.schedules(let rows)) = result, let row = rows.first, let spec = row.spec else {
+            if case .success(.schedules) = result {
+                fail(id, .noSchedule(key))
+            } else {
+                fail(id, Self.error(of: result))
+            }
+            return isRead()
+        }
+        let written = ScheduledSpec(
+            spec: spec, size: row.schedule.specSize, schedule: key, time: now.wall, hasKey: false)
+        check(written) { [unowned self] result in
+            submit(result, by: key, id)
+            isRead()
+        }
+    }
+
+    private func submit(_ result: Result<NewJob, CoreError>, by key: ScheduleKey, _ id: RequestID) {
         do throws(CoreError) {
-            let new = try newJob(spec, by: key, at: now.wall, hasKey: false)
+            let new = try admit(result, of: key)
             let job = job(new, of: key)
             submit(job, by: .submit([job])) { [unowned self] result in
                 switch result {
@@ -209,12 +228,9 @@ extension JobCore {
 
     // MARK: - Jobs
 
-    /// The job that a schedule submits for a time, admitted like any other.
-    private func newJob(
-        _ spec: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
-    ) throws(CoreError) -> NewJob {
-        let admitted = try admission.scheduled(spec, by: key, at: time, hasKey: hasKey)
-        let new = NewJob(spec: admitted.spec, host: admitted.host, subscription: nil)
+    /// A schedule's job whose spec was checked, admitted like any other.
+    private func admit(_ checked: Result<NewJob, CoreError>, of key: ScheduleKey) throws(CoreError) -> NewJob {
+        let new = try checked.get()
         if let refusal = refusal(of: new, present(of: key.owner), jobs: 0, bytes: 0) { throw refusal }
         return new
     }
@@ -310,14 +326,17 @@ extension JobCore {
                 expect(rows.isEmpty, "The schedule \(key.name) was read without its spec.")
                 return endAdvance(plan)
             }
-            submit(plan, time, spec)
+            let written = ScheduledSpec(
+                spec: spec, size: plan.row.specSize, schedule: key, time: time, hasKey: true)
+            check(written) { [unowned self] in submit(plan, time, $0) }
         }
     }
 
-    private func submit(_ plan: SchedulePlan, _ time: Timestamp, _ spec: JSON) {
+    private func submit(_ plan: SchedulePlan, _ time: Timestamp, _ checked: Result<NewJob, CoreError>) {
+        guard phase == .serving else { return endAdvance(plan) }
         let key = plan.row.key
         do throws(CoreError) {
-            let new = try newJob(spec, by: key, at: time, hasKey: true)
+            let new = try admit(checked, of: key)
             let job = job(new, of: key)
             submit(job, by: .advance(plan.row, job)) { [unowned self] result in
                 guard case .success(let submission) = result else { return advanceLater(plan) }

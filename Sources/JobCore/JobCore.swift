@@ -34,6 +34,7 @@ package final class JobCore {
 
     typealias WriteContinuation = (Result<StoreWritten, StoreError>) -> Void
     typealias ReadContinuation = (Result<StoreRows, StoreError>) -> Void
+    typealias CheckContinuation = (Result<NewJob, CoreError>) -> Void
 
     var settings: CoreSettings
     /// How specs are checked that come from now on.
@@ -127,9 +128,11 @@ package final class JobCore {
     private var writes: [WriteID: WriteContinuation] = [:]
     private var reads: [ReadID: ReadContinuation] = [:]
     private var cleanUps: [CleanUpID: () -> Void] = [:]
+    private var checks: [CheckID: CheckContinuation] = [:]
     private var lastWrite: WriteID = 0
     private var lastRun: RunID = 0
     private var lastCleanUp: CleanUpID = 0
+    private var lastCheck: CheckID = 0
     private var isYielding = false
 
     package init(settings: CoreSettings, admission: Admission) {
@@ -163,6 +166,7 @@ package final class JobCore {
         case .connectionClosed(let run): connectionClosed(run)
         case .refused(let run, let error): refused(run, error)
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
+        case .checked(let id, let result): checks.removeValue(forKey: id)?(result)
         case .room(let shortage): roomChanged(shortage)
         case .time: break
         case .zones(let zones): zonesRead(zones)
@@ -212,6 +216,12 @@ package final class JobCore {
         lastCleanUp += 1
         cleanUps[lastCleanUp] = body
         return lastCleanUp
+    }
+
+    func check(_ spec: ScheduledSpec, _ body: @escaping CheckContinuation) {
+        lastCheck += 1
+        checks[lastCheck] = body
+        emit(.check(lastCheck, spec))
     }
 
     func nextRun() -> RunID {

@@ -335,6 +335,7 @@ package actor JobEngine {
             files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .cleanUp(let id, let removed):
             files.cleanUp(removed) { self.enter { $0.handle(.cleanedUp(id)) } }
+        case .check(let id, let spec): check(id, spec)
         case .answer(let id, let answer): requests.removeValue(forKey: id)?(answer)
         case .notify(let ids, let change):
             let event = JobEvent(change.snapshot)
@@ -348,6 +349,23 @@ package actor JobEngine {
         case .readZones(let names): readZones(names)
         case .yield: enter { $0.handle(.resume) }
         case .log(let entry): logger.log(entry)
+        }
+    }
+
+    // MARK: - Schedules
+
+    /// Bytes of a spec that is not checked on the engine, which would be busy for several milliseconds with one of 1 MiB.
+    private static let longSpec = 16 << 10
+
+    private func check(_ id: CheckID, _ spec: ScheduledSpec) {
+        let admission = admission
+        guard spec.size > Self.longSpec else {
+            let result = spec.checked(by: admission)
+            return enter { $0.handle(.checked(id, result)) }
+        }
+        library.startBlocking(for: spec.schedule.owner) {
+            let result = spec.checked(by: admission)
+            self.enter { $0.handle(.checked(id, result)) }
         }
     }
 

@@ -5,8 +5,9 @@ import JobModel
 
 /// How long a user waits for small calls while another asks without a pause, beside how long without that.
 ///
-/// `soak floods [SECONDS]`: prints a row for each flood, and fails where the median of a call more than doubles twice. The figures are those of a quiet machine only; what the flood sends
-/// and reads takes processors too, so its threads run where nobody else wants to.
+/// `soak floods [SECONDS [NAME]]`: prints a row for each flood, and fails where the median of a call more than doubles twice. The
+/// figures are those of a quiet machine only; what the flood sends and reads takes processors too, so its threads run where
+/// nobody else wants to.
 struct Floods {
     private let sockets: UserSockets
     private let seconds: Double
@@ -22,29 +23,43 @@ struct Floods {
         + String(repeating: "x", count: 100_000) + #""},"delay":86400}}"#
 
     private static let longSpec =
-        #"{"jsonrpc":"2.0","id":1,"method":"job.explain","params":{"source":{"type":"list","jobs":["#
-        + String(
-            repeating: #"{"source":{"type":"value","value":[0,0]},"then":[{"catch":{"source":{"type":"value"}}}]},"#,
-            count: 8_000)
-        + #"{"source":{"type":"value"}}]}}}"#
+        #"{"jsonrpc":"2.0","id":1,"method":"job.explain","params":"#
+        + longList(endingWith: #"{"source":{"type":"value","value":0}}"#) + "}"
+
+    /// A spec of half a MiB that takes long to check; with more the line would have too many values.
+    private static func longList(endingWith job: String) -> String {
+        #"{"source":{"type":"list","jobs":["#
+            + String(
+                repeating:
+                    #"{"source":{"type":"value","value":[0,0]},"then":[{"fail":{"source":{"type":"value","value":0}}}]},"#,
+                count: 6_000) + job + "]}}"
+    }
+
+    /// Schedules of such a spec that have a time every second.
+    private static let schedules = 100
 
     /// More than so many times as long is too long.
     private static let mostTimes = 2.0
 
-    /// The request, how many connections send it, and how many each has under way. `finished` are jobs of whoever sends it.
-    private static func all(finished: [Int64]) -> [(String, String, Int, Int)] {
+    /// The request, how many connections send it, and how many each has under way; without a request the flood is of schedules.
+    /// `finished` are jobs of whoever sends it.
+    private static func all(finished: [Int64]) -> [(String, String?, Int, Int)] {
         let ids = finished.map(String.init).joined(separator: ",")
         let wait = #"{"jsonrpc":"2.0","id":1,"method":"job.wait","params":{"jobs":[\#(ids)]}}"#
         return [
             ("list", list, 8, 4), ("wait", wait, 8, 4), ("submit", submission, 50, 100),
             ("large submit", largeSubmission, 50, 4), ("long line", longLine, 4, 2),
-            ("long spec", longSpec, 4, 2),
+            ("long spec", longSpec, 4, 2), ("schedules", nil, 0, 0),
         ]
     }
 
-    init(sockets: UserSockets, seconds: Double) {
+    /// Floods of this name only, where there is one.
+    private let name: String?
+
+    init(sockets: UserSockets, seconds: Double, only name: String? = nil) {
         self.sockets = sockets
         self.seconds = seconds
+        self.name = name
     }
 
     /// The floods that made others wait too long.
@@ -56,16 +71,22 @@ struct Floods {
         for _ in 0..<1_000 { finished.append(try await noisy.submit(["source": ["type": "value", "value": 1]]).id) }
         print("flood        call         quiet median   p99 ms   flooded median   p99 ms   times")
         var tooLong: [String] = []
-        for (name, request, connections, ahead) in Self.all(finished: finished) {
+        for (name, request, connections, ahead) in Self.all(finished: finished)
+        where self.name == nil || self.name == name {
             for call in ["submit", "submit again", "get", "get again"] {
                 if call.hasSuffix("again"), tooLong.last != name + " " + call.dropLast(6) { continue }
                 var (quiet, flooded): ([Double], [Double]) = ([], [])
                 // In turns, as the machine has moods.
                 for _ in 0..<2 {
                     quiet += try await measure(call, other, job)
-                    let flood = try await start(request, connections, ahead)
+                    var flood: Flood?
+                    if let request {
+                        flood = try await start(request, connections, ahead)
+                    } else {
+                        try await setSchedules(noisy)
+                    }
                     flooded += try await measure(call, other, job)
-                    flood.stop()
+                    if let flood { flood.stop() } else { try await removeSchedules(noisy) }
                 }
                 if call.hasSuffix("again") { tooLong.removeLast() }
                 let times = Self.quantile(flooded, 0.5) / Self.quantile(quiet, 0.5)
@@ -108,9 +129,49 @@ struct Floods {
         return sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
     }
 
+    /// Their jobs are refused once all of the spec was looked at, so that nothing of what is measured is that of jobs.
+    private func setSchedules(_ client: JobClient) async throws {
+        let spec = try JSON(parsing: Self.longList(endingWith: #"{"source":{"type":"url","url":"{{schedule/name}}"}}"#))
+        for number in 0..<Self.schedules {
+            _ = try await client.setSchedule("s\(number)", .every(1), spec: spec)
+        }
+    }
+
+    private func removeSchedules(_ client: JobClient) async throws {
+        for number in 0..<Self.schedules { try await client.removeSchedule("s\(number)") }
+    }
+
+    /// The beginning of it.
+    private static func answer(to request: String, over descriptor: Int32) -> String {
+        var unsent = Array((request + "\n").utf8)[...]
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while answer.last != UInt8(ascii: "\n") {
+            let events = Int16(unsent.isEmpty ? POLLIN : POLLIN | POLLOUT)
+            var polled = pollfd(fd: descriptor, events: events, revents: 0)
+            guard poll(&polled, 1, 60_000) == 1 else { return "none in a minute" }
+            if polled.revents & Int16(POLLOUT) != 0 {
+                let count = unsent.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                if count > 0 { unsent.removeFirst(count) }
+            }
+            guard polled.revents & Int16(POLLIN | POLLHUP) != 0 else { continue }
+            let count = read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return "the connection was closed" }
+            answer += buffer[..<count]
+        }
+        return String(decoding: answer.prefix(200), as: UTF8.self)
+    }
+
     private func start(_ request: String, _ connections: Int, _ ahead: Int) async throws -> Flood {
         var descriptors: [Int32] = []
         for _ in 0..<connections { descriptors.append(try await sockets.descriptor(of: 1)) }
+        // One that is refused at once would be no flood of what its row says.
+        if request != Self.longLine, let first = descriptors.first {
+            let answer = Self.answer(to: request, over: first)
+            guard answer.contains(#""result""#) else {
+                throw SoakError("What is to be flooded with was refused: \(answer)")
+            }
+        }
         return Flood(descriptors, Array((request + "\n").utf8), ahead: ahead)
     }
 }

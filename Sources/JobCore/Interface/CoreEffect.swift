@@ -20,6 +20,9 @@ package enum CoreEffect: Sendable {
     case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)
     /// The bodies and `.part` files of removed jobs are to be removed. `CoreInput.cleanedUp` follows.
     case cleanUp(CleanUpID, [RemovedJob])
+    /// The job of a schedule is to be admitted, by its spec alone; that of a large one takes several milliseconds.
+    /// `CoreInput.checked` follows.
+    case check(CheckID, ScheduledSpec)
     /// Exactly one for each request, but for those that were abandoned.
     case answer(RequestID, CoreAnswer)
     case notify([SubscriptionID], JobChange)

@@ -7,6 +7,8 @@ package typealias ReadID = Int64
 package typealias RunID = Int64
 /// Files that are to be removed.
 package typealias CleanUpID = Int64
+/// A spec of a schedule that is being checked.
+package typealias CheckID = Int64
 /// Chosen by the caller of the core, never twice.
 package typealias RequestID = Int64
 /// Chosen by the caller of the core, never twice.
@@ -34,6 +36,8 @@ package enum CoreInput: Sendable {
     case refused(RunID, JobError)
     /// What was to be removed is gone, or could not be removed.
     case cleanedUp(CleanUpID)
+    /// What ``ScheduledSpec/checked(by:)`` gave.
+    case checked(CheckID, Result<NewJob, CoreError>)
     /// The disk of the state has little room left, in these words, or has enough again.
     case room(shortage: String?)
     /// The time that ``JobCore/nextWake`` gave has come. Any other input at that time does the same, and nothing is

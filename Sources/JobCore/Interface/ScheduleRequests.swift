@@ -28,6 +28,25 @@ package struct NewSchedule: Sendable {
     }
 }
 
+/// The spec of a job that a schedule submits for a time, as it is stored.
+package struct ScheduledSpec: Sendable {
+    package let spec: JSON
+    /// In bytes.
+    package let size: Int
+    package let schedule: ScheduleKey
+    package let time: Timestamp
+    /// False where the job is submitted by hand, and so has no key of the schedule's.
+    package let hasKey: Bool
+
+    /// The job, its expressions filled in and its limits and policy checked.
+    package func checked(by admission: Admission) -> Result<NewJob, CoreError> {
+        Result { () throws(CoreError) in
+            let admitted = try admission.scheduled(spec, by: schedule, at: time, hasKey: hasKey)
+            return NewJob(spec: admitted.spec, host: admitted.host, subscription: nil)
+        }
+    }
+}
+
 /// A schedule as it is shown.
 package struct ScheduleView: Sendable {
     package let stored: StoredSchedule

@@ -34,9 +34,15 @@ import Testing
         #expect(advancing.admits(1))
     }
 
-    @Test func owner_hasAsManyBytesAsAreLeft_toOthers() {
+    @Test func largeOnes_comeOneAtATime_ofEachOwner_andOnlySoManyBytesInAll() {
         var advancing = AdvancingSchedules()
-        for _ in 0..<2 { advancing.add(row(of: 1, bytes: 1 << 20)) }
-        #expect(!advancing.admits(1) && advancing.admits(2))
+        for owner: UInt32 in 1...4 {
+            #expect(advancing.admits(owner))
+            advancing.add(row(of: owner, bytes: 1 << 20))
+            #expect(!advancing.admits(owner))
+        }
+        #expect(!advancing.admits(5))
+        advancing.remove(row(of: 1, bytes: 1 << 20))
+        #expect(advancing.admits(1) && advancing.admits(5) && !advancing.admits(2))
     }
 }

@@ -20,6 +20,8 @@ final class CoreDriver {
 
     var holdsWrites = false
     var holdsReads = false
+    /// Checks of the specs of schedules.
+    var holdsChecks = false
     /// Says which reads and writes fail.
     var failsWrite: (StoreWrite) -> Bool = { _ in false }
     var failsRead: (StoreRead) -> Bool = { _ in false }
@@ -28,6 +30,7 @@ final class CoreDriver {
     private(set) var unanswered: [(id: WriteID, result: Result<StoreWritten, StoreError>)] = []
     /// With what the store held when they were asked.
     private(set) var heldReads: [(id: ReadID, read: StoreRead, result: Result<StoreRows, StoreError>)] = []
+    private(set) var heldChecks: [CoreInput] = []
     var holdsCleanUps = false
     private(set) var heldCleanUps: [CleanUpID] = []
     /// Crashes after so many more writes are durable, before the core is told.
@@ -98,6 +101,7 @@ final class CoreDriver {
         heldWrites = []
         unanswered = []
         heldReads = []
+        heldChecks = []
         heldCleanUps = []
         open = [:]
         inputs = []
@@ -183,6 +187,9 @@ final class CoreDriver {
         case .cleanUp(let id, let jobs):
             removed += jobs
             if holdsCleanUps { heldCleanUps.append(id) } else { inputs.append(.cleanedUp(id)) }
+        case .check(let id, let spec):
+            let input = CoreInput.checked(id, spec.checked(by: core.admission))
+            if holdsChecks { heldChecks.append(input) } else { inputs.append(input) }
         case .answer(let id, let answer):
             #expect(answers[id] == nil, "a request is answered once")
             answers[id] = answer
@@ -251,6 +258,12 @@ final class CoreDriver {
     func releaseRead(at index: Int, isLate: Bool) {
         let (id, read, result) = heldReads.remove(at: index)
         feed(.rows(id, isLate ? .success(store.read(read)) : result))
+    }
+
+    func releaseChecks() {
+        let held = heldChecks
+        heldChecks = []
+        for input in held { feed(input) }
     }
 
     func releaseCleanUps() {

@@ -275,6 +275,45 @@ struct ScheduleTests {
         #expect(driver.answer(to: removal)?.isDone == true && driver.code(gone) == .notFound)
     }
 
+    // MARK: - Checks
+
+    @Test func whileASpecIsChecked_theScheduleWaits_andNothingElse() throws {
+        let driver = CoreDriver()
+        try driver.set("s", every: 60)
+        try driver.set("t", every: 61, owner: 2)
+        driver.holdsChecks = true
+        driver.advance(60)
+        #expect(driver.store.all.isEmpty && driver.heldChecks.count == 1)
+        let key = ScheduleKey(owner: 1, name: "s")
+        let change = driver.ask(.suspendSchedule(key, isSuspended: true), as: .one)
+        let run = driver.ask(.runSchedule(key), as: .one)
+        #expect(driver.answer(to: change) == nil && driver.answer(to: run) == nil)
+        driver.advance(1)
+        #expect(driver.heldChecks.count == 2)
+        driver.holdsChecks = false
+        driver.releaseChecks()
+        #expect(driver.store.all.filter { $0.spec.key != nil }.map(\.owner).sorted() == [1, 2])
+        #expect(driver.answer(to: change)?.schedule?.schedule.submitted == 1)
+        #expect(try driver.submitted(run).first?.get() != nil)
+        driver.expectQuiet()
+    }
+
+    @Test func stop_leavesTheTimeOfWhatIsChecked_toTheNextDaemon() throws {
+        let driver = CoreDriver()
+        try driver.set("s", every: 60)
+        driver.holdsChecks = true
+        driver.advance(60)
+        let run = driver.ask(.runSchedule(ScheduleKey(owner: 1, name: "s")), as: .one)
+        driver.feed(.stop)
+        driver.releaseChecks()
+        #expect(driver.store.all.isEmpty && driver.code(run) == .shuttingDown)
+        driver.holdsChecks = false
+        driver.restart()
+        driver.advance(0)
+        #expect(driver.store.all.count == 1)
+        driver.expectQuiet()
+    }
+
     // MARK: - Refusals
 
     @Test func others_cannotTellASchedule_fromNone() throws {

@@ -2,8 +2,9 @@
 struct Trace {
     enum Kind: UInt8 {
         case request, submit, abandon, unsubscribe, written, writeFailed, rows, readFailed, progress, ended, lateEnd
-        case cleanedUp, time, resume, stop, start
-        case write, read, mark, startRun, cancelRun, discardPart, cleanUp, answer, refused, notify, report, started
+        case cleanedUp, checked, time, resume, stop, start
+        case write, read, mark, startRun, cancelRun, discardPart, cleanUp, check, answer, refused, notify, report,
+            started
         case notStarted, yield, log
         case commit, commitFailed, crash, powerLoss, cleanStop, clockSet, storeFault, storeHealed, settle
         case reclaimConnection, connectionClosed

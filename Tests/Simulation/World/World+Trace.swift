@@ -22,6 +22,7 @@ extension World {
         case .connectionClosed(let run): trace.add(.connectionClosed, at: time, run)
         case .refused(let run, _): trace.add(.connectionClosed, at: time, run, 1)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
+        case .checked(let id, let result): trace.add(.checked, at: time, id, result.isSuccess ? 1 : 0)
         case .room, .time: trace.add(.time, at: time)
         case .zones: trace.add(.time, at: time, 1)
         case .resume: trace.add(.resume, at: time)
@@ -43,6 +44,7 @@ extension World {
         case .reclaimConnection(let run): trace.add(.reclaimConnection, at: time, run)
         case .discardPart(let id, let job, let link, _): trace.add(.discardPart, at: time, id, job, Int64(link))
         case .cleanUp(let id, let removed): trace.add(.cleanUp, at: time, id, Int64(removed.count))
+        case .check(let id, let spec): trace.add(.check, at: time, id, Int64(spec.schedule.owner))
         case .answer(let id, .failed(let error)): trace.add(.refused, at: time, id, error.traced)
         case .answer(let id, let answer): trace.add(.answer, at: time, id, answer.traced)
         case .notify(let subscriptions, let change):

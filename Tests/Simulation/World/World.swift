@@ -22,6 +22,7 @@ final class World {
         /// A cancelled run ends all the same.
         case lateEnd(RunID, Outcome)
         case cleanedUp(CleanUpID)
+        case checked(CheckID, ScheduledSpec)
         case resume
         case zones([String])
         case userActs(Int)
@@ -167,6 +168,9 @@ final class World {
         case .cleanedUp(let id):
             cleanUps -= 1
             feed(.cleanedUp(id))
+        case .checked(let id, let spec):
+            let admission = Admission(policy: Scenario.policy, limits: scenario.settings.limits)
+            feed(.checked(id, spec.checked(by: admission)))
         case .resume:
             store.yields -= 1
             feed(.resume)
@@ -237,6 +241,7 @@ final class World {
             for job in removed { files.remove(job.id) }
             cleanUps += 1
             schedule(.cleanedUp(id), in: random.spread(0.0001, 0.5))
+        case .check(let id, let spec): schedule(.checked(id, spec), in: scheduleRandom.spread(0.00001, 0.05))
         case .answer(let request, let answer): answered(request, answer)
         case .notify, .progress, .log: break
         case .started(.success): break
