@@ -9,6 +9,13 @@ import JobModel
 /// figures are those of a quiet machine only; what the flood sends and reads takes processors too, so its threads run where
 /// nobody else wants to.
 struct Floods {
+    /// More may be stored than a flood can submit: what is refused is no flood.
+    static let configuration = """
+        socket: {mode: "0666"}
+        limits: {storedPerUser: 1099511627776}
+
+        """
+
     private let sockets: UserSockets
     private let seconds: Double
 

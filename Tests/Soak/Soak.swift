@@ -35,7 +35,7 @@ struct Soak {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         chmod(directory, 0o755)
         guard UserSockets.canBeOthers else { return say("soak: only root can be several users") }
-        let daemon = try SoakDaemon(directory: directory, configuration: "socket: {mode: \"0666\"}\n")
+        let daemon = try SoakDaemon(directory: directory, configuration: Floods.configuration)
         let seconds = CommandLine.arguments.dropFirst(2).first.flatMap(Double.init) ?? 4
         let name = CommandLine.arguments.dropFirst(3).first
         let floods = Floods(sockets: UserSockets(path: daemon.socket), seconds: seconds, only: name)
