@@ -8,23 +8,25 @@ extension JobCore {
         closeList(entry)
         entry.step += 1
         let (step, id) = (entry.step, entry.job.id)
-        gather(join, id, link: entry.job.link) { [unowned self] outcome in
+        gather(join, id, link: entry.job.link) { [unowned self] outcome, size in
             guard table[id] === entry, entry.step == step, phase == .serving else { return }
-            stepEnded(entry, outcome)
+            stepEnded(entry, outcome, size: size)
         }
     }
 
-    private func gather(_ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome) -> Void) {
+    /// Calls `done` with the outcome of a list and its `storedSize`, which is not reckoned anew for a success.
+    private func gather(
+        _ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome, Int64?) -> Void
+    ) {
         switch join.decision {
         case .succeeded(let index):
             children(parent, link, from: index, limit: 1) { found in
-                done(
-                    found.flatMap { jobs in
-                        guard let job = jobs.first, case .success(let value) = job.carried else {
-                            return .failure(Self.gone(index, parent))
-                        }
-                        return .success(["index": JSON(index), "value": value])
-                    })
+                guard case .success(let jobs) = found, let job = jobs.first, case .success(let value) = job.carried
+                else {
+                    return done(.failure(found.failure ?? Self.gone(index, parent)), nil)
+                }
+                let frame = Outcome.success(["index": JSON(index), "value": .null]).storedSize - JSON.null.storedSize
+                done(.success(["index": JSON(index), "value": value]), frame + job.resultSize)
             }
         case .failed(let index):
             children(parent, link, from: index, limit: 1) { found in
@@ -36,7 +38,7 @@ extension JobCore {
                             .list, "Child \(index) (job \(job.id)) failed, and with it the list: \(cause.message)")
                         error.cause = cause
                         return .failure(error)
-                    })
+                    }, nil)
             }
         case nil:
             gatherAll(join, parent, link, from: 0, ListResult(mode: join.mode, limit: settings.limits.body), done)
@@ -48,18 +50,18 @@ extension JobCore {
 
     private func gatherAll(
         _ join: ListJoin, _ parent: JobID, _ link: Int, from start: Int, _ result: ListResult,
-        _ done: @escaping (Outcome) -> Void
+        _ done: @escaping (Outcome, Int64?) -> Void
     ) {
-        guard start < join.ids.count else { return done(result.outcome) }
+        guard start < join.ids.count else { return done(result.outcome, result.storedSize) }
         children(parent, link, from: start, limit: Self.page) { [unowned self] found in
             var result = result
             switch found {
-            case .failure(let error): done(.failure(error))
+            case .failure(let error): done(.failure(error), nil)
             case .success(let jobs):
-                guard !jobs.isEmpty else { return done(.failure(Self.gone(start, parent))) }
+                guard !jobs.isEmpty else { return done(.failure(Self.gone(start, parent)), nil) }
                 for (offset, job) in jobs.enumerated() {
                     if let failure = result.add(job, Self.failure(of: job, start + offset)) {
-                        return done(.failure(failure))
+                        return done(.failure(failure), nil)
                     }
                 }
                 gatherAll(join, parent, link, from: start + jobs.count, result, done)
@@ -132,8 +134,8 @@ private struct ListResult {
     private var elements: [JSON] = []
     private var failure = JobError(.list, "")
     private var children = 0
-    /// The brackets, and with each but the first a comma.
-    private var size = 1
+    /// Bytes of the result: the brackets, and with each but the first a comma.
+    private var size: Int64 = 1
 
     init(mode: ListMode, limit: Int) {
         self.mode = mode
@@ -145,20 +147,35 @@ private struct ListResult {
     mutating func add(_ job: Job, _ failure: JobError) -> JobError? {
         children += 1
         let element: JSON
+        // What came of a child can be large; its size is known.
+        let elementSize: Int64
         switch (mode, job.carried) {
         case (.first, _):
             self.failure.add(failure: failure)
             return nil
-        case (.settled, .success(let value)): element = ["ok": true, "value": value]
-        case (.settled, _): element = ["ok": false, "error": failure.json]
-        case (.all, .success(let value)): element = value
-        case (.all, _): element = .null
+        case (.settled, .success(let value)):
+            element = ["ok": true, "value": value]
+            elementSize = Self.settledFrame + job.resultSize
+        case (.settled, _):
+            element = ["ok": false, "error": failure.json]
+            elementSize = element.storedSize
+        case (.all, .success(let value)):
+            element = value
+            elementSize = job.resultSize
+        case (.all, _):
+            element = .null
+            elementSize = element.storedSize
         }
-        size += element.size + 1
+        size = size.saturatingAdding(elementSize + 1)
         elements.append(element)
         guard size > limit else { return nil }
         return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
     }
+
+    private static let settledFrame = (["ok": true, "value": .null] as JSON).storedSize - JSON.null.storedSize
+
+    /// That of the outcome, where it is a success.
+    var storedSize: Int64? { mode == .first ? nil : max(2, size) + Job.resultFrame }
 
     var outcome: Outcome {
         guard mode == .first else { return .success(.array(elements)) }
@@ -166,4 +183,17 @@ private struct ListResult {
         error.message = "None of the \(children) children succeeded; see failures."
         return .failure(error)
     }
+}
+
+extension JSON {
+    fileprivate var storedSize: Int64 { Int64(size) }
+}
+
+extension Job {
+    /// Bytes of the value that it succeeded with.
+    fileprivate var resultSize: Int64 { carriedSize - Job.resultFrame }
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -62,19 +62,20 @@ extension JobCore {
                     )))
         }
         if source.count == 0 { return join(entry, ids: [], [], source.mode, nil) }
-        making.append(ChildMaker(source, of: entry.job, step: entry.step))
-        makeChildren()
+        making[entry.job.id] = ChildMaker(source, of: entry.job, step: entry.step)
+        makeChildren(of: entry.job.id)
     }
 
-    /// Goes on making children, a portion of one list for each call.
-    func makeChildren() {
-        guard phase == .serving, !making.isEmpty else { return }
-        var maker = making.removeFirst()
-        defer { if !making.isEmpty { yield() } }
-        guard let entry = table[maker.job], entry.step == maker.step else { return }
-        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
-        guard maker.isDone else { return making.append(maker) }
+    /// Makes the next children of a list, and the others when it is its owner's turn again.
+    private func makeChildren(of list: JobID) {
+        guard phase == .serving, var maker = making.removeValue(forKey: list) else { return }
+        guard let entry = table[list], entry.step == maker.step else { return }
         let owner = entry.job.owner
+        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
+        guard maker.isDone else {
+            making[list] = maker
+            return inTurn(of: owner) { [unowned self] in makeChildren(of: list) }
+        }
         guard keptBytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
             return stepEnded(
                 entry,
@@ -245,7 +246,7 @@ extension JobCore {
 
     /// The list or the timer of a job is over.
     func closeList(_ entry: ActiveJob) {
-        making.removeAll { $0.job == entry.job.id }
+        making[entry.job.id] = nil
         timers.clear(.list(entry.job.id))
         lists.close(entry.job.id)
         if entry.permit?.key.isKeptWaiting == true { releasePermit(entry) }

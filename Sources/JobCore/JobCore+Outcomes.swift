@@ -34,16 +34,28 @@ extension JobCore {
             entry.stored = (size, job.state)
             entry.storedChanges = changes
             // Of several saves on their way only the last one counts: it has the job as it is now.
-            if entry.saves == save, let action = entry.unsaved {
-                entry.unsaved = nil
-                // Whoever asked gets the job as it is stored, before it goes on.
-                done?(.success(()))
-                answerAwaiting(entry, .success(()))
-                carryOut(action, entry)
-                return resumePostponed(entry)
+            guard entry.saves == save, entry.unsaved != nil else { done?(.success(())); return }
+            // To write what subscribers are told of a large job takes long.
+            guard bytes > Self.largeEvent, !subscriptions.isEmpty else { return saved(entry, done) }
+            inTurn(of: job.owner) { [unowned self] in
+                guard table[job.id] === entry, entry.saves == save else { done?(.success(())); return }
+                saved(entry, done)
             }
-            done?(.success(()))
         }
+    }
+
+    /// Bytes of a job in memory.
+    private static let largeEvent: Int64 = 64 << 10
+
+    /// A job is stored as it is now.
+    private func saved(_ entry: ActiveJob, _ done: ((Result<Void, StoreError>) -> Void)?) {
+        guard let action = entry.unsaved else { done?(.success(())); return }
+        entry.unsaved = nil
+        // Whoever asked gets the job as it is stored, before it goes on.
+        done?(.success(()))
+        answerAwaiting(entry, .success(()))
+        carryOut(action, entry)
+        resumePostponed(entry)
     }
 
     /// Lets the requests go on that waited for a job to be stored.

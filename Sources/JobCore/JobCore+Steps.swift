@@ -38,10 +38,11 @@ extension JobCore {
     }
 
     /// The host that a job's next step sends requests to, as far as that is known, or the name of what else it waits
-    /// for.
+    /// for. A long step is not filled in for that: it waits for its host when it runs.
     func nextHost(of job: Job) -> String? {
         if let key = ConcurrencyKey(hostlessStepOf: job) { return key.name }
         var job = job
+        guard !job.isLong else { return job.link == 0 ? admission.host(of: job.spec) : nil }
         // Its start counts an attempt, which its expressions can name.
         if job.state != .running { job.attempt += 1 }
         guard case .source(let parameters) = prepare(job) else { return nil }
@@ -50,14 +51,30 @@ extension JobCore {
 
     /// Runs the present step, or lets the job wait where that needs a slot or a host which is not free.
     func runStep(_ entry: ActiveJob) {
-        guard phase == .serving else { return }
-        if entry.job.isOverdue(at: now.wall) {
-            // A `finally` link runs all the same, once that is stored.
-            entry.unsaved = .run
-            return stop(entry, .deadline, nil)
-        }
+        guard phase == .serving, !stopOverdue(entry) else { return }
         entry.step += 1
         entry.resetProgress()
+        guard entry.job.isLong else { return carryOutStep(entry) }
+        let step = entry.step
+        inTurn(of: entry.job.owner) { [unowned self] in
+            guard table[entry.job.id] === entry, entry.step == step, phase == .serving else { return }
+            guard !stopOverdue(entry) else { return }
+            // Its host may have asked to be left alone meanwhile.
+            if let permit = entry.permit, scheduler.isBackedOff(permit.key) { releasePermit(entry) }
+            carryOutStep(entry)
+        }
+    }
+
+    /// Stops a job whose deadline passed.
+    private func stopOverdue(_ entry: ActiveJob) -> Bool {
+        guard entry.job.isOverdue(at: now.wall) else { return false }
+        // A `finally` link runs all the same, once that is stored.
+        entry.unsaved = .run
+        stop(entry, .deadline, nil)
+        return true
+    }
+
+    private func carryOutStep(_ entry: ActiveJob) {
         switch prepare(entry.job) {
         case .outcome(let outcome): stepEnded(entry, outcome)
         case .source(.value(let value)): stepEnded(entry, .success(value))
@@ -147,7 +164,9 @@ extension JobCore {
         stepEnded(entry, .success(.null))
     }
 
-    func sourceEnded(_ run: RunID, _ outcome: Outcome, _ report: ProgressReport?, random: Double) {
+    func sourceEnded(
+        _ run: RunID, _ outcome: Outcome, size: Int64?, _ report: ProgressReport?, random: Double
+    ) {
         if let slot = abandoned.removeValue(forKey: run) { return scheduler.release(slot) }
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
         guard phase == .serving else { return }
@@ -168,7 +187,7 @@ extension JobCore {
         {
             entry.job.bodies[entry.job.link] = max(0, size)
         }
-        stepEnded(entry, outcome, random: random)
+        stepEnded(entry, outcome, size: size, random: random)
     }
 
     /// Breaks off the source that is at work.
@@ -194,17 +213,21 @@ extension JobCore {
         emit(.mark(entry.job.id, isWorking: false))
     }
 
-    /// Goes on from the outcome of the present step.
-    func stepEnded(_ entry: ActiveJob, _ outcome: Outcome, random: Double = 0.5) {
+    /// Goes on from the outcome of the present step; `size` is its `storedSize`, where that is known.
+    func stepEnded(_ entry: ActiveJob, _ outcome: Outcome, size: Int64? = nil, random: Double = 0.5) {
         entry.step += 1
         timers.clear(.timer(entry.job.id))
         closeList(entry)
-        let outcome = bounded(outcome, of: entry)
+        var (outcome, size) = (outcome, size ?? outcome.storedSize)
+        if let error = refusal(toKeep: outcome, size, of: entry) {
+            outcome = .failure(error)
+            size = outcome.storedSize
+        }
         if case .failure(let error) = outcome { backOff(entry, error) }
         let action: Job.Action
         let link = entry.job.link
         do {
-            action = try transition(entry, .finished(outcome, random: random))
+            action = try transition(entry, .finished(outcome, size: size, random: random))
         } catch {
             return expect(false, "A step of job \(entry.job.id) ended, which is \(error.state.rawValue).")
         }
@@ -219,16 +242,15 @@ extension JobCore {
         save(entry, then: action)
     }
 
-    /// The outcome, or a failure where its owner has too much stored to keep it.
-    private func bounded(_ outcome: Outcome, of entry: ActiveJob) -> Outcome {
-        guard case .success(let value) = outcome else { return outcome }
+    /// Why a result is not kept, where its owner has too much stored for it.
+    private func refusal(toKeep outcome: Outcome, _ size: Int64, of entry: ActiveJob) -> JobError? {
+        guard case .success = outcome else { return nil }
         let used = keptBytes(of: entry.job.owner)
-        guard used > 0, used.saturatingAdding(Int64(value.size)) > settings.storedPerUser else { return outcome }
-        return .failure(
-            JobError(
-                .tooLarge,
-                "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
-                    + "remove some that are over, then retry the job."))
+        guard used > 0, used.saturatingAdding(size - Job.resultFrame) > settings.storedPerUser else { return nil }
+        return JobError(
+            .tooLarge,
+            "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
+                + "remove some that are over, then retry the job.")
     }
 
     /// Backs off from a host that asked for it, for all jobs. What another asks for, to which the host redirected, is no
@@ -247,6 +269,20 @@ extension Outcome {
 }
 
 extension Job {
+    /// Bytes of a spec, and of what expressions may fill into it, past which its steps take longer than anything else that is
+    /// done at once: a millisecond and more.
+    private static let longSpec: Int64 = 4 << 10
+    private static let longExpansion: Int64 = 64 << 10
+    /// No expression is shorter: `{{input}}`.
+    private static let shortestExpression: Int64 = 9
+
+    /// Whether its present step may take long.
+    fileprivate var isLong: Bool {
+        let size = Int64(spec.size)
+        return size > Self.longSpec
+            || carriedSize.saturatingMultiplied(by: size / Self.shortestExpression) > Self.longExpansion
+    }
+
     /// Whether its deadline passed, and it was not stopped for that yet.
     func isOverdue(at time: Timestamp) -> Bool { stop == nil && deadlineAt.map { $0 <= time } ?? false }
 

@@ -92,7 +92,7 @@ package final class JobCore {
     /// Jobs whose removal is being stored.
     var removing: Set<JobID> = []
     /// Lists whose children are being made, and what is left of them to make.
-    var making: [ChildMaker] = []
+    var making: [JobID: ChildMaker] = [:]
     /// Jobs whose turn it was but which could not be read; as many as there are slots, at most.
     var unread: [Scheduler.Turn] = []
     /// Resting jobs whose time has come are being read.
@@ -134,6 +134,8 @@ package final class JobCore {
     private var lastCleanUp: CleanUpID = 0
     private var lastCheck: CheckID = 0
     private var isYielding = false
+    /// What takes long, by owner, in the order of their turns; what is at work is the first of its owner's.
+    private var longWork: [UInt32: Deque<() -> Void>] = [:]
 
     package init(settings: CoreSettings, admission: Admission) {
         self.settings = settings
@@ -162,7 +164,8 @@ package final class JobCore {
                 table.endRead(id)
             }
         case .progress(let reports): progressed(reports)
-        case .ended(let run, let outcome, let report, let random): sourceEnded(run, outcome, report, random: random)
+        case .ended(let run, let outcome, let size, let report, let random):
+            sourceEnded(run, outcome, size: size, report, random: random)
         case .connectionClosed(let run): connectionClosed(run)
         case .refused(let run, let error): refused(run, error)
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
@@ -172,7 +175,7 @@ package final class JobCore {
         case .zones(let zones): zonesRead(zones)
         case .resume:
             isYielding = false
-            makeChildren()
+        case .turn(let owner): turnCame(of: owner)
         case .stop: stop()
         }
         fireTimers()
@@ -233,6 +236,18 @@ package final class JobCore {
         guard !isYielding else { return }
         isYielding = true
         emit(.yield)
+    }
+
+    /// Does what takes several milliseconds about an input of its own, so that nobody but its owner waits for long.
+    func inTurn(of owner: UInt32, _ body: @escaping () -> Void) {
+        longWork[owner, default: []].append(body)
+        if longWork[owner]?.count == 1 { emit(.turn(owner)) }
+    }
+
+    private func turnCame(of owner: UInt32) {
+        longWork[owner]?.first?()
+        _ = longWork[owner]?.popFirst()
+        if longWork[owner]?.isEmpty == false { emit(.turn(owner)) } else { longWork[owner] = nil }
     }
 
     func answer(_ id: RequestID, _ answer: CoreAnswer) { emit(.answer(id, answer)) }

@@ -2,6 +2,8 @@ package import DeferredKit
 import DequeModule
 package import Dispatch
 import Glibc
+import JobCore
+import JobModel
 import Synchronization
 
 /// Runs the engine's work, one piece after another. It is both the executor of the engine's actor and that of callbacks
@@ -12,6 +14,10 @@ import Synchronization
 ///
 /// The engine's own work goes in the order of the calls, and so does that of each user; users take turns with each other and
 /// with the engine's own work, so that whoever asks for much stands in nobody's way but their own.
+///
+/// Pieces that take long have turns of their own, one at a time, and are run on the queue only, so that no event loop is held
+/// up by them. While other users are there, a user whose piece took long, here or in the store, waits three times as long for
+/// the next one: so the others find the engine free most of the time, and their median does not change.
 package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     fileprivate enum Work {
         case job(UnownedJob)
@@ -43,6 +49,18 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         var users: Deque<UInt32> = []
         var isRunning = false
         var asked = Runner.nobody
+        var long = LongWork()
+    }
+
+    /// Pieces that take long, by user.
+    fileprivate struct LongWork {
+        var pieces: [UInt32: Deque<@Sendable () -> Void>] = [:]
+        /// Those who have some and do not pause, in the order of their turns.
+        var users: Deque<UInt32> = []
+        /// Until when users pause, by the monotonic clock.
+        var pauses: [UInt32: Int64] = [:]
+        /// Rounds of other work since the last piece.
+        var rounds = 0
     }
 
     /// The most pieces that a thread runs beside its own before the queue goes on.
@@ -52,14 +70,40 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     /// some each.
     fileprivate static let ownInRound = 8
 
+    /// Rounds of other work between two long pieces, where there are as many.
+    fileprivate static let roundsBetween = 4
+    /// How many times as long as a piece took its user has no further one, and how long at most: 1 s.
+    fileprivate static let pauseFactor: Int64 = 3
+    fileprivate static let longestPause: Int64 = 1_000_000_000
+    /// Nobody pauses for what took less: 0.5 ms.
+    fileprivate static let shortestLong: Int64 = 500_000
+
     /// Runs the work that no caller runs.
     package let queue: DispatchQueue
     private let state = Mutex(State())
     /// The thread that runs work; 0 while none does.
     private let runner = Atomic<UInt>(0)
 
-    package init() {
+    private let now: @Sendable () -> Int64
+    private let isShared = Mutex<@Sendable () -> Bool>({ false })
+    private let after: @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
+
+    /// `now` is the monotonic clock, in nanoseconds; `after` runs something after so many, and not on the queue, which can be
+    /// busy for long.
+    package init(
+        now: @escaping @Sendable () -> Int64 = { EngineClock.system.now().monotonic },
+        after: @escaping @Sendable (Int64, @escaping @Sendable () -> Void) -> Void = { pause, body in
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause)), execute: body)
+        }
+    ) {
         queue = DispatchQueue(label: "deferd.engine")
+        self.now = now
+        self.after = after
+    }
+
+    /// Has users pause after long pieces while `isShared` says that there are several.
+    package func pauses(while isShared: @escaping @Sendable () -> Bool) {
+        self.isShared.withLock { $0 = isShared }
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -120,23 +164,65 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
             run(work)
             left -= work.count
         }
-        if left <= 0, state.withLock({ $0.endOrAskQueue() }) { queue.async { self.drain() } }
+        // Long pieces came meanwhile, or more than this thread may run.
+        if state.withLock({ $0.endOrAskQueue(hasEnded: left > 0) }) { queue.async { self.drain() } }
     }
 
     private func drain() {
-        guard state.withLock({ $0.begin() }) else { return }
-        while let work = dequeueRoundOrEnd() { run(work) }
+        guard state.withLock({ $0.begin(mayBeLong: true) }) else { return }
+        while true {
+            let (user, long) = state.withLock { $0.dequeueLong() } ?? (0, nil)
+            if let long {
+                let began = now()
+                run([.body(long)])
+                took(now() - began, of: user)
+            } else if let work = dequeueRoundOrEnd(mayBeLong: true) {
+                run(work)
+            } else {
+                return
+            }
+        }
     }
 
-    /// What runs next; nil where nothing waits, and then nothing runs any more.
-    private func dequeueRoundOrEnd() -> [Work]? {
+    /// What runs next; nil where nothing waits, and then nothing runs any more. Long pieces are left to the queue.
+    private func dequeueRoundOrEnd(mayBeLong: Bool = false) -> [Work]? {
         state.withLock { state in
-            if state.isEmpty {
+            if state.isEmpty, !mayBeLong || state.long.users.isEmpty {
                 state.isRunning = false
                 return nil
             }
             return state.dequeueRound()
         }
+    }
+
+    // MARK: - Long pieces
+
+    /// Runs what takes long when it is the user's turn, in the order of the calls of each user.
+    package func submitLong(of user: UInt32, _ body: @escaping @Sendable () -> Void) {
+        let mustAsk = state.withLock { state in
+            state.long.append(body, of: user)
+            return state.long.users.isEmpty ? false : state.mustAsk(.queue)
+        }
+        if mustAsk { queue.async { self.drain() } }
+    }
+
+    /// Has `user` pause for what took so many nanoseconds.
+    package func took(_ time: Int64, of user: UInt32) {
+        guard time >= Self.shortestLong, isShared.withLock(\.self)() else { return }
+        let pause = min(time.saturatingMultiplied(by: Self.pauseFactor), Self.longestPause)
+        let end = now().saturatingAdding(pause)
+        let isNew = state.withLock { $0.long.pause(user, until: end) }
+        if isNew { after(pause) { self.pauseEnds(of: user) } }
+    }
+
+    private func pauseEnds(of user: UInt32) {
+        let (left, mustAsk) = state.withLock { state in
+            let left = state.long.endPause(of: user, at: now())
+            return (left, left == nil && !state.long.users.isEmpty && state.mustAsk(.queue))
+        }
+        // It has become longer meanwhile.
+        if let left { return after(left) { self.pauseEnds(of: user) } }
+        if mustAsk { queue.async { self.drain() } }
     }
 
     private func run(_ work: [Work]) {
@@ -191,8 +277,8 @@ extension EngineExecutor.State {
     }
 
     /// False where something runs, which runs also what waits, or where nothing waits.
-    fileprivate mutating func begin() -> Bool {
-        guard !isRunning, !isEmpty else { return false }
+    fileprivate mutating func begin(mayBeLong: Bool = false) -> Bool {
+        guard !isRunning, !isEmpty || mayBeLong && !long.users.isEmpty else { return false }
         isRunning = true
         asked = .nobody
         return true
@@ -204,9 +290,48 @@ extension EngineExecutor.State {
         return begin() ? .here(dequeueRound()) : .none
     }
 
-    /// Ends a run; true where the queue is to run what still waits.
-    fileprivate mutating func endOrAskQueue() -> Bool {
-        isRunning = false
-        return !isEmpty && mustAsk(.queue)
+    /// Ends a run, unless it `hasEnded`; true where the queue is to run what still waits.
+    fileprivate mutating func endOrAskQueue(hasEnded: Bool) -> Bool {
+        if !hasEnded { isRunning = false }
+        return !(isEmpty && long.users.isEmpty) && mustAsk(.queue)
+    }
+
+    /// The next long piece, where it is its turn; nil also where other work comes first.
+    fileprivate mutating func dequeueLong() -> (UInt32, (@Sendable () -> Void)?)? {
+        if !isEmpty, long.rounds < EngineExecutor.roundsBetween {
+            long.rounds += 1
+            return nil
+        }
+        long.rounds = 0
+        return long.popFirst()
+    }
+}
+
+extension EngineExecutor.LongWork {
+    fileprivate mutating func append(_ body: @escaping @Sendable () -> Void, of user: UInt32) {
+        if pieces[user] == nil, pauses[user] == nil { users.append(user) }
+        pieces[user, default: []].append(body)
+    }
+
+    fileprivate mutating func popFirst() -> (UInt32, (@Sendable () -> Void)?)? {
+        guard let user = users.popFirst(), let body = pieces[user]?.popFirst() else { return nil }
+        if pieces[user]?.isEmpty == true { pieces[user] = nil } else { users.append(user) }
+        return (user, body)
+    }
+
+    /// Gives whether somebody has to end the pause.
+    fileprivate mutating func pause(_ user: UInt32, until end: Int64) -> Bool {
+        users.removeAll { $0 == user }
+        let old = pauses.updateValue(max(end, pauses[user] ?? end), forKey: user)
+        return old == nil
+    }
+
+    /// Ends a pause, or gives how long it still is.
+    fileprivate mutating func endPause(of user: UInt32, at now: Int64) -> Int64? {
+        guard let end = pauses[user] else { return nil }
+        if end > now { return end - now }
+        pauses[user] = nil
+        if pieces[user] != nil { users.append(user) }
+        return nil
     }
 }

@@ -16,7 +16,7 @@ package import SystemPackage
 /// inputs.
 package actor JobEngine {
     private nonisolated let current: Mutex<Current>
-    nonisolated let executor = EngineExecutor()
+    nonisolated let executor: EngineExecutor
     nonisolated let store: any JobStore
     nonisolated let library: SourceLibrary
     nonisolated let clock: EngineClock
@@ -72,6 +72,7 @@ package actor JobEngine {
         settings: EngineSettings, store: any JobStore, library: SourceLibrary, clock: EngineClock = .system,
         metrics: EngineMetrics = EngineMetrics(), logger: Logger
     ) {
+        executor = EngineExecutor(now: { clock.now().monotonic })
         self.store = store
         self.library = library
         self.clock = clock
@@ -85,6 +86,11 @@ package actor JobEngine {
     }
 
     // MARK: - Settings
+
+    /// Has users wait after what took long, while `isShared` says that there are several.
+    package nonisolated func pauses(while isShared: @escaping @Sendable () -> Bool) {
+        executor.pauses(while: isShared)
+    }
 
     package nonisolated var settings: EngineSettings { current.withLock(\.settings) }
 
@@ -236,6 +242,11 @@ package actor JobEngine {
         executor.submit(of: user) { self.assumeIsolated { body($0) } }
     }
 
+    /// The same for what takes long, when it is the turn of `user`.
+    private nonisolated func enterLong(of user: UInt32, _ body: @escaping @Sendable (isolated JobEngine) -> Void) {
+        executor.submitLong(of: user) { self.assumeIsolated { body($0) } }
+    }
+
     /// Runs `body` on the engine where the engine has nothing else to do: on `caller`, or else at once on this thread, and
     /// then at most `further` pieces of what comes of it.
     private nonisolated func enterNow(
@@ -310,17 +321,7 @@ package actor JobEngine {
 
     private func carryOut(_ effect: CoreEffect) {
         switch effect {
-        case .write(let id, let write):
-            if let newest { storing[id] = newest }
-            writesUnderWay += 1
-            let asker = writesUnderWay > Self.fewWrites ? nil : asker
-            store.write(write) { result in
-                self.enterNow(further: EngineExecutor.mostFurther, on: asker) { engine in
-                    engine.writesUnderWay -= 1
-                    if !engine.storing.isEmpty { engine.storing[id] = nil }
-                    engine.handle(.written(id, result))
-                }
-            }
+        case .write(let id, let write): self.write(id, write)
         case .read(let id, let read):
             store.read(read) { result in
                 self.enterNow(further: EngineExecutor.mostFurther) { $0.handle(.rows(id, result)) }
@@ -348,7 +349,30 @@ package actor JobEngine {
             onStart = nil
         case .readZones(let names): readZones(names)
         case .yield: enter { $0.handle(.resume) }
+        case .turn(let owner): enterLong(of: owner) { $0.handle(.turn(owner)) }
         case .log(let entry): logger.log(entry)
+        }
+    }
+
+    // MARK: - Writes
+
+    private func write(_ id: WriteID, _ write: StoreWrite) {
+        if let newest { storing[id] = newest }
+        writesUnderWay += 1
+        let asker = writesUnderWay > Self.fewWrites ? nil : asker
+        let long = write.longWork.map { (owner: $0.owner, isLongAfter: $0.isLongAfter, began: clock.now().monotonic) }
+        store.write(write) { result in
+            let body: @Sendable (isolated JobEngine) -> Void = { engine in
+                engine.writesUnderWay -= 1
+                if !engine.storing.isEmpty { engine.storing[id] = nil }
+                engine.handle(.written(id, result))
+            }
+            if let long {
+                // Others' changes waited for it.
+                self.executor.took(self.clock.now().monotonic.saturatingSubtracting(long.began), of: long.owner)
+                if long.isLongAfter { return self.enterLong(of: long.owner, body) }
+            }
+            self.enterNow(further: EngineExecutor.mostFurther, on: asker, body)
         }
     }
 
@@ -409,19 +433,25 @@ package actor JobEngine {
         let work = library.source(run.parameters, context(of: run, checkpoint: checkpoint)).start()
         runs[run.run]?.work = work
         work.onProgress { progress.report($0) }
-        work.upon(on: executor) { outcome in
-            self.assumeIsolated { $0.ended(run.run, outcome) }
+        // Where the source ended, as to measure a large result takes milliseconds.
+        work.upon(on: InlineExecutor()) { outcome in
+            let outcome = outcome.mapError(JobError.init(source:))
+            let size = outcome.storedSize
+            if size > StoreWrite.longWork {
+                self.enterLong(of: run.owner) { $0.ended(run.run, outcome, size: size) }
+            } else {
+                self.enter { $0.ended(run.run, outcome, size: size) }
+            }
         }
     }
 
-    private func ended(_ id: RunID, _ outcome: Result<JSON, any Error>) {
+    private func ended(_ id: RunID, _ result: Outcome, size: Int64) {
         guard let run = runs.removeValue(forKey: id) else { return }
         // Random numbers cost a system call, and only a retry needs one.
-        let random = if case .failure = outcome { clock.random() } else { 0.0 }
+        let random = if case .failure = result { clock.random() } else { 0.0 }
         if !run.memory.isEmpty { newest = run.memory }
-        let result = outcome.mapError(JobError.init(source:))
         metrics.ended(run.type, result, nanoseconds: clock.now().monotonic.saturatingSubtracting(run.began))
-        handle(.ended(id, result, run.progress.read(), random: random))
+        handle(.ended(id, result, size: size, run.progress.read(), random: random))
         newest = nil
     }
 
@@ -491,6 +521,24 @@ extension ResourcePolicy {
             checkURL: { (url) throws(JobError) in try policy.check(url: url).hostAndPort },
             checkPath: { (path, owner) throws(JobError) in try policy.check(path: path, owner: owner) },
             checkProgram: { (name) throws(JobError) in try policy.check(program: name) })
+    }
+}
+
+extension StoreWrite {
+    /// Bytes past which a write holds up those of others.
+    fileprivate static let longWork: Int64 = 64 << 10
+    /// Children that take long to be told that they are stored.
+    private static let manyChildren = 100
+
+    /// Whose jobs it is about, where it takes long, and whether what comes after it takes long as well.
+    fileprivate var longWork: (owner: UInt32, isLongAfter: Bool)? {
+        switch self {
+        case .save(let jobs):
+            guard let first = jobs.first, jobs.contains(where: { $0.memorySize > Self.longWork }) else { return nil }
+            return (first.owner, false)
+        case .children(let new) where new.children.count > Self.manyChildren: return (new.parent.owner, true)
+        default: return nil
+        }
     }
 }
 

@@ -29,6 +29,8 @@ package struct JobServer: Service {
         state = ServerState(
             identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory,
             metrics: metrics)
+        // They are counted here.
+        engine.pauses { memory.hasSeveralUsers }
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be

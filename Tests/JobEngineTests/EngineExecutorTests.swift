@@ -162,6 +162,129 @@ import Testing
         #expect(count == 16_000)
     }
 
+    // MARK: - What takes long
+
+    /// Time goes on when a piece says so.
+    private final class Clock: Sendable {
+        private let time = Mutex<Int64>(0)
+        private let pauses = Mutex<[(end: Int64, body: @Sendable () -> Void)]>([])
+        var now: Int64 { time.withLock(\.self) }
+        var pauseCount: Int { pauses.withLock(\.count) }
+
+        func executor(isShared: Bool = true) -> EngineExecutor {
+            let executor = EngineExecutor(
+                now: { self.now },
+                after: { pause, body in
+                    self.pauses.withLock { [end = self.now + pause] in $0.append((end, body)) }
+                })
+            executor.pauses { isShared }
+            return executor
+        }
+
+        func advance(_ nanoseconds: Int64) {
+            time.withLock { $0 += nanoseconds }
+            let now = now
+            let due = pauses.withLock { pauses in
+                defer { pauses.removeAll { $0.end <= now } }
+                return pauses.filter { $0.end <= now }
+            }
+            for pause in due { pause.body() }
+        }
+    }
+
+    @Test func longWork_runsOnTheQueue_whoeverBringsIt() async {
+        let (executor, log) = (EngineExecutor(), Log())
+        let caller = pthread_self()
+        await withCheckedContinuation { continuation in
+            executor.runNow(
+                {
+                    executor.submitLong(of: 1) {
+                        log.add(pthread_self() == caller ? "here" : "elsewhere")
+                        continuation.resume()
+                    }
+                }, further: 9)
+        }
+        #expect(log.all == ["elsewhere"])
+        await withCheckedContinuation { continuation in
+            executor.submitLong(of: 1) {
+                log.add(pthread_self() == caller ? "here" : "elsewhere")
+                continuation.resume()
+            }
+        }
+        #expect(log.all == ["elsewhere", "elsewhere"])
+    }
+
+    @Test func longWork_standsBehindOther_andGoesOnAllTheSame() async {
+        let (executor, log) = (EngineExecutor(), Log())
+        await withCheckedContinuation { continuation in
+            executor.submit {
+                for number in 0..<3 { executor.submitLong(of: 1) { log.add("a\(number)") } }
+                executor.submitLong(of: 2) { log.add("b") }
+                for _ in 0..<100 { executor.submit { log.add("own") } }
+                executor.submitLong(of: 2) { continuation.resume() }
+            }
+        }
+        let long = log.all.enumerated().filter { $0.element != "own" }
+        #expect(long.map(\.element) == ["a0", "b", "a1", "a2"] || long.map(\.element) == ["a0", "b", "a1"])
+        #expect(long[0].offset >= 8, "others come first")
+        #expect(long[1].offset - long[0].offset > 8 && long[2].offset < 100, "and in between")
+    }
+
+    @Test func whoTookLong_pauses_whileOthersAreThere() async {
+        let clock = Clock()
+        let (executor, log) = (clock.executor(), Log())
+        executor.submitLong(of: 1) {
+            clock.advance(2_000_000)
+            log.add("a0")
+        }
+        executor.submitLong(of: 1) { log.add("a1") }
+        await done(executor, 2)
+        await settled(executor)
+        #expect(log.all == ["a0"] && clock.pauseCount == 1)
+        // What is short of the same user does not wait.
+        executor.runNow({ log.add("short") }, of: 1, further: 0)
+        clock.advance(5_000_000)
+        await done(executor, 2)
+        #expect(log.all == ["a0", "short"])
+        // What it has in the store makes it longer.
+        executor.took(1_000_000, of: 1)
+        #expect(clock.pauseCount == 1)
+        clock.advance(1_000_000)
+        await done(executor, 2)
+        #expect(log.all == ["a0", "short"] && clock.pauseCount == 1)
+        clock.advance(2_000_000)
+        await done(executor, 1)
+        #expect(log.all == ["a0", "short", "a1"] && clock.pauseCount == 0)
+    }
+
+    @Test func nobodyPauses_alone_orForLittle() async {
+        let clock = Clock()
+        for (isShared, time): (Bool, Int64) in [(false, 9_000_000_000), (true, 499_999)] {
+            let executor = clock.executor(isShared: isShared)
+            executor.submitLong(of: 1) { clock.advance(time) }
+            await done(executor, 1)
+            executor.took(time, of: 1)
+            #expect(clock.pauseCount == 0)
+        }
+    }
+
+    @Test func noPause_isLongerThanASecond() async {
+        let clock = Clock()
+        let executor = clock.executor()
+        executor.submitLong(of: 1) { clock.advance(60_000_000_000) }
+        executor.submitLong(of: 1) {}
+        await done(executor, 2)
+        await settled(executor)
+        #expect(clock.pauseCount == 1)
+        clock.advance(1_000_000_000)
+        await done(executor, 1)
+    }
+
+    /// Waits until `user` has had its long pieces, where it does not pause.
+    private func done(_ executor: EngineExecutor, _ user: UInt32) async {
+        await withCheckedContinuation { continuation in executor.submitLong(of: user) { continuation.resume() } }
+    }
+
     /// Runs nothing before it is told to.
     private final class HeldExecutor: CallbackExecutor {
         private let jobs = Mutex<[@Sendable () -> Void]>([])

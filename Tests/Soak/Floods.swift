@@ -42,6 +42,32 @@ struct Floods {
                 count: 6_000) + job + "]}}"
     }
 
+    /// Each link has the value of 100 KB fill in what makes one of 800 KB.
+    private static let expansions =
+        #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"tags":["flood"],"source":{"type":"value","value":["#
+        + Array(repeating: "\"" + String(repeating: "x", count: 100) + "\"", count: 1_000).joined(separator: ",")
+        + #"]},"then":["#
+        + ([
+            #"{"then":{"return":["#
+                + Array(repeating: #""{{input}}""#, count: 8).joined(separator: ",") + "]}}"
+        ]
+        + Array(
+            repeating: #"{"then":{"return":["#
+                + Array(repeating: #""{{input/0}}""#, count: 8).joined(separator: ",") + "]}}", count: 40))
+        .joined(separator: ",") + "]}}"
+
+    /// Children of which each fills in many expressions.
+    private static let children =
+        #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"tags":["flood"],"source":{"type":"each","in":["#
+        + (0..<1_000).map(String.init).joined(separator: ",")
+        + #"],"job":{"delay":86400,"source":{"type":"value","value":["#
+        + Array(repeating: #""{{item}}""#, count: 10_000).joined(separator: ",") + "]}}}}}"
+
+    /// Many children of one line.
+    private static let longLists =
+        #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"tags":["flood"],"source":{"type":"list","jobs":["#
+        + Array(repeating: #"{"source":{"type":"value","value":0}}"#, count: 3_000).joined(separator: ",") + "]}}}"
+
     /// Schedules of such a spec that have a time every second.
     private static let schedules = 100
 
@@ -56,7 +82,8 @@ struct Floods {
         return [
             ("list", list, 8, 4), ("wait", wait, 8, 4), ("submit", submission, 50, 100),
             ("large submit", largeSubmission, 50, 4), ("long line", longLine, 4, 2),
-            ("long spec", longSpec, 4, 2), ("schedules", nil, 0, 0),
+            ("long spec", longSpec, 4, 2), ("expansions", expansions, 4, 1), ("children", children, 4, 1),
+            ("long lists", longLists, 4, 1), ("schedules", nil, 0, 0),
         ]
     }
 
@@ -94,6 +121,7 @@ struct Floods {
                     }
                     flooded += try await measure(call, other, job)
                     if let flood { flood.stop() } else { try await removeSchedules(noisy) }
+                    try await cancelAll(noisy)
                 }
                 if call.hasSuffix("again") { tooLong.removeLast() }
                 let times = Self.quantile(flooded, 0.5) / Self.quantile(quiet, 0.5)
@@ -146,6 +174,18 @@ struct Floods {
 
     private func removeSchedules(_ client: JobClient) async throws {
         for number in 0..<Self.schedules { try await client.removeSchedule("s\(number)") }
+    }
+
+    /// Nothing of a flood is left for what comes next.
+    private func cancelAll(_ client: JobClient) async throws {
+        var filter = JobClient.Filter()
+        filter.tag = "flood"
+        filter.states = ["scheduled", "queued", "running"]
+        while true {
+            let jobs = try await client.list(filter).jobs
+            if jobs.isEmpty { return }
+            for job in jobs { _ = try? await client.cancel(job.id) }
+        }
     }
 
     /// The beginning of it.

@@ -34,6 +34,9 @@ package enum CoreEffect: Sendable {
     case readZones([String])
     /// `CoreInput.resume` is to be sent once the inputs that wait now were handled.
     case yield
+    /// `CoreInput.turn` is to be sent once it is the turn of this owner: what the core does then can take several
+    /// milliseconds. There is one at a time for each owner.
+    case turn(UInt32)
     case log(CoreLog)
 }
 

@@ -28,8 +28,9 @@ package enum CoreInput: Sendable {
     case rows(ReadID, Result<StoreRows, StoreError>)
     /// How far sources have come, the latest of each.
     case progress([ProgressReport])
-    /// A source ended by itself. `random` is drawn from 0 ..< 1, for the pause before a retry.
-    case ended(RunID, Outcome, ProgressReport?, random: Double)
+    /// A source ended by itself. `size` is the outcome's `storedSize`, where that was reckoned before; `random` is drawn from
+    /// 0 ..< 1, for the pause before a retry.
+    case ended(RunID, Outcome, size: Int64? = nil, ProgressReport?, random: Double)
     /// A source has closed a connection that `CoreEffect.reclaimConnection` asked for.
     case connectionClosed(RunID)
     /// A server asked one of a source's connections to leave it alone for a time, and the source goes on with the others.
@@ -47,6 +48,8 @@ package enum CoreInput: Sendable {
     case zones([String: ZoneRules])
     /// Follows `CoreEffect.yield`, behind the inputs that came meanwhile.
     case resume
+    /// Follows `CoreEffect.turn`.
+    case turn(UInt32)
     /// The last input but for writes: nothing is started or answered with success any more.
     case stop
 }

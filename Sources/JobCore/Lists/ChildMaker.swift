@@ -26,8 +26,8 @@ struct ChildMaker {
         }
     }
 
-    /// Bytes of specs that are expanded at once.
-    private static let portion = 256 << 10
+    /// Bytes of specs that are expanded at once: what takes about a millisecond.
+    private static let portion = 16 << 10
 
     let job: JobID
     /// The step of the job that this belongs to.

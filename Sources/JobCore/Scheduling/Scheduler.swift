@@ -299,6 +299,8 @@ final class Scheduler {
         return hosts.backOff(.host(host))
     }
 
+    func isBackedOff(_ key: ConcurrencyKey) -> Bool { hosts.isBackedOff(key) }
+
     func reopen(host: String) {
         hosts.reopen(.host(host))
         changed()

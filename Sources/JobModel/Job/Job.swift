@@ -14,11 +14,18 @@ package struct Job: Sendable, Hashable {
         /// The link that failed.
         package var link: Int
         /// What had come into it; nil for the source.
-        package var incoming: Outcome?
+        package var incoming: Outcome? { carried?.outcome }
+        let carried: MeasuredOutcome?
+        /// Bytes of its JSON.
+        package var incomingSize: Int64 { carried?.size ?? 0 }
 
         package init(link: Int, incoming: Outcome?) {
+            self.init(link: link, carried: incoming.map { MeasuredOutcome($0) })
+        }
+
+        init(link: Int, carried: MeasuredOutcome?) {
             self.link = link
-            self.incoming = incoming
+            self.carried = carried
         }
     }
 
@@ -59,7 +66,13 @@ package struct Job: Sendable, Hashable {
     package var attempt = 0
     package var linkStartedAt: Timestamp?
     /// What goes into the next link; of a finished job its outcome. Nil before the source ended.
-    package var carried: Outcome?
+    package var carried: Outcome? {
+        get { measured?.outcome }
+        set { measured = newValue.map { MeasuredOutcome($0) } }
+    }
+    var measured: MeasuredOutcome?
+    /// Bytes of its JSON.
+    package var carriedSize: Int64 { measured?.size ?? 0 }
     /// The size of a long result that was left in the store (``StoreRead/result(of:offset:length:)``), in bytes of its JSON;
     /// `carried` is null then. Only of a job that succeeded, which is never saved again.
     package var storedResult: Int?
@@ -155,8 +168,8 @@ extension Job {
         var size = Int64(spec.storedSize) + Self.rowSize
         if let storedResult {
             size = size.saturatingAdding(Int64(storedResult) + Self.resultFrame)
-        } else if let carried {
-            size += Int64(carried.json.size)
+        } else {
+            size = size.saturatingAdding(carriedSize)
         }
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
         return size.saturatingAdding(bodySize)

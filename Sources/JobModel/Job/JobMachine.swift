@@ -9,8 +9,9 @@ extension Job {
         case due
         /// It got a slot of its queue.
         case start
-        /// The running link ended. `random` is drawn from 0 ..< 1 for the pause before a retry.
-        case finished(Outcome, random: Double)
+        /// The running link ended. `size` is the outcome's `storedSize`, where that is known; `random` is drawn from 0 ..< 1
+        /// for the pause before a retry.
+        case finished(Outcome, size: Int64? = nil, random: Double)
         /// It is to end before its time. Where a source is at work that takes its time to end and was told to, `finished` comes
         /// once it has.
         case stop(Stop, awaitsEnd: Bool = false)
@@ -55,8 +56,8 @@ extension Job {
         case (.start, .queued):
             begin(at: now)
             return .run
-        case (.finished(let outcome, let random), .running):
-            return finished(outcome, random: random, at: now)
+        case (.finished(let outcome, let size, let random), .running):
+            return finished(outcome, size: size, random: random, at: now)
         case (.stop(let reason, let awaitsEnd), _) where !state.isTerminal:
             return stop(reason, at: now, awaitsEnd: awaitsEnd && state == .running)
         case (.restart, .running):
@@ -78,13 +79,15 @@ extension Job {
         attempt += 1
     }
 
-    private mutating func finished(_ outcome: Outcome, random: Double, at now: Timestamp) -> Action {
+    private mutating func finished(_ outcome: Outcome, size: Int64?, random: Double, at now: Timestamp) -> Action {
         // What was told to end comes to that, whatever it still made of it.
         var outcome = isEnding ? .failure(stopError) : outcome
+        var size = isEnding ? nil : size
         if case .failure(var error) = outcome {
             error.link = link
             error.attempts = attempt
             outcome = .failure(error)
+            size = nil
             if let pause = error.postponed {
                 state = .scheduled
                 lastFailure = error
@@ -99,7 +102,7 @@ extension Job {
                 return .wait
             }
         }
-        record(outcome, at: now)
+        record(outcome, size: size, at: now)
         return advance(at: now)
     }
 
@@ -112,7 +115,7 @@ extension Job {
         return max(pause, min(error.retryAfter ?? 0, policy.maxDelay))
     }
 
-    private mutating func record(_ outcome: Outcome, at now: Timestamp) {
+    private mutating func record(_ outcome: Outcome, size: Int64? = nil, at now: Timestamp) {
         lastFailure = nil
         crashes = 0
         var failure: JobError?
@@ -123,8 +126,8 @@ extension Job {
         )
         if isAtFinally { return }
         // A retry does not go on at a failure that a later link has handled.
-        if stop == nil { failedLink = failure == nil ? nil : FailedLink(link: link, incoming: carried) }
-        carried = outcome
+        if stop == nil { failedLink = failure == nil ? nil : FailedLink(link: link, carried: measured) }
+        measured = MeasuredOutcome(outcome, size: size)
     }
 
     /// Goes to the next link that applies, or to the end.
@@ -187,7 +190,7 @@ extension Job {
         let wasRunning = state == .running
         stop = reason
         // A retry goes on at the failure before a `finally` link, not at one of that link.
-        if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
+        if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, carried: measured) }
         if wasRunning, isAtFinally {
             carried = .failure(stopError)
             return .none
@@ -235,7 +238,7 @@ extension Job {
     private mutating func retry(from point: RetryPoint, at now: Timestamp) {
         let start = point == .failed ? failedLink : nil
         link = start?.link ?? 0
-        carried = start?.incoming
+        measured = start?.carried
         outcomes.removeAll { $0.link >= link }
         failedLink = nil
         lastFailure = nil

@@ -42,6 +42,6 @@ extension Job {
     /// came into a link that failed counts as well, as a retry goes on with that.
     package var memorySize: Int64 {
         let size = storedSize - bodySize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0)
-        return size.saturatingAdding(Int64(failedLink?.incoming?.json.size ?? 0))
+        return size.saturatingAdding(failedLink?.incomingSize ?? 0)
     }
 }

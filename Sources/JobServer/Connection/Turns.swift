@@ -56,10 +56,10 @@ final class Turns: Sendable {
     }
 
     /// How long nobody has the turn after a call of this method: as long as one for a page of jobs was, while others are there,
-    /// so that they have the processors for half of the time at least.
+    /// so that they have the processors for half of the time at least. `job.retry` writes what has come into the link again.
     func pause(after method: MethodName, of time: TimeAmount) -> TimeAmount? {
         switch method {
-        case .jobList, .jobWait, .jobWatch, .scheduleList: isShared() ? min(time, Self.longestPause) : nil
+        case .jobList, .jobWait, .jobWatch, .jobRetry, .scheduleList: isShared() ? min(time, Self.longestPause) : nil
         default: nil
         }
     }

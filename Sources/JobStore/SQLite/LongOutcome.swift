@@ -79,8 +79,7 @@ struct LongOutcome {
 
     /// What a job carries, where it is long.
     static func json(of job: Job) -> JSON? {
-        guard let json = job.carried?.json, json.size > threshold else { return nil }
-        return json
+        job.carriedSize > threshold ? job.carried?.json : nil
     }
 
     static func insert(_ outcome: JSON, of job: JobID, in connection: Database) throws {

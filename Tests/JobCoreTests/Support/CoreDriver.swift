@@ -10,7 +10,7 @@ final class CoreDriver {
     var settings: CoreSettings
     private(set) var core: JobCore
     var store = TestStore()
-    private(set) var now = CoreTime(wall: Timestamp(milliseconds: 1_790_000_000_000), monotonic: 1_000_000_000_000)
+    var now = CoreTime(wall: Timestamp(milliseconds: 1_790_000_000_000), monotonic: 1_000_000_000_000)
     /// What `random` is with the end of each source.
     var random = 0.0
     /// The zones that the machine knows.
@@ -22,6 +22,8 @@ final class CoreDriver {
     var holdsReads = false
     /// Checks of the specs of schedules.
     var holdsChecks = false
+    /// Turns of owners for what takes long.
+    var holdsTurns = false
     /// Says which reads and writes fail.
     var failsWrite: (StoreWrite) -> Bool = { _ in false }
     var failsRead: (StoreRead) -> Bool = { _ in false }
@@ -31,6 +33,7 @@ final class CoreDriver {
     /// With what the store held when they were asked.
     private(set) var heldReads: [(id: ReadID, read: StoreRead, result: Result<StoreRows, StoreError>)] = []
     private(set) var heldChecks: [CoreInput] = []
+    private(set) var heldTurns: [UInt32] = []
     var holdsCleanUps = false
     private(set) var heldCleanUps: [CleanUpID] = []
     /// Crashes after so many more writes are durable, before the core is told.
@@ -102,6 +105,7 @@ final class CoreDriver {
         unanswered = []
         heldReads = []
         heldChecks = []
+        heldTurns = []
         heldCleanUps = []
         open = [:]
         inputs = []
@@ -199,6 +203,7 @@ final class CoreDriver {
         case .started(.failure(let error)): startFailure = error
         case .readZones(let names): inputs.append(.zones(zones.filter { names.contains($0.key) }))
         case .yield: inputs.append(.resume)
+        case .turn(let owner): if holdsTurns { heldTurns.append(owner) } else { inputs.append(.turn(owner)) }
         case .log(let log):
             #expect(log.level != .defect, "\(log.message)")
             logs.append(log)
@@ -264,6 +269,13 @@ final class CoreDriver {
         let held = heldChecks
         heldChecks = []
         for input in held { feed(input) }
+    }
+
+    /// Gives each owner that waits for one a turn.
+    func releaseTurns() {
+        let held = heldTurns
+        heldTurns = []
+        for owner in held { feed(.turn(owner)) }
     }
 
     func releaseCleanUps() {

@@ -30,6 +30,15 @@ import Testing
             #"{"source":{"type":"list","jobs":[\#(program()),\#(program())]},"timeout":4}"#,
         ]
 
+    /// The same with steps that take long, and wait for their turns.
+    private static let longSpecs =
+        specs + [
+            url("a", #""then":[{"then":{"return":"\#(long)"}},{"both":\#(step("b"))},{"finally":\#(step("f"))}]"#),
+            #"{"source":{"type":"value","value":"\#(long)"},"then":[{"then":{"return":["{{input}}"]}},{"then":\#(step("b"))}]}"#,
+            #"{"source":{"type":"each","in":[1,2,3,4,5,6],"concurrency":2,"job":\#(url("a", #""then":[{"fail":{"return":"\#(long)"}}]"#))},"timeout":9}"#,
+        ]
+    private static let long = String(repeating: "l", count: 5_000)
+
     private struct Play {
         let driver: CoreDriver
         let specs: [String]
@@ -80,7 +89,9 @@ import Testing
                 guard !driver.heldReads.isEmpty else { break }
                 driver.releaseRead(
                     at: Int.random(in: driver.heldReads.indices, using: &generator), isLate: generator.chance(0.5))
-            case 26: driver.releaseCleanUps()
+            case 26:
+                driver.releaseCleanUps()
+                driver.releaseTurns()
             default: disturb()
             }
         }
@@ -124,7 +135,9 @@ import Testing
             driver.holdsWrites = false
             driver.holdsReads = false
             driver.holdsCleanUps = false
+            driver.holdsTurns = false
             driver.releaseCleanUps()
+            driver.releaseTurns()
             driver.ask(.setQueue("default", QueueChange(concurrency: 4)), as: .root)
             for _ in 0..<60 {
                 while !driver.heldWrites.isEmpty || !driver.unanswered.isEmpty { driver.releaseWrites() }
@@ -149,11 +162,12 @@ import Testing
             $0.perHost = 2
         }
         driver.ask(.watch(WatchScope(.all, includesChildren: true), 1), as: .root)
-        let specs = seed % 4 == 1 ? Self.programSpecs : Self.specs
+        let specs = seed % 4 == 1 ? Self.programSpecs : seed % 7 == 0 ? Self.longSpecs : Self.specs
         var play = Play(driver: driver, specs: specs, generator: SeededGenerator(seed: seed))
         driver.holdsWrites = seed.isMultiple(of: 2)
         driver.holdsReads = seed.isMultiple(of: 3)
         driver.holdsCleanUps = seed.isMultiple(of: 5)
+        driver.holdsTurns = seed.isMultiple(of: 7)
         for _ in 0..<600 { try play.act() }
         play.settle()
         let open = driver.store.all.filter { !$0.state.isTerminal }

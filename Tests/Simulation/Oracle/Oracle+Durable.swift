@@ -179,6 +179,9 @@ extension Oracle {
     private func saved(_ new: Job, _ world: World) {
         guard let job = jobs[new.id] else { return }
         let old = job.row
+        if new.carriedSize != new.carried?.storedSize ?? 0 {
+            world.violate(4, "job \(job.id) carries \(new.carried?.storedSize ?? 0) bytes, not \(new.carriedSize)")
+        }
         if new.owner != old.owner || new.parent != old.parent || new.createdAt != old.createdAt {
             world.violate(1, "job \(job.id) changed its owner, parent or time")
         }

@@ -26,6 +26,9 @@ extension Oracle {
         }
         if known.isReclaimed { world.violate(4, "the run \(run) is to close a second connection before the first") }
         if known.connections < 2 { world.violate(4, "the run \(run) is to close its last connection") }
+        runs[run]?.isReclaimed = true
+        // A job that waits for its owner's turn has its connection already, which does not show.
+        guard world.store.yields == 0 else { return }
         let onHost = runs.values.reduce(0) { $0 + ($1.key.host == known.key.host ? $1.connections : 0) }
         // What is stored does not say which host a job asks in the middle of its chain.
         let onTheWay = readAlone.values.count {
@@ -34,7 +37,6 @@ extension Oracle {
         if onHost + onTheWay < settings.perHost {
             world.violate(4, "the run \(run) is to close one of \(onHost) connections")
         }
-        runs[run]?.isReclaimed = true
     }
 
     func connectionClosed(_ run: RunID) {
@@ -230,6 +232,8 @@ extension Oracle {
         var saves = 0
         var isEnd = false
         var isRows = false
+        /// An owner's turn for what takes long.
+        var isLongWork = false
     }
 
     /// Whether some work of an owner can start, for certain.
@@ -247,8 +251,10 @@ extension Oracle {
         defer { batch = Batch() }
         guard !batch.starts.isEmpty else { return }
         backedOff = backedOff.filter { $0.value + 10_000_000 > now.monotonic }
+        // A job that waits for its owner's turn, or has it now, got its slot and its host before, which does not show.
         let isCertain =
-            world.store.reads == 0 && !batch.isRows && batch.saves <= (batch.isEnd ? 1 : 0)
+            world.store.reads == 0 && world.store.yields == 0 && !batch.isRows && !batch.isLongWork
+            && batch.saves <= (batch.isEnd ? 1 : 0)
             && world.store.health == .well && world.clock.elapsed - world.store.lastUnwell > 10_000_000_000
         let names = Set(batch.starts.map(\.key.queue)).sorted()
         for name in names { checkShares(in: name, isCertain: isCertain && changingQueues[name] == nil, world) }

@@ -105,13 +105,14 @@ final class Oracle {
     func willHandle(_ input: CoreInput, at now: CoreTime, _ world: World) {
         latestWall = max(latestWall, now.wall)
         switch input {
-        case .ended(let run, let outcome, _, let random):
+        case .ended(let run, let outcome, _, _, let random):
             batch.isEnd = true
             sourceEnded(run, outcome, random, at: now, world)
         case .connectionClosed(let run): connectionClosed(run)
         case .refused(let run, let error):
             if let known = runs[run] { backsOff(known, error, at: now) }
         case .rows: batch.isRows = true
+        case .turn: batch.isLongWork = true
         default: break
         }
     }

@@ -111,7 +111,8 @@ struct SpecMaker {
         case 0: .null
         case 1: JSON(random.below(1_000_000))
         case 2: ["a": [1, 2, ["b": "c"]]]
-        default: .string(Self.text(&random, 50))
+        // Some make a step long, which then waits for its turn.
+        default: .string(Self.text(&random, random.chance(0.1) ? 8_000 : 50))
         }
     }
 

@@ -18,7 +18,7 @@ extension World {
         case .rows(let id, .success(let rows)): trace.add(.rows, at: time, id, rows.tracedCount)
         case .rows(let id, .failure): trace.add(.readFailed, at: time, id)
         case .progress(let reports): trace.add(.progress, at: time, reports.first?.run ?? 0, Int64(reports.count))
-        case .ended(let run, let outcome, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
+        case .ended(let run, let outcome, _, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
         case .connectionClosed(let run): trace.add(.connectionClosed, at: time, run)
         case .refused(let run, _): trace.add(.connectionClosed, at: time, run, 1)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
@@ -26,6 +26,7 @@ extension World {
         case .room, .time: trace.add(.time, at: time)
         case .zones: trace.add(.time, at: time, 1)
         case .resume: trace.add(.resume, at: time)
+        case .turn(let owner): trace.add(.resume, at: time, Int64(owner))
         case .stop: trace.add(.stop, at: time)
         }
     }
@@ -57,6 +58,7 @@ extension World {
         case .started(.failure): trace.add(.notStarted, at: time)
         case .readZones(let names): trace.add(.yield, at: time, Int64(names.count))
         case .yield: trace.add(.yield, at: time)
+        case .turn(let owner): trace.add(.yield, at: time, Int64(owner), 1)
         case .log(let log):
             trace.add(.log, at: time, log.job ?? 0, Int64(log.message.utf8.count))
             if trace.prints { print("    \(log.level): \(log.message)") }

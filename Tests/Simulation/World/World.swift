@@ -24,6 +24,7 @@ final class World {
         case cleanedUp(CleanUpID)
         case checked(CheckID, ScheduledSpec)
         case resume
+        case turn(UInt32)
         case zones([String])
         case userActs(Int)
         /// A user has the jobs shown that they waited for.
@@ -174,6 +175,9 @@ final class World {
         case .resume:
             store.yields -= 1
             feed(.resume)
+        case .turn(let owner):
+            store.yields -= 1
+            feed(.turn(owner))
         case .zones(let names): feed(.zones(Scenario.zones.filter { names.contains($0.key) }))
         case .schedulesAct: schedulesAct()
         case .userActs(let index): userActs(index)
@@ -254,6 +258,10 @@ final class World {
         case .yield:
             store.yields += 1
             schedule(.resume, in: 0)
+        // Those of other owners come in between.
+        case .turn(let owner):
+            store.yields += 1
+            schedule(.turn(owner), in: scheduleRandom.spread(0.00001, 0.05))
         }
     }
 

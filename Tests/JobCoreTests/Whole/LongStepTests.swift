@@ -1,0 +1,192 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Steps that take several milliseconds are done when it is their owner's turn.
+@Suite struct LongStepTests {
+    private static let long = String(repeating: "l", count: 5_000)
+    private static let longReturn = url("a", #""then":[{"then":{"return":["{{input}}","\#(long)"]}}]"#)
+
+    @Test func longStep_isDone_whenItIsItsOwnersTurn() throws {
+        let driver = CoreDriver()
+        driver.holdsTurns = true
+        let id = try driver.submit(Self.longReturn)
+        // So is its source.
+        #expect(driver.heldTurns == [1] && driver.atWork.isEmpty)
+        driver.releaseTurns()
+        try driver.end(id, .success(1))
+        #expect(driver.heldTurns == [1] && driver.stored(id)?.state == .running)
+        // Meanwhile others go on, and what of its owner is short.
+        let others = try driver.submit(url("b"), as: .two)
+        let short = try driver.submit(
+            #"{"source":{"type":"value","value":1},"then":[{"then":{"return":"{{input}}"}}]}"#)
+        #expect(driver.atWork == [others] && driver.stored(short)?.state == .succeeded)
+        driver.releaseTurns()
+        #expect(driver.stored(id)?.carried == .success([1, .string(Self.long)]))
+        try driver.end(others)
+        driver.expectQuiet()
+    }
+
+    /// Few expressions can fill in much, and many little.
+    @Test(arguments: [(10, 3, false), (4_000, 1, false), (9_000, 100, true), (200, 300, true), (3, 900, true)])
+    func stepIsLong_byWhatItsExpressionsMayFillIn(size: Int, count: Int, isLong: Bool) throws {
+        let driver = CoreDriver()
+        let expressions = Array(repeating: #""{{input}}""#, count: count).joined(separator: ",")
+        let id = try driver.submit(
+            #"{"source":{"type":"json","url":"http://a/"},"then":[{"then":{"return":[\#(expressions)]}}]}"#)
+        driver.releaseTurns()
+        driver.holdsTurns = true
+        try driver.end(id, .success(.string(String(repeating: "x", count: size))))
+        #expect(driver.heldTurns.isEmpty != isLong)
+        driver.releaseTurns()
+        #expect(driver.stored(id)?.state == .succeeded)
+    }
+
+    @Test func ownersHaveOneTurnAtATime() throws {
+        let driver = CoreDriver()
+        driver.holdsTurns = true
+        let ids = try (0..<3).map { _ in try driver.submit(Self.longReturn) }
+        let other = try driver.submit(Self.longReturn, as: .two)
+        #expect(driver.heldTurns == [1, 2])
+        driver.releaseTurns()
+        #expect(driver.atWork == [ids[0], other] && driver.heldTurns == [1])
+        driver.releaseTurns()
+        driver.releaseTurns()
+        #expect(driver.heldTurns.isEmpty)
+        driver.holdsTurns = false
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func whatWaitsForItsTurn_isCancelled_passesItsDeadline_andGoesOnAfterARestart() throws {
+        let driver = CoreDriver()
+        driver.holdsTurns = true
+        let cancelled = try driver.submit(Self.longReturn)
+        driver.releaseTurns()
+        try driver.end(cancelled, .success(1))
+        let late = try driver.submit(url("a", #""deadline":5,"then":[{"fail":{"return":"\#(Self.long)"}}]"#))
+        let kept = try driver.submit(Self.longReturn)
+        let request = driver.ask(.cancel(cancelled), as: .one)
+        #expect(driver.answer(to: request) != nil && driver.stored(cancelled)?.state == .cancelled)
+        driver.advance(6)
+        #expect(driver.stored(late)?.carried?.kind == .deadline)
+        while !driver.heldTurns.isEmpty, driver.atWork.isEmpty { driver.releaseTurns() }
+        #expect(driver.atWork == [kept])
+        try driver.end(kept, .success(2))
+        #expect(driver.heldTurns == [1])
+        driver.crash()
+        driver.holdsTurns = false
+        driver.restart()
+        #expect(driver.stored(kept)?.carried == .success([2, .string(Self.long)]))
+        driver.expectQuiet()
+    }
+
+    /// The turn can come at the time of the deadline, before the timer is looked at.
+    @Test func turnAtTheDeadline_comesTooLate() throws {
+        let driver = CoreDriver()
+        driver.holdsTurns = true
+        let id = try driver.submit(url("a", #""deadline":5,"then":[{"fail":{"return":"\#(Self.long)"}}]"#))
+        driver.now.wall = driver.now.wall.adding(seconds: 6)
+        driver.releaseTurns()
+        #expect(driver.atWork.isEmpty && driver.stored(id)?.carried?.kind == .deadline)
+        driver.expectQuiet()
+    }
+
+    @Test func hostThatAsksForItMeanwhile_isLeftAlone() throws {
+        let driver = CoreDriver()
+        let asked = try driver.submit(url("a", #""retry":{"max":1,"jitter":false}"#))
+        driver.holdsTurns = true
+        let id = try driver.submit(url("a", #""then":[{"fail":{"return":"\#(Self.long)"}}]"#))
+        var error = JobError(.http, "Too many.", retryable: true)
+        error.retryAfter = 30
+        try driver.end(asked, .failure(error))
+        driver.releaseTurns()
+        #expect(driver.atWork.isEmpty)
+        driver.holdsTurns = false
+        driver.releaseTurns()
+        driver.advance(29)
+        #expect(driver.atWork.isEmpty)
+        driver.advance(2)
+        #expect(driver.atWork.sorted() == [asked, id])
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
+    @Test func hostOfALongStep_isKnown_whereItIsWrittenDown() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            url("a", #""retry":{"max":1,"initial":5,"jitter":false},"then":[{"then":{"return":"\#(Self.long)"}}]"#))
+        driver.endAll { _ in .passing }
+        #expect(driver.stored(id)?.state == .scheduled && driver.stored(id)?.host != nil)
+        driver.advance(6)
+        driver.endAll()
+        #expect(driver.stored(id)?.state == .succeeded)
+        driver.expectQuiet()
+    }
+
+    /// What subscribers are told of a large job is written on the engine.
+    @Test func endOfALargeJob_isTold_whenItIsItsOwnersTurn() throws {
+        let driver = CoreDriver()
+        let large = Outcome.success(.string(String(repeating: "r", count: 100_000)))
+        driver.holdsTurns = true
+        let unwatched = try driver.submit(url("a"))
+        try driver.end(unwatched, large)
+        #expect(driver.core.table[unwatched] == nil && driver.heldTurns.isEmpty)
+        driver.ask(.watch(WatchScope(.all), 7), as: .root)
+        let watched = try driver.submit(url("a"))
+        try driver.end(watched, large)
+        #expect(driver.stored(watched)?.state == .succeeded && driver.heldTurns == [1])
+        #expect(!driver.told.contains { $0.change.job == watched && $0.change.isLast })
+        driver.releaseTurns()
+        #expect(driver.told.contains { $0.change.job == watched && $0.change.isLast })
+        // One that is stopped meanwhile goes on with that.
+        let stopped = try driver.submit(url("a", #""then":[{"then":\#(step("b"))}]"#))
+        try driver.end(stopped, large)
+        let cancel = driver.ask(.cancel(stopped), as: .one)
+        #expect(driver.stored(stopped)?.state == .cancelled)
+        while !driver.heldTurns.isEmpty { driver.releaseTurns() }
+        #expect(driver.answer(to: cancel) != nil && driver.atWork.isEmpty)
+        driver.feed(.unsubscribe(7))
+        driver.expectQuiet()
+    }
+
+    @Test func manyChildren_areMadeInSeveralTurns() throws {
+        let driver = CoreDriver()
+        driver.holdsTurns = true
+        let items = (0..<100).map(String.init).joined(separator: ",")
+        let list = try driver.submit(
+            #"{"source":{"type":"each","in":[\#(items)],"job":\#(url("a", #""delay":9,"label":"{{item}}""#))}}"#)
+        var turns = 0
+        while !driver.heldTurns.isEmpty, turns < 100 {
+            #expect(driver.stored(list)?.children == 0)
+            turns += 1
+            driver.releaseTurns()
+        }
+        #expect(turns > 2 && driver.stored(list)?.children == 100)
+        // One that is given up is not gone on with.
+        let other = try driver.submit(
+            #"{"source":{"type":"each","in":[\#(items)],"job":\#(url("a", #""delay":9"#))}}"#)
+        #expect(driver.heldTurns == [1])
+        driver.ask(.cancel(other), as: .one)
+        driver.releaseTurns()
+        #expect(driver.heldTurns.isEmpty && driver.stored(other)?.children == 0)
+        driver.ask(.cancel(list), as: .one)
+        driver.expectQuiet()
+    }
+
+    /// Sizes are reckoned once; the store and the quotas go by them.
+    @Test(arguments: ["all", "settled", "first"]) func listsKnowTheSizesOfTheirResults(mode: String) throws {
+        let driver = CoreDriver()
+        for count in 0...3 {
+            for outcome: Outcome in [.success(["é\n": [1, 2.5, "x"]]), .lasting] {
+                let jobs = Array(repeating: url("a"), count: count).joined(separator: ",")
+                let id = try driver.submit(#"{"source":{"type":"list","mode":"\#(mode)","jobs":[\#(jobs)]}}"#)
+                driver.endAll { _ in outcome }
+                let job = try #require(driver.stored(id))
+                #expect(job.carried?.storedSize == job.carriedSize, "\(count), \(outcome)")
+            }
+        }
+        driver.expectQuiet()
+    }
+}
