@@ -31,13 +31,17 @@ struct SimulatedStore {
     var unanswered = 0
     /// Events `resume` that are on their way.
     var yields = 0
+    /// Specs of schedules that are being checked.
+    var checks = 0
     /// When the answers to the last group arrive, in elapsed nanoseconds.
     var answersAt: Int64 = 0
     /// The most writes in one group.
     static let largestGroup = 256
 
-    /// Whether the core waits for nothing of the store.
-    var isQuiet: Bool { waiting.isEmpty && group.isEmpty && reads == 0 && unanswered == 0 && yields == 0 }
+    /// Whether the core waits for nothing of the store, nor of others that work for it.
+    var isQuiet: Bool {
+        waiting.isEmpty && group.isEmpty && reads == 0 && unanswered == 0 && yields == 0 && checks == 0
+    }
 
     mutating func mark(_ job: JobID, isWorking: Bool) {
         tables.mark(job, isWorking: isWorking)
@@ -56,6 +60,7 @@ struct SimulatedStore {
         reads = 0
         unanswered = 0
         yields = 0
+        checks = 0
     }
 }
 

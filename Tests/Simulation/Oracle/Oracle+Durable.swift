@@ -188,8 +188,10 @@ extension Oracle {
         if new.spec !== old.spec, job.parent == nil, new.spec != old.spec {
             world.violate(1, "job \(job.id) has another spec than was submitted")
         }
+        // A retry that was refused after its children were removed, and cancelled before anything could be stored again.
+        let wasRetriedAndCancelled = old.state.isTerminal && new.state == .cancelled && job.retries.hasBegun
         if old.state.isTerminal {
-            if !new.state.isTerminal {
+            if !new.state.isTerminal || wasRetriedAndCancelled {
                 retried(job, old, new, world)
             } else {
                 checkUnchanged(old, new, world)
@@ -208,7 +210,7 @@ extension Oracle {
             // It had a turn that no source shows.
             shares.serve(old.owner, in: old.spec.queue)
         }
-        if new.state.isTerminal, !old.state.isTerminal { over(job, world) }
+        if new.state.isTerminal, !old.state.isTerminal || wasRetriedAndCancelled { over(job, world) }
         if !new.state.isTerminal, old.state.isTerminal { unfinished.insert(job.id) }
         if new.crashes > old.crashes || new.outcomes.count > old.outcomes.count { job.crashIsDue = false }
         if job.ended.map({ $0.link != new.link || new.state == .scheduled }) ?? false || new.state.isTerminal {
@@ -229,7 +231,9 @@ extension Oracle {
         if old.state == .succeeded { world.violate(2, "job \(job.id) succeeded and is retried") }
         if job.parent != nil { world.violate(2, "child \(job.id) is retried") }
         let kept = old.outcomes.filter { $0.link < new.link }
-        if new.stop != nil { world.violate(2, "job \(job.id) is stopped with its retry") }
+        if new.stop != nil, !(job.retries.hasBegun && job.cancelAsked) {
+            world.violate(2, "job \(job.id) is stopped with its retry")
+        }
         if new.outcomes.count < kept.count {
             world.violate(2, "a retry of job \(job.id) lost outcomes")
         }

@@ -18,7 +18,7 @@ struct Retries {
     /// Stored retries by which no request was answered yet, by number.
     private var unclaimed: [Int] = []
     /// Children were removed for a retry, so that it goes on whatever is answered.
-    private var hasBegun = false
+    private(set) var hasBegun = false
 
     /// Whether a retry may become durable.
     var isDue: Bool { open.count > unclaimed.count || hasBegun }

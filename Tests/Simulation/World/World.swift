@@ -170,6 +170,7 @@ final class World {
             cleanUps -= 1
             feed(.cleanedUp(id))
         case .checked(let id, let spec):
+            store.checks -= 1
             let admission = Admission(policy: Scenario.policy, limits: scenario.settings.limits)
             feed(.checked(id, spec.checked(by: admission)))
         case .resume:
@@ -245,7 +246,9 @@ final class World {
             for job in removed { files.remove(job.id) }
             cleanUps += 1
             schedule(.cleanedUp(id), in: random.spread(0.0001, 0.5))
-        case .check(let id, let spec): schedule(.checked(id, spec), in: scheduleRandom.spread(0.00001, 0.05))
+        case .check(let id, let spec):
+            store.checks += 1
+            schedule(.checked(id, spec), in: scheduleRandom.spread(0.00001, 0.05))
         case .answer(let request, let answer): answered(request, answer)
         case .notify, .progress, .log: break
         case .started(.success): break
