@@ -19,6 +19,8 @@ package struct CoreInspection: Sendable {
     package var subscriptions = 0
     package var waits = 0
     package var timers = 0
+    /// Jobs that wait for their owners' turns.
+    package var waitingForTurns = 0
     package var pendingReads = 0
     package var pendingWrites = 0
     package var runs = 0
@@ -44,6 +46,7 @@ extension JobCore {
         inspection.subscriptions = subscriptions.count(of: nil)
         inspection.waits = waits.count
         inspection.timers = timers.count + wallTimers.count
+        inspection.waitingForTurns = waitingForTurns
         inspection.pendingReads = table.openReads
         inspection.pendingWrites = pendingWrites
         inspection.runs = runs.count + abandoned.count

@@ -47,19 +47,8 @@ extension JobCore {
     }
 
     private func makeChildren(_ entry: ActiveJob, _ source: ChildMaker.Source) {
-        let limits = settings.limits
-        let owner = entry.job.owner
-        let own = counters.waiting(of: owner) + submitting.jobs(of: owner) + source.count
-        guard own <= limits.queuedJobsPerUser, counters.allWaiting + submitting.all + source.count <= limits.queuedJobs,
-            !hasTooManyResting(owner)
-        else {
-            return stepEnded(
-                entry,
-                .failure(
-                    JobError(
-                        .tooLarge,
-                        "The list's \(source.count) children would be too many waiting jobs; retry it when some have run."
-                    )))
+        if let error = refusal(ofChildren: source.count, of: entry.job.owner) {
+            return stepEnded(entry, .failure(error))
         }
         if source.count == 0 { return join(entry, ids: [], [], source.mode, nil) }
         making[entry.job.id] = ChildMaker(source, of: entry.job, step: entry.step)
@@ -74,9 +63,11 @@ extension JobCore {
         maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
         guard maker.isDone else {
             making[list] = maker
-            return inTurn(of: owner) { [unowned self] in makeChildren(of: list) }
+            return inTurn(of: entry) { [unowned self] in makeChildren(of: list) }
         }
-        guard keptBytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
+        // Other lists may have made theirs in the turns in between.
+        if let error = refusal(ofChildren: maker.count, of: owner) { return stepEnded(entry, .failure(error)) }
+        guard storedBytes(of: owner).saturatingAdding(maker.bytes) <= settings.storedPerUser else {
             return stepEnded(
                 entry,
                 .failure(
@@ -93,6 +84,16 @@ extension JobCore {
             submitting.add(-made.count, bytes: -made.bytes, of: owner)
             stored(made, entry, result)
         }
+    }
+
+    /// Why an owner may not have so many more jobs that wait.
+    private func refusal(ofChildren count: Int, of owner: UInt32) -> JobError? {
+        let limits = settings.limits
+        let own = counters.waiting(of: owner) + submitting.jobs(of: owner) + count
+        let all = counters.allWaiting + submitting.all + count
+        if own <= limits.queuedJobsPerUser, all <= limits.queuedJobs, !hasTooManyResting(owner) { return nil }
+        return JobError(
+            .tooLarge, "The list's \(count) children would be too many waiting jobs; retry it when some have run.")
     }
 
     private func stored(_ made: ChildMaker, _ entry: ActiveJob, _ result: Result<StoreWritten, StoreError>) {

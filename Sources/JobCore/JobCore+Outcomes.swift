@@ -11,11 +11,9 @@ extension JobCore {
         let changes = entry.changes
         let size = job.storedSize
         let bytes = job.memorySize
-        pendingSaves.add(bytes, of: job.owner)
-        if pendingSaves.isFull(for: job.owner) { scheduler.pause(job.owner) }
+        addPending(bytes, of: job.owner)
         write(.save([job])) { [unowned self] result in
-            pendingSaves.remove(bytes, of: job.owner)
-            if !pendingSaves.isFull(for: job.owner) { scheduler.resume(job.owner) }
+            removePending(bytes, of: job.owner)
             guard table[job.id] === entry else { done?(.success(())); return }
             if case .failure(let error) = result {
                 if entry.saves == save {
@@ -37,10 +35,33 @@ extension JobCore {
             guard entry.saves == save, entry.unsaved != nil else { done?(.success(())); return }
             // To write what subscribers are told of a large job takes long.
             guard bytes > Self.largeEvent, !subscriptions.isEmpty else { return saved(entry, done) }
-            inTurn(of: job.owner) { [unowned self] in
+            inTurn(of: entry) { [unowned self] in
                 guard table[job.id] === entry, entry.saves == save else { done?(.success(())); return }
                 saved(entry, done)
             }
+        }
+    }
+
+    /// A job that takes so many bytes is on its way to the store, or waits for its owner's turn.
+    func addPending(_ bytes: Int64, of owner: UInt32) {
+        pendingSaves.add(bytes, of: owner)
+        pauseOrResume(owner)
+    }
+
+    func removePending(_ bytes: Int64, of owner: UInt32) {
+        pendingSaves.remove(bytes, of: owner)
+        pauseOrResume(owner)
+    }
+
+    /// Jobs of an owner that wait for their turn, beyond which nothing more of theirs starts: each has a slot meanwhile, and may
+    /// have a host that others wait for.
+    private static let mostWaitingForTurns = 2
+
+    func pauseOrResume(_ owner: UInt32) {
+        if pendingSaves.isFull(for: owner) || waitingForTurns(of: owner) > Self.mostWaitingForTurns {
+            scheduler.pause(owner)
+        } else {
+            scheduler.resume(owner)
         }
     }
 

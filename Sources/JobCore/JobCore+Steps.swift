@@ -56,7 +56,7 @@ extension JobCore {
         entry.resetProgress()
         guard entry.job.isLong else { return carryOutStep(entry) }
         let step = entry.step
-        inTurn(of: entry.job.owner) { [unowned self] in
+        inTurn(of: entry) { [unowned self] in
             guard table[entry.job.id] === entry, entry.step == step, phase == .serving else { return }
             guard !stopOverdue(entry) else { return }
             // Its host may have asked to be left alone meanwhile.

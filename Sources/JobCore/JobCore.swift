@@ -198,6 +198,11 @@ package final class JobCore {
 
     var pendingWrites: Int { writes.count }
 
+    /// Jobs that wait for their owners' turns.
+    var waitingForTurns: Int { longWork.values.reduce(0) { $0 + $1.count } }
+
+    func waitingForTurns(of owner: UInt32) -> Int { longWork[owner]?.count ?? 0 }
+
     // MARK: - Effects
 
     func emit(_ effect: CoreEffect) { effects.append(effect) }
@@ -238,9 +243,16 @@ package final class JobCore {
         emit(.yield)
     }
 
-    /// Does what takes several milliseconds about an input of its own, so that nobody but its owner waits for long.
-    func inTurn(of owner: UInt32, _ body: @escaping () -> Void) {
-        longWork[owner, default: []].append(body)
+    /// Does what takes several milliseconds for a job about an input of its own, so that nobody but its owner waits for long.
+    /// Until then the job is in memory and counts as on its way, so that only so many of an owner's wait for their turn.
+    func inTurn(of entry: ActiveJob, _ body: @escaping () -> Void) {
+        let owner = entry.job.owner
+        let bytes = entry.job.memorySize
+        longWork[owner, default: []].append { [unowned self] in
+            removePending(bytes, of: owner)
+            body()
+        }
+        addPending(bytes, of: owner)
         if longWork[owner]?.count == 1 { emit(.turn(owner)) }
     }
 
@@ -248,6 +260,7 @@ package final class JobCore {
         longWork[owner]?.first?()
         _ = longWork[owner]?.popFirst()
         if longWork[owner]?.isEmpty == false { emit(.turn(owner)) } else { longWork[owner] = nil }
+        pauseOrResume(owner)
     }
 
     func answer(_ id: RequestID, _ answer: CoreAnswer) { emit(.answer(id, answer)) }

@@ -57,8 +57,8 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         var pieces: [UInt32: Deque<@Sendable () -> Void>] = [:]
         /// Those who have some and do not pause, in the order of their turns.
         var users: Deque<UInt32> = []
-        /// Until when users pause, by the monotonic clock.
-        var pauses: [UInt32: Int64] = [:]
+        /// From when until when users pause, by the monotonic clock.
+        var pauses: [UInt32: (start: Int64, end: Int64)] = [:]
         /// Rounds of other work since the last piece.
         var rounds = 0
     }
@@ -206,12 +206,18 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         if mustAsk { queue.async { self.drain() } }
     }
 
-    /// Has `user` pause for what took so many nanoseconds.
+    /// Runs what takes long and waits now, on the engine, which is about to stop.
+    package func runAllLong() {
+        checkIsolated()
+        for piece in state.withLock({ $0.long.popAll() }) { piece() }
+    }
+
+    /// Has `user` pause for what took so many nanoseconds, here or in the store.
     package func took(_ time: Int64, of user: UInt32) {
         guard time >= Self.shortestLong, isShared.withLock(\.self)() else { return }
         let pause = min(time.saturatingMultiplied(by: Self.pauseFactor), Self.longestPause)
-        let end = now().saturatingAdding(pause)
-        let isNew = state.withLock { $0.long.pause(user, until: end) }
+        let start = now()
+        let isNew = state.withLock { $0.long.pause(user, from: start, until: start.saturatingAdding(pause)) }
         if isNew { after(pause) { self.pauseEnds(of: user) } }
     }
 
@@ -278,9 +284,10 @@ extension EngineExecutor.State {
 
     /// False where something runs, which runs also what waits, or where nothing waits.
     fileprivate mutating func begin(mayBeLong: Bool = false) -> Bool {
+        // Whoever was asked has come. What there was can be gone by then, as its user pauses.
+        if !isRunning { asked = .nobody }
         guard !isRunning, !isEmpty || mayBeLong && !long.users.isEmpty else { return false }
         isRunning = true
-        asked = .nobody
         return true
     }
 
@@ -320,15 +327,30 @@ extension EngineExecutor.LongWork {
     }
 
     /// Gives whether somebody has to end the pause.
-    fileprivate mutating func pause(_ user: UInt32, until end: Int64) -> Bool {
+    fileprivate mutating func pause(_ user: UInt32, from start: Int64, until end: Int64) -> Bool {
         users.removeAll { $0 == user }
-        let old = pauses.updateValue(max(end, pauses[user] ?? end), forKey: user)
-        return old == nil
+        guard let old = pauses[user] else {
+            pauses[user] = (start, end)
+            return true
+        }
+        // Each pause ends: what a user has in the store all the time must not keep their pieces waiting for good.
+        let latest = old.start.saturatingAdding(EngineExecutor.longestPause)
+        pauses[user] = (old.start, min(max(end, old.end), latest))
+        return false
+    }
+
+    /// All that waits, whoever pauses.
+    fileprivate mutating func popAll() -> [@Sendable () -> Void] {
+        defer {
+            pieces = [:]
+            users = []
+        }
+        return pieces.sorted { $0.key < $1.key }.flatMap(\.value)
     }
 
     /// Ends a pause, or gives how long it still is.
     fileprivate mutating func endPause(of user: UInt32, at now: Int64) -> Int64? {
-        guard let end = pauses[user] else { return nil }
+        guard let end = pauses[user]?.end else { return nil }
         if end > now { return end - now }
         pauses[user] = nil
         if pieces[user] != nil { users.append(user) }

@@ -136,6 +136,8 @@ package actor JobEngine {
 
     /// Ends without losing anything: transfers stop where they are, what was answered is stored.
     package func stop() async {
+        // What sources came to before is not lost, however long it waits for its turn.
+        executor.runAllLong()
         handle(.stop)
         room = nil
         timers = nil
@@ -360,19 +362,20 @@ package actor JobEngine {
         if let newest { storing[id] = newest }
         writesUnderWay += 1
         let asker = writesUnderWay > Self.fewWrites ? nil : asker
-        let long = write.longWork.map { (owner: $0.owner, isLongAfter: $0.isLongAfter, began: clock.now().monotonic) }
+        let cost = write.cost
+        let began = cost == nil ? 0 : clock.now().monotonic
         store.write(write) { result in
-            let body: @Sendable (isolated JobEngine) -> Void = { engine in
+            // Others' changes waited for it; but it may have waited for theirs.
+            if let cost {
+                let elapsed = self.clock.now().monotonic.saturatingSubtracting(began)
+                self.executor.took(min(cost.nanoseconds, elapsed), of: cost.owner)
+            }
+            // In the order of the store's answers: the core takes what it is told last for what is stored.
+            self.enterNow(further: EngineExecutor.mostFurther, on: asker) { engine in
                 engine.writesUnderWay -= 1
                 if !engine.storing.isEmpty { engine.storing[id] = nil }
                 engine.handle(.written(id, result))
             }
-            if let long {
-                // Others' changes waited for it.
-                self.executor.took(self.clock.now().monotonic.saturatingSubtracting(long.began), of: long.owner)
-                if long.isLongAfter { return self.enterLong(of: long.owner, body) }
-            }
-            self.enterNow(further: EngineExecutor.mostFurther, on: asker, body)
         }
     }
 
@@ -433,12 +436,16 @@ package actor JobEngine {
         let work = library.source(run.parameters, context(of: run, checkpoint: checkpoint)).start()
         runs[run.run]?.work = work
         work.onProgress { progress.report($0) }
+        // A cancel ends the run here, and not what it came to while that waits for its owner's turn.
+        let memory = runs[run.run]?.memory
         // Where the source ended, as to measure a large result takes milliseconds.
         work.upon(on: InlineExecutor()) { outcome in
             let outcome = outcome.mapError(JobError.init(source:))
             let size = outcome.storedSize
             if size > StoreWrite.longWork {
-                self.enterLong(of: run.owner) { $0.ended(run.run, outcome, size: size) }
+                self.enterLong(of: run.owner) { engine in
+                    withExtendedLifetime(memory) { engine.ended(run.run, outcome, size: size) }
+                }
             } else {
                 self.enter { $0.ended(run.run, outcome, size: size) }
             }
@@ -527,16 +534,21 @@ extension ResourcePolicy {
 extension StoreWrite {
     /// Bytes past which a write holds up those of others.
     fileprivate static let longWork: Int64 = 64 << 10
-    /// Children that take long to be told that they are stored.
+    /// Children that hold up others, as they are stored and as the core is told of it.
     private static let manyChildren = 100
+    /// Nanoseconds that a byte and a child take, about.
+    private static let perByte: Int64 = 10
+    private static let perChild: Int64 = 10_000
 
-    /// Whose jobs it is about, where it takes long, and whether what comes after it takes long as well.
-    fileprivate var longWork: (owner: UInt32, isLongAfter: Bool)? {
+    /// Whose jobs it is about and how long it keeps others waiting, where that is long.
+    fileprivate var cost: (owner: UInt32, nanoseconds: Int64)? {
         switch self {
         case .save(let jobs):
             guard let first = jobs.first, jobs.contains(where: { $0.memorySize > Self.longWork }) else { return nil }
-            return (first.owner, false)
-        case .children(let new) where new.children.count > Self.manyChildren: return (new.parent.owner, true)
+            let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.memorySize) }
+            return (first.owner, bytes.saturatingMultiplied(by: Self.perByte))
+        case .children(let new) where new.children.count > Self.manyChildren:
+            return (new.parent.owner, Int64(new.children.count).saturatingMultiplied(by: Self.perChild))
         default: return nil
         }
     }

@@ -257,6 +257,58 @@ import Testing
         #expect(log.all == ["a0", "short", "a1"] && clock.pauseCount == 0)
     }
 
+    /// The queue is asked for a long piece, and finds that its user pauses meanwhile.
+    @Test func otherWork_goesOn_whereAPauseTookTheQueueNothingToDo() async {
+        let clock = Clock()
+        let (executor, log) = (clock.executor(), Log())
+        await withCheckedContinuation { continuation in
+            executor.queue.async {
+                executor.submitLong(of: 1) { log.add("long") }
+                executor.took(1_000_000, of: 1)
+                continuation.resume()
+            }
+        }
+        await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
+        executor.runNow({ log.add("now") }, further: 0)
+        await settled(executor)
+        #expect(log.all == ["now"])
+        clock.advance(3_000_000)
+        await done(executor, 1)
+        #expect(log.all == ["now", "long"])
+    }
+
+    /// What a user has in the store makes their pause longer, and not endless.
+    @Test func pause_ends_howeverMuchIsStoredMeanwhile() async {
+        let clock = Clock()
+        let (executor, log) = (clock.executor(), Log())
+        executor.took(100_000_000, of: 1)
+        executor.submitLong(of: 1) { log.add("long") }
+        for _ in 0..<9 {
+            clock.advance(100_000_000)
+            executor.took(100_000_000, of: 1)
+        }
+        await done(executor, 2)
+        #expect(log.all == [])
+        clock.advance(100_000_000)
+        await done(executor, 1)
+        #expect(log.all == ["long"])
+    }
+
+    @Test func whatWaits_isRunBeforeTheEnd_whoeverPauses() async {
+        let clock = Clock()
+        let (executor, log) = (clock.executor(), Log())
+        executor.took(1_000_000, of: 1)
+        for number in 0..<3 { executor.submitLong(of: 1) { log.add("a\(number)") } }
+        await withCheckedContinuation { continuation in
+            executor.submit {
+                executor.runAllLong()
+                log.add("end")
+                continuation.resume()
+            }
+        }
+        #expect(log.all == ["a0", "a1", "a2", "end"])
+    }
+
     @Test func nobodyPauses_alone_orForLittle() async {
         let clock = Clock()
         for (isShared, time): (Bool, Int64) in [(false, 9_000_000_000), (true, 499_999)] {

@@ -59,6 +59,20 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// Each has a slot and a host meanwhile.
+    @Test func nothingMoreStarts_whereMuchWaitsForItsOwnersTurn() throws {
+        let driver = CoreDriver { $0.perHost = 6 }
+        driver.holdsTurns = true
+        for _ in 0..<6 { try driver.submit(url("a", #""then":[{"fail":{"return":"\#(Self.long)"}}]"#)) }
+        let other = try driver.submit(url("a"), as: .two)
+        #expect(driver.atWork == [other] && driver.core.inspection.waitingForTurns == 3)
+        while !driver.heldTurns.isEmpty { driver.releaseTurns() }
+        #expect(driver.atWork.count == 6, "those of the first owner have their share of the host")
+        driver.holdsTurns = false
+        driver.endAll()
+        driver.expectQuiet()
+    }
+
     @Test func whatWaitsForItsTurn_isCancelled_passesItsDeadline_andGoesOnAfterARestart() throws {
         let driver = CoreDriver()
         driver.holdsTurns = true
@@ -172,6 +186,60 @@ import Testing
         driver.releaseTurns()
         #expect(driver.heldTurns.isEmpty && driver.stored(other)?.children == 0)
         driver.ask(.cancel(list), as: .one)
+        driver.expectQuiet()
+    }
+
+    /// 16 MiB of an owner's may be on their way, and a page that was read just before.
+    private static let mostWaiting = 64
+
+    @Test func jobsThatWaitForTheirTurn_areBounded_howeverManyTimersEnd() throws {
+        let driver = CoreDriver()
+        let large = String(repeating: "l", count: 500_000)
+        let spec = #"{"source":{"type":"timer","seconds":100},"then":[{"then":{"return":["{{input}}","\#(large)"]}}]}"#
+        let ids = try (0..<100).map { _ in try driver.submit(spec) }
+        #expect(driver.core.inspection.restingJobs == 100)
+        driver.holdsTurns = true
+        driver.advance(100)
+        #expect(driver.core.inspection.residentJobs <= Self.mostWaiting && !driver.heldTurns.isEmpty)
+        while !driver.heldTurns.isEmpty {
+            driver.releaseTurns()
+            #expect(driver.core.inspection.residentJobs <= Self.mostWaiting)
+        }
+        #expect(ids.allSatisfy { driver.stored($0)?.state == .succeeded })
+        driver.holdsTurns = false
+        driver.expectQuiet()
+    }
+
+    @Test func endsThatWaitToBeTold_areBounded_howeverFastJobsEnd() throws {
+        let driver = CoreDriver()
+        let large = Outcome.success(.string(String(repeating: "r", count: 500_000)))
+        driver.ask(.watch(WatchScope(.all), 7), as: .root)
+        let ids = try (0..<100).map { _ in try driver.submit(url("a")) }
+        driver.holdsTurns = true
+        // Nothing new starts while so many wait to be told.
+        while let id = driver.atWork.first { try driver.end(id, large) }
+        #expect(driver.core.inspection.residentJobs <= Self.mostWaiting && !driver.heldTurns.isEmpty)
+        while !driver.heldTurns.isEmpty {
+            driver.releaseTurns()
+            while let id = driver.atWork.first { try driver.end(id, large) }
+            #expect(driver.core.inspection.residentJobs <= Self.mostWaiting)
+        }
+        #expect(ids.allSatisfy { driver.stored($0)?.state == .succeeded })
+        driver.feed(.unsubscribe(7))
+        driver.expectQuiet()
+    }
+
+    /// Each alone would be allowed.
+    @Test func childrenOfSeveralLists_areBoundedTogether_thoughTheyAreMadeInTurns() throws {
+        let driver = CoreDriver { $0.limits.queuedJobsPerUser = 150 }
+        driver.holdsTurns = true
+        let items = (0..<100).map(String.init).joined(separator: ",")
+        let spec = #"{"source":{"type":"each","in":[\#(items)],"job":\#(url("a", #""delay":9,"label":"{{item}}""#))}}"#
+        let lists = try [driver.submit(spec), driver.submit(spec)]
+        while !driver.heldTurns.isEmpty { driver.releaseTurns() }
+        #expect(lists.map { driver.stored($0)?.children } == [100, 0])
+        #expect(driver.stored(lists[1])?.carried?.kind == .tooLarge)
+        driver.ask(.cancel(lists[0]), as: .one)
         driver.expectQuiet()
     }
 

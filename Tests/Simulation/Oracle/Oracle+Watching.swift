@@ -120,7 +120,8 @@ extension Oracle {
             }
             let interval = Int64(max(0.001, min(3600, subscription.scope.interval)) * 1000) * 1_000_000
             for row in rows {
-                guard let job = jobs[row.job] else {
+                // The core is yet to be told of what was removed.
+                guard let job = jobs[row.job] ?? removed[row.job] else {
                     return world.violate(7, "progress is told of job \(row.job), which is not stored")
                 }
                 if !subscription.covers(job) {

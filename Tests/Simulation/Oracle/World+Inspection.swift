@@ -88,7 +88,8 @@ extension Oracle {
         let running = counts.all[JobState.running.number]
         // A few are about to end or to make children, by a timer or a turn that comes next.
         let resident =
-            running + runs.count + core.pendingWrites + core.pendingReads + world.cleanUps + core.timers + 8
+            running + runs.count + core.pendingWrites + core.pendingReads + core.waitingForTurns + world.cleanUps
+            + core.timers + 8
             + removedBy.values.reduce(0) { $0 + $1.count }
         func bound(_ name: String, _ value: Int, _ most: Int) {
             if value > most { world.violate(6, "\(name): \(value) are in memory, of \(most): \(core); \(idle(world))") }
