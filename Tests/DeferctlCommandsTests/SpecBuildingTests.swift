@@ -109,6 +109,18 @@ import Testing
         #expect(error.map { DeferctlCommand.exitCode(for: $0).rawValue } == Status.usage.rawValue)
     }
 
+    @Test(arguments: [["-h"], ["--help"], ["--detach", "--help"], ["--version"]])
+    func run_showsItsHelp_whenThatStandsBeforeTheProgram(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(["run"] + arguments) }
+        #expect(error.map { DeferctlCommand.exitCode(for: $0) } == .success)
+    }
+
+    @Test func run_leavesHelpToTheProgram_whenItStandsBehindIt() throws {
+        for arguments in [["ls", "--help"], ["--", "--help"]] {
+            _ = try #require(try DeferctlCommand.parseAsRoot(["run"] + arguments) as? RunCommand)
+        }
+    }
+
     @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])
     func rate_takesUnits(text: String, bytes: Int) {
         #expect(ByteRate(argument: text)?.bytes == bytes)

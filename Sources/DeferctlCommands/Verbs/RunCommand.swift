@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import JobClient
 import JobModel
+import JobProtocol
 
 /// Runs a program and prints what it writes.
 struct RunCommand: DaemonCommand {
@@ -51,6 +52,9 @@ struct RunCommand: DaemonCommand {
 
     func validate() throws {
         guard let program = line.first else { throw ValidationError("Say which program to run.") }
+        // What is captured for the program is not looked through for these.
+        if words.first == "-h" || words.first == "--help" { throw CleanExit.helpRequest(self) }
+        if words.first == "--version" { throw CleanExit.message(ProductVersion.current) }
         guard words.first == "--" || !program.hasPrefix("-") else {
             throw ValidationError("There is no option \(program); put a program of that name behind \"--\".")
         }
