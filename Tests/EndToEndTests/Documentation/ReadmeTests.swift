@@ -84,7 +84,7 @@ import Testing
                         #expect(origin.log.last("/stuff")?.headers["authorization"] == "Bearer secret")
                     case "friends": #expect(result == ["Bea", "Cem"])
                     case "picture": #expect(result == ["failed": "http", "at link": 1])
-                    case "fallback": #expect(result["path"]?.string == daemon.downloads + "/tool.tar.gz")
+                    case "fallback": #expect(result["path"]?.string == daemon.downloads + "/either.tar.gz")
                     case "release": #expect(result["path"]?.string == daemon.downloads + "/releases/1.2.tar.gz")
                     case "fastest":
                         #expect(result.string == daemon.downloads + "/from-b.tar.gz")
