@@ -31,7 +31,8 @@ struct SpecOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Retries after the first attempt; 0 for none (default: 4, but 0 for POST and PATCH).", valueName: "count"))
+            "Retries after the first attempt; 0 for none (default: 4, but 0 for requests by POST and PATCH).",
+            valueName: "count"))
     var retries: Int?
 
     @Option(

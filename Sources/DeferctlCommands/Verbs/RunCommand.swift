@@ -15,10 +15,12 @@ struct RunCommand: DaemonCommand {
             word that is looked up in your PATH. Commands need a daemon of your own, or programs.any in the \
             configuration. What stands behind PROGRAM is the program's, options too.
 
-            A command runs in your present directory, by env(1), and with the daemon's environment, not with yours; a \
-            configured program where the configuration says.
+            A command runs in your present directory, by env(1), a configured program where the configuration says; \
+            neither with your environment, but with a clean one: PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, and what \
+            --env or the configuration sets.
 
-            Its standard output is printed, and of one that fails the end of its standard error.
+            Its standard output is printed, and of one that fails the end of its standard error. An exit status of 75 \
+            has it run again, --retries times at most; no other does.
 
             Example: deferctl run --detach ffmpeg -i talk.mkv talk.mp4
             """)
