@@ -6,8 +6,8 @@ struct Submitting: Sendable {
     let invocation: Invocation
     let options: FollowOptions
 
-    /// Submits the job that `spec` describes, or `other` where the daemon has no program of the name that `spec` gives. `write`
-    /// is called with a job that succeeded, and writes its result.
+    /// Submits the job that `spec` describes, or `other` where the daemon has no program of the name that `spec` gives; without
+    /// `other` the caller's PATH has none either. `write` is called with a job that succeeded, and writes its result.
     func run(
         _ spec: JSON, orElse other: JSON? = nil, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
@@ -40,8 +40,15 @@ struct Submitting: Sendable {
         do {
             return try await client.submit(spec)
         } catch {
-            guard let other, error.rpc?.data["pointer"]?.string == "/source/program" else {
+            guard error.rpc?.data["pointer"]?.string == "/source/program" else {
                 throw CommandFailure(submitting: error)
+            }
+            guard let other else {
+                let name = spec["source"]?["program"]?.string ?? ""
+                throw CommandFailure(
+                    .badData,
+                    "There is no program \"\(name.cut(to: 60, mark: "..."))\", neither in your PATH nor by that name in the "
+                        + "daemon's configuration; check its name.")
             }
             do {
                 return try await client.submit(other)
