@@ -233,15 +233,13 @@ struct ProgramAttempt: Sendable {
         switch ending {
         case .exited(0): return
         case .exited(let status):
-            var error = failed(
-                "exited with \(status); see what it wrote to its standard error.", .exit(status), errors.kept)
+            var error = failed("exited with \(status)\(Self.pointing(to: errors.kept))", .exit(status), errors.kept)
             // EX_TEMPFAIL
             error.isRetryable = status == 75
             throw error
         case .signalled(let number):
             throw failed(
-                "was ended by signal \(number); see what it wrote to its standard error.", .signal(number),
-                errors.kept)
+                "was ended by signal \(number)\(Self.pointing(to: errors.kept))", .signal(number), errors.kept)
         case .refused(let error, let isDirectory):
             let reason = Errno(rawValue: error)
             throw isDirectory
@@ -252,6 +250,11 @@ struct ProgramAttempt: Sendable {
         case .lost:
             throw lost
         }
+    }
+
+    /// How a message about an end goes on.
+    private static func pointing(to errors: [UInt8]) -> String {
+        errors.isEmpty ? ", and wrote nothing to its standard error." : "; see what it wrote to its standard error."
     }
 
     private func failed(
