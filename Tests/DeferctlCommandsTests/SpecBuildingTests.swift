@@ -121,6 +121,14 @@ import Testing
         }
     }
 
+    @Test func run_namesTheProgramByItsShortestPath() {
+        #expect(RunCommand.absolute("/tmp/./x//prog.sh") == "/tmp/x/prog.sh")
+        #expect(RunCommand.absolute("/tmp/../x") == "/tmp/../x")
+        #expect(RunCommand.absolute("/") == "/")
+        #expect(RunCommand.absolute("./a") == RunCommand.absolute("a"))
+        #expect(RunCommand.absolute("a") == RunCommand.absolute(".") + "/a")
+    }
+
     @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])
     func rate_takesUnits(text: String, bytes: Int) {
         #expect(ByteRate(argument: text)?.bytes == bytes)

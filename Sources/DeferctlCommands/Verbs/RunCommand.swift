@@ -144,10 +144,10 @@ struct RunCommand: DaemonCommand {
         return nil
     }
 
-    private static func absolute(_ path: String) -> String {
-        if path.hasPrefix("/") { return path }
-        let present = FileManager.default.currentDirectoryPath
-        return path == "." ? present : present + "/" + path
+    /// The same path from the root on, as lists show it: without "." in it. ".." stays, as what is before it may be a link.
+    static func absolute(_ path: String) -> String {
+        let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
     }
 
     // MARK: - The result
