@@ -18,4 +18,20 @@ import Testing
         #expect(ResultOutput.inlineBody(of: ["body": "/wA=", "encoding": "base64"]) == [0xFF, 0])
         #expect(ResultOutput.inlineBody(of: ["spilled": true, "body": "h"]) == nil)
     }
+
+    @Test(
+        arguments: [
+            (200, "2.0 kB in 3.0 s"), (206, "2.0 kB in 3.0 s"),
+            (304, "The file is there already (2.0 kB); nothing was transferred."),
+            (nil, "The file is there already (2.0 kB); nothing was transferred."),
+        ] as [(JSON, String)])
+    func summary_saysThatNothingWasTransferred_whenTheFileWasThere(status: JSON, text: String) {
+        let download = job(
+            1, "succeeded",
+            [
+                "startedAt": .string(noon.adding(seconds: -3).description), "finishedAt": .string(noon.description),
+                "result": ["size": 2000, "status": status],
+            ])
+        #expect(DownloadCommand.summary(of: download) == text)
+    }
 }

@@ -101,10 +101,19 @@ struct DownloadCommand: DaemonCommand {
             if !invocation.writesJSON, let path = job.result?["path"]?.string {
                 try invocation.console.line(invocation.console.showsData ? path.sanitized : path)
             }
-            if !following.quiet, let size = job.result?["size"]?.int, let seconds = JobText(job, now: .now).runtime {
-                invocation.console.say("\(Quantities.size(Int64(size))) in \(Quantities.span(seconds))")
-            }
+            if !following.quiet, let text = Self.summary(of: job) { invocation.console.say(text) }
         }
+    }
+
+    /// What was transferred, and how long it took.
+    static func summary(of job: JobSnapshot) -> String? {
+        guard let result = job.result, let size = result["size"]?.int else { return nil }
+        let text = Quantities.size(Int64(size))
+        // It was skipped, or the server said that it has not changed.
+        if result["status"]?.int == nil || result["status"]?.int == 304 {
+            return "The file is there already (\(text)); nothing was transferred."
+        }
+        return JobText(job, now: .now).runtime.map { "\(text) in \(Quantities.span($0))" }
     }
 
     /// The choices of `--exists`.
