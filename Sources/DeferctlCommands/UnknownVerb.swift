@@ -6,11 +6,15 @@ enum UnknownVerb {
     /// own is none of those, and names the verb that it may have been.
     static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
         var rest = Array(arguments)[...]
-        guard let word = nextWord(&rest) else { return }
+        guard var word = nextWord(&rest) else { return }
+        // "help" is the parser's own, which shows the program's help for what is no verb.
+        if word == "help" {
+            guard let verb = nextWord(&rest) else { return }
+            word = verb
+        }
         guard DeferctlCommand.verbs.contains(word) else {
             throw unknown(word, among: DeferctlCommand.verbs, of: "deferctl")
         }
-        // "help" is the parser's own.
         let verb = DeferctlCommand.configuration.groupedSubcommands.flatMap { $0.subcommands }.first {
             $0.configuration.commandName == word
         }

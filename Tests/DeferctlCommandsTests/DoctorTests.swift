@@ -140,7 +140,8 @@ extension String {
 @Suite struct UnknownVerbTests {
     @Test(arguments: [
         ["list"], ["--json", "list"], ["--socket", "x", "list"], ["--color=always", "top"], [], ["--help"],
-        ["schedule"], ["schedule", "--json"], ["schedule", "--socket", "x", "show", "ad"], ["help", "ad"],
+        ["schedule"], ["schedule", "--json"], ["schedule", "--socket", "x", "show", "ad"],
+        ["help"], ["help", "list"], ["help", "help"], ["help", "schedule", "add"],
         ["schedule", "--help"], ["schedule", "--unknown", "x"],
     ])
     func refuse_letsVerbsThrough(arguments: [String]) throws {
@@ -166,6 +167,13 @@ extension String {
         #expect(
             failure?.message == "There is no verb \"\(word)\" of deferctl schedule. Did you mean \(verb)? "
                 + "See all with: deferctl schedule --help")
+    }
+
+    @Test(arguments: [["help", "lsit"], ["help", "schedule", "lsit"]])
+    func refuse_namesTheVerbThatWasMeant_whenItsHelpIsAskedFor(arguments: [String]) {
+        let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(arguments) }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message.contains("Did you mean list?") == true)
     }
 
     @Test func refuse_guessesNothing_whenNoVerbIsNear() {
