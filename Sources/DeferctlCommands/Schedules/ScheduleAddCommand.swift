@@ -42,7 +42,7 @@ struct ScheduleAddCommand: DaemonCommand {
         completion: .list(["skip", "queue"]))
     var overlap: String?
 
-    @Flag(name: .long, help: "Make it suspended; see the verb resume.")
+    @Flag(name: .long, help: "Make it suspended; see schedule resume.")
     var suspended = false
 
     @OptionGroup var global: GlobalOptions

@@ -9,7 +9,7 @@ struct ListCommand: DaemonCommand {
         abstract: "List jobs, the newest first.",
         discussion: """
             AGE is the time since a job was submitted; DETAIL tells how far a running job is, when a scheduled one \
-            goes on, and why a failed one failed.
+            goes on, how large a result is, and why a failed one failed.
 
             Example: deferctl list --state running --state queued --tag tools
             """)

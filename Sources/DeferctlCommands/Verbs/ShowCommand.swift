@@ -15,7 +15,7 @@ struct ShowCommand: DaemonCommand {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("Show at most so many children of one job (default: 50).", valueName: "count"))
+        help: ArgumentHelp("Show at most so many children of one job.", valueName: "count"))
     var children = 50
 
     @OptionGroup var global: GlobalOptions

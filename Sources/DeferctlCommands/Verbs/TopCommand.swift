@@ -15,7 +15,7 @@ struct TopCommand: DaemonCommand {
             """)
 
     @Option(
-        name: .long, help: ArgumentHelp("Seconds between two looks, at least 0.2 (default: 1).", valueName: "seconds"))
+        name: .long, help: ArgumentHelp("Seconds between two looks, at least 0.2.", valueName: "seconds"))
     var interval = 1.0
 
     @Option(
