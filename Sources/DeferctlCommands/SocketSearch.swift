@@ -39,7 +39,7 @@ struct SocketSearch: Sendable {
     /// How to start the daemon that listens at `path`.
     func startHint(for path: String) -> String {
         if path == Self.systemPath { return "Start it with: systemctl start deferd" }
-        if path == ownPath { return "Start it with: systemctl --user start deferd" }
+        if path == ownPath { return "Start it with: systemctl --user start deferd, or: deferd &" }
         return "Start it with: deferd --socket \(path)"
     }
 

@@ -36,7 +36,7 @@ import Testing
     @Test func startHint_fitsTheSocket() {
         let search = search(["XDG_RUNTIME_DIR": "/run/user/1000"])
         #expect(search.startHint(for: SocketSearch.systemPath) == "Start it with: systemctl start deferd")
-        #expect(search.startHint(for: own) == "Start it with: systemctl --user start deferd")
+        #expect(search.startHint(for: own) == "Start it with: systemctl --user start deferd, or: deferd &")
         #expect(search.startHint(for: "/tmp/x") == "Start it with: deferd --socket /tmp/x")
     }
 
