@@ -7,7 +7,9 @@ import Testing
     @Test(
         arguments: [
             (["every": 1], "every 1 s"), (["every": 1.5], "every 1.5 s"), (["every": 59], "every 59 s"),
-            (["every": 60], "every 1 min 00 s"), (["every": 7200], "every 2 h 00 min"), (["every": 1e300], nil),
+            (["every": 60], "every 1 min"), (["every": 90], "every 1 min 30 s"), (["every": 7200], "every 2 h"),
+            (["every": 86_400], "every 1 d"), (["every": 864_000], "every 10 d"),
+            (["every": 1e300], nil),
             (["calendar": "0 6 * * *"], "0 6 * * *"), ([:], "?"),
         ] as [(JSON, String?)])
     func times_areAsTheyWereSet(schedule: JSON, text: String?) {

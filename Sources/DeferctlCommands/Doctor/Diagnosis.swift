@@ -71,20 +71,22 @@ enum Diagnosis {
     static func limits(_ info: JSON, _ stats: JSON) -> [Finding] {
         let isAdmin = info["you"]?["admin"]?.bool == true
         let waiting = ["scheduled", "queued"].reduce(0) { $0 + (stats["jobs"]?[$1]?.int ?? 0) }
+        let connections = stats["connections"]?.int ?? 0
         let uses: [(what: String, used: Int, limit: String, next: String)] = [
             (
-                "jobs wait", waiting, isAdmin ? "queuedJobs" : "queuedJobsPerUser",
+                Self.waiting(waiting), waiting, isAdmin ? "queuedJobs" : "queuedJobsPerUser",
                 "See what they wait for with: deferctl queues"
             ),
             (
-                "connections are open", stats["connections"]?.int ?? 0, isAdmin ? "connections" : "connectionsPerUser",
+                connections == 1 ? "1 connection is open" : "\(connections) connections are open", connections,
+                isAdmin ? "connections" : "connectionsPerUser",
                 "Close programs that watch and are not needed, or let many share one connection."
             ),
         ]
         return shares(info, waiting, isAdmin)
             + uses.compactMap { use in
                 guard let limit = info["limits"]?[use.limit]?.int, limit > 0 else { return nil }
-                let text = "\(use.used) \(use.what); limits.\(use.limit) is \(limit)."
+                let text = "\(use.what); limits.\(use.limit) is \(limit)."
                 return Double(use.used) >= Double(limit) * full
                     ? Finding("limits", .warning, text, next: use.next) : Finding("limits", .ok, text)
             }
@@ -97,10 +99,12 @@ enum Diagnosis {
         else { return [] }
         return [
             Finding(
-                "limits", .note, "\(waiting) jobs wait; a user to whom \(limit) of them belong is refused more.",
+                "limits", .note, "\(Self.waiting(waiting)); a user to whom \(limit) of them belong is refused more.",
                 next: "Raise limits.queuedJobsPerUser, or see whose they are with: deferctl list --state queued --json")
         ]
     }
+
+    private static func waiting(_ jobs: Int) -> String { jobs == 1 ? "1 job waits" : "\(jobs) jobs wait" }
 
     /// Queues that start nothing.
     static func queues(_ queues: [JSON]) -> [Finding] {
@@ -115,7 +119,7 @@ enum Diagnosis {
             let waiting = queue["queued"]?.int ?? 0
             return Finding(
                 "queues", waiting > 0 ? .warning : .note,
-                "The queue \(name) is suspended, and \(waiting) jobs wait in it.",
+                "The queue \(name) is suspended, and \(Self.waiting(waiting)) in it.",
                 next: "An administrator starts them with: deferctl resume \(name)")
         }
     }

@@ -38,9 +38,11 @@ enum ScheduleTable {
     static func times(_ schedule: JSON) -> String {
         if let calendar = schedule["calendar"]?.string { return calendar.sanitized }
         guard let every = schedule["every"]?.double else { return "?" }
-        // No more than was asked for: "1 s", not "1.0 s".
+        // No more than was asked for: "1 s", not "1.0 s", and "1 min", not "1 min 00 s".
         if let whole = Int(exactly: every), whole < 60 { return "every \(whole) s" }
-        return "every \(Quantities.span(every))"
+        let span = Quantities.span(every)
+        let empty = [" 00 s", " 00 min", " 0 h"].first { span.hasSuffix($0) } ?? ""
+        return "every \(span.dropLast(empty.count))"
     }
 
     private static func number(_ json: JSON?) -> String { json?.int.map(String.init) ?? "" }
