@@ -94,6 +94,11 @@ struct ScheduleRemoveCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         try await invocation.withDaemon { try await $0.removeSchedule(schedule.name, owner: schedule.owner) }
+        if invocation.writesJSON {
+            try invocation.console.line(["schedule": .string(schedule.name), "removed": true])
+        } else {
+            try invocation.console.line("\(schedule.name.sanitized) removed")
+        }
         return .ok
     }
 }
