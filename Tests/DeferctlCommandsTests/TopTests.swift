@@ -7,7 +7,7 @@ import Testing
 
 private func sample(
     uptime: Double, running: Int = 2, finished: Int = 0, received: Int = 0, queues: [JSON] = [],
-    jobs: [JobSnapshot] = []
+    jobs: [JobSnapshot] = [], isComplete: Bool = false
 ) -> TopSample {
     TopSample(
         stats: [
@@ -15,7 +15,7 @@ private func sample(
             "jobs": ["running": JSON(running), "queued": 5, "scheduled": 0, "failed": 1],
             "totals": ["submitted": JSON(finished), "succeeded": JSON(finished), "failed": 0, "cancelled": 0],
             "bytes": ["received": JSON(received)],
-        ], queues: queues, jobs: jobs)
+        ], queues: queues, jobs: jobs, isComplete: isComplete)
 }
 
 private func queue(_ name: String, running: Int) -> JSON {
@@ -79,6 +79,15 @@ private func queue(_ name: String, running: Int) -> JSON {
         let screen = lines([sample(uptime: 1, running: 5000, queues: queues, jobs: jobs)])
         #expect(screen.contains { $0.hasSuffix(" more; see deferctl queues") })
         #expect(screen.contains { $0.hasSuffix(" more; see deferctl list --state running --all") })
+    }
+
+    @Test func lines_countNoChildrenAmongWhatIsNotShown_whenAllOthersAreKnown() throws {
+        let jobs = (1...50).map { job(Int64($0), "running") }
+        let screen = lines([sample(uptime: 1, running: 60, jobs: jobs, isComplete: true)])
+        let shown = screen.count { $0.contains("http") }
+        #expect(screen.contains("\(50 - shown) more; see deferctl list --state running --all"))
+        let part = lines([sample(uptime: 1, running: 60, jobs: jobs)])
+        #expect(part.contains("up to \(60 - shown) more; see deferctl list --state running --all"))
     }
 
     @Test func rates_areNone_whenTheDaemonStartedAnew() {

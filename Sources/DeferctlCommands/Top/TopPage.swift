@@ -88,8 +88,10 @@ struct TopPage {
     /// The jobs that run in at most `room` lines, with an empty one before them.
     private func jobs(_ sample: TopSample, room: Int, width: Int?, _ tick: Int, _ now: Timestamp) -> [String] {
         guard room >= 3 else { return [] }
-        let running = max(sample.jobs.count, sample.stats["jobs"]?["running"]?.int ?? 0)
-        guard running > 0 else { return ["", fit([StyledText("No job runs now.", .faint)], width)] }
+        // The daemon counts children, too, which its list leaves out.
+        let counted = max(sample.jobs.count, sample.stats["jobs"]?["running"]?.int ?? 0)
+        let running = sample.isComplete ? sample.jobs.count : counted
+        guard counted > 0 else { return ["", fit([StyledText("No job runs now.", .faint)], width)] }
         let count = running <= room - 2 ? running : room - 3
         let shown = sample.jobs.prefix(max(1, count))
         let cells = ProgressCells(isUnicode: isUnicode, screenWidth: width ?? 80)
@@ -112,7 +114,8 @@ struct TopPage {
         // Between the count and the list jobs come and go.
         let hidden = running - shown.count
         if hidden > 0, lines.count < room, shown.count >= count || shown.count == TopSample.mostJobs {
-            lines.append(fit([StyledText("\(hidden) more; see deferctl list --state running --all", .faint)], width))
+            let many = sample.isComplete ? "\(hidden)" : "up to \(hidden)"
+            lines.append(fit([StyledText("\(many) more; see deferctl list --state running --all", .faint)], width))
         }
         return lines
     }

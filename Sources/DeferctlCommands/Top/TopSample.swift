@@ -10,13 +10,16 @@ struct TopSample: Sendable {
 
     let stats: JSON
     let queues: [JSON]
-    /// The newest of those that run.
+    /// The newest of those that run, children left out.
     let jobs: [JobSnapshot]
+    /// Whether no others run but children.
+    let isComplete: Bool
 
-    init(stats: JSON, queues: [JSON], jobs: [JobSnapshot]) {
+    init(stats: JSON, queues: [JSON], jobs: [JobSnapshot], isComplete: Bool = false) {
         self.stats = stats
         self.queues = queues
         self.jobs = jobs
+        self.isComplete = isComplete
     }
 
     /// Asks the daemon, for at most `rows` of the jobs.
@@ -25,7 +28,9 @@ struct TopSample: Sendable {
         filter.states = ["running"]
         stats = try await client.stats()
         queues = try await client.queues()
-        jobs = try await client.list(filter, limit: min(Self.mostJobs, max(1, rows))).jobs
+        let page = try await client.list(filter, limit: min(Self.mostJobs, max(1, rows)))
+        jobs = page.jobs
+        isComplete = page.next == nil
     }
 
     /// The sample as one value, with the members as the daemon wrote them.
