@@ -17,12 +17,14 @@ struct CommandFailure: Error, Sendable, Equatable {
         self.init(Self.status(of: error), Self.message(of: error))
     }
 
-    /// The message, with the pointer into the spec or the params that it is about.
+    /// The message, with the pointer into the spec or the params that it is about. To whom gave options, "Invalid params" says
+    /// nothing; the reason does.
     private static func message(of error: JobClientError) -> String {
         guard let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
-            let pointer = remote.data["pointer"]?.string, !pointer.isEmpty
+            let reason = remote.data["reason"]?.string
         else { return error.message }
-        return "\(error.message) (at \(pointer))"
+        guard let pointer = remote.data["pointer"]?.string, !pointer.isEmpty else { return reason }
+        return "\(reason) (at \(pointer))"
     }
 
     /// The failure for an error of a submission, which may or may not have been carried out.

@@ -45,7 +45,9 @@ typealias Status = DeferctlCommands.ExitStatus
 
     @Test func message_saysWhere_whenTheSpecIsWrong() {
         let remote = JobClientError.Remote(
-            code: -32602, kind: nil, message: "Wrong.", data: ["pointer": "/source/url", "reason": "Wrong."])
-        #expect(CommandFailure(JobClientError(.rpc, "Wrong.", rpc: remote)).message == "Wrong. (at /source/url)")
+            code: -32602, kind: nil, message: "Invalid params: Wrong.",
+            data: ["pointer": "/source/url", "reason": "Wrong."])
+        #expect(
+            CommandFailure(JobClientError(.rpc, remote.message, rpc: remote)).message == "Wrong. (at /source/url)")
     }
 }
