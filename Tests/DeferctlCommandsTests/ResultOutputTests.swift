@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import Testing
 
@@ -33,5 +34,15 @@ import Testing
                 "result": ["size": 2000, "status": status],
             ])
         #expect(DownloadCommand.summary(of: download) == text)
+    }
+
+    @Test func outputFile_isCheckedBeforehand_andNothingIsChanged() async throws {
+        let file = try TemporaryFile([1, 2])
+        try OutputFile.check(path: file.path)
+        #expect(try await InputFile.contents(of: file.path, limit: 10) == [1, 2])
+        try OutputFile.check(path: file.path + ".new")
+        #expect(access(file.path + ".new", F_OK) != 0)
+        let failure = #expect(throws: CommandFailure.self) { try OutputFile.check(path: "/nope/x") }
+        #expect(failure?.status == .output)
     }
 }

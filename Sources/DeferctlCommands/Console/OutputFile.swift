@@ -7,13 +7,23 @@ import Glibc
 struct OutputFile {
     private let output: FileOutput
 
+    /// Throws where it could not be opened as things are now, so that no job runs for nothing; nothing is changed.
+    static func check(path: String) throws(CommandFailure) {
+        if access(path, W_OK) == 0 { return }
+        guard errno == ENOENT else { throw unwritable(path) }
+        let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        guard access(directory, W_OK | X_OK) == 0 else { throw unwritable(path) }
+    }
+
     init(path: String) throws(CommandFailure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else {
-            let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .output
-            throw CommandFailure(status, "\(path) cannot be written: \(Errno(rawValue: errno)).")
-        }
+        guard descriptor >= 0 else { throw Self.unwritable(path) }
         output = FileOutput(descriptor: descriptor, name: path)
+    }
+
+    private static func unwritable(_ path: String) -> CommandFailure {
+        let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .output
+        return CommandFailure(status, "\(path) cannot be written: \(Errno(rawValue: errno)).")
     }
 
     func write(_ bytes: [UInt8]) throws(CommandFailure) { try output.write(bytes) }

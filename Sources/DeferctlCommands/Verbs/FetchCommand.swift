@@ -30,6 +30,7 @@ struct FetchCommand: DaemonCommand {
     var url: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        if let output { try OutputFile.check(path: output) }
         let spec = options.spec(source: try await request.source(type: .url, url: url))
         return try await Submitting(invocation: invocation, options: following).run(spec) { job in
             if invocation.writesJSON, output == nil { return }
