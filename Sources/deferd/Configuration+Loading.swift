@@ -73,10 +73,13 @@ extension Configuration {
 
     /// Checks what involves more than one key.
     private func check() throws(ConfigurationError) {
-        for (key, path) in [("socket.path", socketPath), ("state.directory", stateDirectory)] where path.isEmpty {
+        let needed = [
+            ("socket.path", socketPath, "as XDG_RUNTIME_DIR is not set", "--socket"),
+            ("state.directory", stateDirectory, "as neither XDG_STATE_HOME nor HOME is set", "--state-directory"),
+        ]
+        for (key, path, why, flag) in needed where path.isEmpty {
             throw ConfigurationError(
-                location: "defaults", key: key,
-                reason: "has no default without XDG_RUNTIME_DIR and HOME; set it in the file or by its flag")
+                location: "defaults", key: key, reason: "has no default, \(why); set it in the file or by \(flag)")
         }
     }
 

@@ -19,7 +19,10 @@ struct ConfigurationFile {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
             throw ConfigurationError(
-                location: path, key: nil, reason: "cannot be read; check its path, its mode and that it is UTF-8")
+                location: path, key: nil,
+                reason: (error as? CocoaError)?.code == .fileReadNoSuchFile
+                    ? "there is no such file; check its path"
+                    : "cannot be read; check its path, its mode and that it is UTF-8")
         }
         let root: Node?
         do {

@@ -90,7 +90,10 @@ struct Deferd: AsyncParsableCommand {
     /// Says whether the configuration is good, and ends with 78 where it is not.
     private func checkConfiguration() throws {
         _ = try loadConfiguration(JournalLogHandler.isJournal())
-        print("The configuration is good.")
+        let file = config ?? Instance(instance, environment: ProcessInfo.processInfo.environment).configurationFile
+        print(
+            "The configuration is good; "
+                + (file.map { "the file is \($0)." } ?? "there is no file, and the defaults hold."))
     }
 
     private var flags: Configuration.Flags {

@@ -83,7 +83,7 @@ import Testing
         ] {
             let (end, output, errors) = try await check(yaml)
             #expect(end == .code(0), "\(yaml): \(errors)")
-            #expect(!output.isEmpty)
+            #expect(output.hasPrefix("The configuration is good; the file is /"), "\(output)")
             #expect(errors.isEmpty)
         }
     }
@@ -99,7 +99,18 @@ import Testing
         let (missing, _, third) = try await ChildProcess.run(
             [BuiltProgram.deferd, "--config", "/nonexistent/deferd.yaml", "--check"])
         #expect(missing == .code(78))
-        #expect(third.contains("/nonexistent/deferd.yaml"))
+        #expect(third.contains("/nonexistent/deferd.yaml: there is no such file"), "\(third)")
+    }
+
+    @Test func check_saysWhatIsMissing_whenADefaultNeedsIt() async throws {
+        let command = [BuiltProgram.deferd, "--instance", "user", "--check"]
+        let (end, _, errors) = try await ChildProcess.run(command, environment: ["HOME": "/h"])
+        #expect(end == .code(78))
+        #expect(errors.contains("as XDG_RUNTIME_DIR is not set") && errors.contains("--socket"), "\(errors)")
+        let (good, output, _) = try await ChildProcess.run(
+            command, environment: ["HOME": "/h", "XDG_RUNTIME_DIR": "/r"])
+        #expect(good == .code(0))
+        #expect(output == "The configuration is good; there is no file, and the defaults hold.\n")
     }
 
     @Test func start_isRefused_forWhatCheckRefuses() async throws {
