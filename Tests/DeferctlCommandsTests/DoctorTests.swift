@@ -43,7 +43,8 @@ import Testing
         let stats: JSON = ["jobs": ["queued": 1], "connections": 1]
         #expect(
             Diagnosis.limits(info(), stats).map(\.message) == [
-                "1 job waits; limits.queuedJobsPerUser is 100.", "1 connection is open; limits.connectionsPerUser is 10.",
+                "1 job waits; limits.queuedJobsPerUser is 100.",
+                "1 connection is open; limits.connectionsPerUser is 10.",
             ])
         let queue = Diagnosis.queues([["queue": "b", "suspended": true, "queued": 1]])[0]
         #expect(queue.message == "The queue b is suspended, and 1 job waits in it.")
