@@ -69,6 +69,28 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         #expect(jobs.map(\.id) == [1, 1])
     }
 
+    @Test func unknown_tellsWhichJobsThereAreNot() async throws {
+        let failures = try await FakeDaemon.with { daemon in
+            for _ in 1...3 {
+                guard let call = daemon.call() else { return }
+                if call["params"]?["job"] == 2 {
+                    daemon.answer(call, job(2, "running").json)
+                } else {
+                    daemon.send(
+                        #"{"jsonrpc":"2.0","id":\#(call["id"] ?? .null),"error":{"code":-32001,"message":"No.","data":"#
+                            + #"{"kind":"not-found"}}}"# + "\n")
+                }
+            }
+            daemon.waitForEnd()
+        } _: { path in
+            try await JobClient.withConnection(path: path) { client in
+                try await WaitCommand.unknown(among: [1, 2, 3, 3], client)
+            }
+        }
+        #expect(failures.keys.sorted() == [1, 3])
+        #expect(failures[1] == CommandFailure(.badData, "No."))
+    }
+
     @Test func follow_throws_whenTheDaemonRefuses() async throws {
         await #expect(throws: JobClientError.self) {
             try await FakeDaemon.with { daemon in

@@ -8,7 +8,8 @@ struct WaitCommand: DaemonCommand {
         commandName: "wait",
         abstract: "Wait until jobs are finished, and print how each ended.",
         discussion: """
-            The exit status is that of the worst: 1 if one failed, else 2 if one was cancelled, else 0.
+            The exit status is that of the worst: 65 if there is no such job, else 1 if one failed, else 2 if one was \
+            cancelled, else 0.
 
             Example: deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600
             """)
@@ -30,14 +31,28 @@ struct WaitCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let interruption = Interruption(from: "wait", jobs: ids.jobs)
         let (jobs, timeout, console) = (ids.jobs, timeout, invocation.console)
-        let finished = try await interruption.run {
+        let (finished, unknown) = try await interruption.run {
             let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
             let connection = DaemonConnection(path: invocation.socket) { console.say($0) }
             return try await invocation.withDaemon { client in
-                try await connection.keeping(client) { client in
-                    let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
-                    return try await client.wait(jobs, timeout: rest)
+                var (known, unknown) = (jobs, [ExitStatus]())
+                let finished = try await connection.keeping(client) { client in
+                    while true {
+                        let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
+                        do throws(JobClientError) {
+                            return try await client.wait(known, timeout: rest)
+                        } catch {
+                            guard error.rpc?.kind == "not-found" else { throw error }
+                            let failures = try await Self.unknown(among: known, client)
+                            known.removeAll { failures[$0] != nil }
+                            for failure in failures.sorted(by: { $0.key < $1.key }).map(\.value) {
+                                console.say(failure.message.sanitized)
+                                unknown.append(failure.status)
+                            }
+                        }
+                    }
                 }
+                return (finished, unknown)
             }
         }
         for job in finished {
@@ -47,6 +62,22 @@ struct WaitCommand: DaemonCommand {
                 try console.line("\(job.id) \(job.state.sanitized)")
             }
         }
-        return .worst(finished.map(invocation.report))
+        return .worst(unknown + finished.map(invocation.report))
+    }
+
+    /// Which of these jobs there are not. The refusal to wait for several does not say.
+    static func unknown(
+        among jobs: [Int64], _ client: JobClient
+    ) async throws(JobClientError) -> [Int64: CommandFailure] {
+        var failures: [Int64: CommandFailure] = [:]
+        for job in Set(jobs) {
+            do throws(JobClientError) {
+                _ = try await client.get(job)
+            } catch {
+                guard error.rpc?.kind == "not-found" else { throw error }
+                failures[job] = CommandFailure(error)
+            }
+        }
+        return failures
     }
 }
