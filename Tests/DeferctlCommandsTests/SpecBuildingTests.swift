@@ -112,7 +112,7 @@ import Testing
     @Test(arguments: [["-h"], ["--help"], ["--detach", "--help"], ["--version"]])
     func run_showsItsHelp_whenThatStandsBeforeTheProgram(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(["run"] + arguments) }
-        #expect(error.map { DeferctlCommand.exitCode(for: $0) } == .success)
+        #expect(error.map { DeferctlCommand.exitCode(for: $0).rawValue } == Status.ok.rawValue)
     }
 
     @Test func run_leavesHelpToTheProgram_whenItStandsBehindIt() throws {
