@@ -17,8 +17,8 @@ struct CommandFailure: Error, Sendable, Equatable {
         self.init(Self.status(of: error), Self.message(of: error))
     }
 
-    /// The message, with the pointer into the spec or the params that it is about. To whom gave options, "Invalid params" says
-    /// nothing; the reason does.
+    /// The message, with the pointer into the spec or the params that it is about. The reason alone does without "Invalid params",
+    /// which says nothing to somebody who typed options.
     private static func message(of error: JobClientError) -> String {
         guard let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
             let reason = remote.data["reason"]?.string
