@@ -104,7 +104,10 @@ extension JobCore {
             runStep(entry)
         case .wait:
             count(entry.job.owner) { $0.retried += 1 }
-            if let error = entry.job.lastFailure, let time = entry.job.notBefore {
+            // What waits for room may be tried very often: the first time says it.
+            if let error = entry.job.lastFailure, let time = entry.job.notBefore,
+                !entry.job.isPostponedAgain(at: now.wall)
+            {
                 log(entry.job, .retrying(in: max(0, time.seconds(since: now.wall)), error))
             }
             deactivate(entry)
@@ -186,6 +189,12 @@ extension JobCore {
 }
 
 extension Job {
+    /// Whether it could not begin, as before.
+    fileprivate func isPostponedAgain(at now: Timestamp) -> Bool {
+        guard let pause = lastFailure?.postponed, let linkStartedAt else { return false }
+        return now.seconds(since: linkStartedAt) >= pause
+    }
+
     /// How a finished job ended.
     fileprivate var end: JobLogEntry.Event {
         switch (state, carried) {

@@ -223,6 +223,8 @@ extension JobCore {
 
     private func begin(_ entry: ActiveJob) {
         if entry.job.isOverdue(at: now.wall) { return stop(entry, .deadline, nil) }
+        // It was said when it was put off before its first attempt, and will be when it ends.
+        let isPostponed = entry.job.lastFailure != nil && entry.job.attempt == 0
         do {
             _ = try transition(entry, .start)
         } catch {
@@ -231,7 +233,7 @@ extension JobCore {
             releasePermit(entry)
             return deactivate(entry)
         }
-        log(entry.job, .started)
+        if !isPostponed { log(entry.job, .started) }
         notify(entry.job)
         runStep(entry)
     }

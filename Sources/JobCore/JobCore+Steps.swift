@@ -174,12 +174,7 @@ extension JobCore {
         entry.run = nil
         emit(.mark(id, isWorking: false))
         if let report {
-            entry.report(report.progress, updates: report.updates, at: now.monotonic)
-            if report.progress.unit == .bytes, entry.job.step?.type != .upload {
-                count(entry.job.owner) {
-                    $0.bytesReceived = $0.bytesReceived.saturatingAdding(report.progress.completed)
-                }
-            }
+            note(report, of: entry)
         }
         // A body in a file; nobody but the source writes such a result.
         if case .success(let value) = outcome, entry.job.step?.type == .url, value["spilled"] == true,
@@ -256,7 +251,7 @@ extension JobCore {
     /// Backs off from a host that asked for it, for all jobs. What another asks for, to which the host redirected, is no
     /// matter of the host.
     func backOff(_ entry: ActiveJob, _ error: JobError) {
-        guard let pause = error.retryAfter ?? error.postponed, pause > 0, case .host(let host) = entry.permit?.key,
+        guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
             error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host)
         else { return }
         // Of several answers the one with the latest time counts.

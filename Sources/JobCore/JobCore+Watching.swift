@@ -91,7 +91,7 @@ extension JobCore {
         var parents: Set<JobID> = []
         for report in reports {
             guard let id = runs[report.run], let entry = table[id] else { continue }
-            entry.report(report.progress, updates: report.updates, at: now.monotonic)
+            note(report, of: entry)
             mark(entry)
             if let parent = entry.job.parent?.job { parents.insert(parent) }
         }
@@ -105,6 +105,15 @@ extension JobCore {
             }
             parents = above
         }
+    }
+
+    /// How far a source has come, and what it has received since the last report.
+    func note(_ report: ProgressReport, of entry: ActiveJob) {
+        let before = entry.progress?.completed ?? 0
+        entry.report(report.progress, updates: report.updates, at: now.monotonic)
+        let received = report.progress.completed.saturatingSubtracting(before)
+        guard received > 0, report.progress.unit == .bytes, entry.job.step?.type != .upload else { return }
+        count(entry.job.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(received) }
     }
 
     /// A child of `entry` has ended, so `entry` has made progress.

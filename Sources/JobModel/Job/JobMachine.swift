@@ -91,7 +91,7 @@ extension Job {
             if let pause = error.postponed {
                 state = .scheduled
                 lastFailure = error
-                notBefore = now.adding(seconds: pause)
+                notBefore = now.adding(seconds: longerPause(than: pause, at: now))
                 if attempt > 0 { attempt -= 1 }
                 return .wait
             }
@@ -104,6 +104,15 @@ extension Job {
         }
         record(outcome, size: size, at: now)
         return advance(at: now)
+    }
+
+    /// Seconds that what cannot begin waits at most before it is tried again.
+    private static let longestPostponement = 60.0
+
+    /// What cannot begin is tried again the more rarely the longer it has waited, as very many may wait for the same.
+    private func longerPause(than pause: Double, at now: Timestamp) -> Double {
+        let waited = linkStartedAt.map { now.seconds(since: $0) } ?? 0
+        return max(pause, min(waited / 10, Self.longestPostponement))
     }
 
     /// The seconds before the next attempt, or nil where there is none.
