@@ -37,13 +37,15 @@ struct WaitCommand: DaemonCommand {
             return try await invocation.withDaemon { client in
                 var (known, unknown) = (jobs, [ExitStatus]())
                 let finished = try await connection.keeping(client) { client in
-                    while true {
+                    while !known.isEmpty {
                         let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
                         do throws(JobClientError) {
                             return try await client.wait(known, timeout: rest)
                         } catch {
                             guard error.rpc?.kind == "not-found" else { throw error }
                             let failures = try await Self.unknown(among: known, client)
+                            // Where all are there now, the refusal is all that is known.
+                            if failures.isEmpty { throw error }
                             known.removeAll { failures[$0] != nil }
                             for failure in failures.sorted(by: { $0.key < $1.key }).map(\.value) {
                                 console.say(failure.message.sanitized)
@@ -51,6 +53,7 @@ struct WaitCommand: DaemonCommand {
                             }
                         }
                     }
+                    return []
                 }
                 return (finished, unknown)
             }
