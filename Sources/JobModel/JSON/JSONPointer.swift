@@ -78,13 +78,16 @@ extension JSONPointer: CustomStringConvertible {
 
 extension JSON {
     /// The value at `pointer`, or nil where there is none. An index is digits without a leading zero.
-    package func value(at pointer: JSONPointer) -> JSON? {
+    package func value(at pointer: JSONPointer) -> JSON? { value(at: pointer) { $0[$1] } }
+
+    /// The value at `pointer`, where `member` looks for the member of an object.
+    func value(at pointer: JSONPointer, _ member: (JSONObject, String) -> JSON?) -> JSON? {
         var value = self
         for token in pointer.tokens {
             switch value {
             case .object(let object):
-                guard let member = object[token] else { return nil }
-                value = member
+                guard let found = member(object, token) else { return nil }
+                value = found
             case .array(let elements):
                 guard let index = JSONPointer.index(token), elements.indices.contains(index) else { return nil }
                 value = elements[index]

@@ -26,15 +26,15 @@ package enum ResultShape: Sendable, Equatable {
     private static let upload = ResultShape.members(["status", "headers", "size", "sha256", "attempts", "url"])
 
     /// Whether a value of this shape may have something at `pointer`.
-    func admits(_ pointer: JSONPointer) -> Bool {
+    func admits(_ pointer: JSONPointer, _ search: inout PointerSearch) -> Bool {
         guard let token = pointer.tokens.first else { return true }
         let rest = JSONPointer(Array(pointer.tokens.dropFirst()))
         switch self {
         case .unknown: return true
         case .members(let names): return names.contains(token)
         case .elements(let element):
-            return Int(token).map { $0 >= 0 && String($0) == token } == true && element.admits(rest)
-        case .literal(let value): return value.value(at: pointer) != nil
+            return Int(token).map { $0 >= 0 && String($0) == token } == true && element.admits(rest, &search)
+        case .literal(let value): return search.value(at: pointer, in: value) != nil
         }
     }
 
@@ -73,8 +73,12 @@ package enum ResultShape: Sendable, Equatable {
         case .both(let step): self = ResultShape(of: step)
         case .pair(let then, let fail, _):
             let success = then.map(ResultShape.init(of:)) ?? incoming
-            let recovered = fail.map(ResultShape.init(of:)) ?? success
-            self = success == recovered ? success : .unknown
+            // Not compared with itself: that sorts the members of a long literal, once for each link.
+            guard let fail else {
+                self = success
+                return
+            }
+            self = success == ResultShape(of: fail) ? success : .unknown
         }
     }
 

@@ -3,6 +3,7 @@ package struct JobSpecReader {
     private let limits: JobLimits
     /// Children written in the spec so far.
     private var children = 0
+    private var search = PointerSearch()
 
     package init(limits: JobLimits) {
         self.limits = limits
@@ -100,7 +101,7 @@ package struct JobSpecReader {
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
-                try scope.check(member.value, at: reader.pointer(to: member.name))
+                try scope.check(member.value, at: reader.pointer(to: member.name), &search)
             }
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
@@ -186,10 +187,10 @@ package struct JobSpecReader {
             step.retry = retry
             return step
         case "return":
-            try context.scope?.check(written, at: inside)
+            try context.scope?.check(written, at: inside, &search)
             return Step(.return(written), timeout: timeout, retry: retry)
         default:
-            try context.scope?.check(written, at: inside)
+            try context.scope?.check(written, at: inside, &search)
             let members = try MemberReader(written, at: inside, mode: context.mode)
             try members.allow(["kind", "message"])
             _ = try SourceParameters.kind(members)
@@ -235,12 +236,12 @@ package struct JobSpecReader {
         }
     }
 
-    private func check(
+    private mutating func check(
         _ source: JSON, at pointer: JSONPointer, _ context: Context, except name: String?
     ) throws(SpecError) {
         guard let scope = context.scope, let object = source.object else { return }
         for member in object.members where member.name != name {
-            try scope.check(member.value, at: pointer.appending(member.name))
+            try scope.check(member.value, at: pointer.appending(member.name), &search)
         }
     }
 }

@@ -12,6 +12,12 @@ struct ExpansionRun {
     let values: [TemplateText.Name: JSON]
     /// Bytes that may still be filled in.
     var left: Int
+    private var search = PointerSearch()
+
+    init(values: [TemplateText.Name: JSON], left: Int) {
+        self.values = values
+        self.left = left
+    }
 
     mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         guard let object = json.object else { return try strings(json, pass, inURL: false) }
@@ -108,7 +114,8 @@ struct ExpansionRun {
                 segments.append(segment)
                 continue
             }
-            let scalar = try scalarText(find(name, pointer, source), source)
+            let value = try find(name, pointer, source)
+            let scalar = try scalarText(value, source)
             try spend(scalar.utf8.count)
             segments.append(.text(inURL ? PercentEncoding.encoded(scalar) : scalar))
         }
@@ -124,14 +131,14 @@ struct ExpansionRun {
         }
     }
 
-    private func find(
+    private mutating func find(
         _ name: TemplateText.Name, _ pointer: JSONPointer, _ source: String
     ) throws(JobError) -> JSON {
         guard let root = values[name] else {
             throw JobError(
                 .template, "The expression {{\(source.echoed)}} has no value here; remove it from this link.")
         }
-        guard let value = root.value(at: pointer) else {
+        guard let value = search.value(at: pointer, in: root) else {
             throw JobError(
                 .template, "The expression {{\(source.echoed)}} finds nothing in \(root.typeName); check its pointer.")
         }

@@ -22,19 +22,25 @@ package struct TemplateScope: Sendable {
         return scope
     }
 
-    /// Checks every string in `json`, a part of the spec at `pointer`.
-    package func check(_ json: JSON, at pointer: JSONPointer) throws(SpecError) {
+    /// Checks every string in `json`, a part of the spec at `pointer`. `search` looks for what is written in the spec.
+    func check(_ json: JSON, at pointer: JSONPointer, _ search: inout PointerSearch) throws(SpecError) {
         switch json {
-        case .string(let text): try check(text, at: pointer)
+        case .string(let text): try check(text, at: pointer, &search)
         case .array(let elements):
-            for (index, element) in elements.enumerated() { try check(element, at: pointer.appending(index)) }
+            for (index, element) in elements.enumerated() {
+                try check(element, at: pointer.appending(index), &search)
+            }
         case .object(let object):
-            for member in object.members { try check(member.value, at: pointer.appending(member.name)) }
+            for member in object.members {
+                try check(member.value, at: pointer.appending(member.name), &search)
+            }
         default: break
         }
     }
 
-    private func check(_ text: String, at location: JSONPointer) throws(SpecError) {
+    private func check(
+        _ text: String, at location: JSONPointer, _ search: inout PointerSearch
+    ) throws(SpecError) {
         let parsed: TemplateText
         do { parsed = try TemplateText(text) } catch { throw SpecError(location, error.reason) }
         for segment in parsed.segments {
@@ -49,7 +55,7 @@ package struct TemplateScope: Sendable {
                     "There is no \"\(name.rawValue)\" here for the expression {{\(source.echoed)}}; "
                         + (known.isEmpty ? "no expression can stand here." : "known are \(known)."))
             }
-            guard shape.admits(pointer) else {
+            guard shape.admits(pointer, &search) else {
                 throw SpecError(
                     location, "The expression {{\(source.echoed)}} can never find anything; check its pointer.")
             }

@@ -75,6 +75,46 @@ import Testing
         #expect(message(of: "{{error/kind}}", [.input: 1, .error: nil]) != nil)
     }
 
+    // MARK: - Many look-ups
+
+    /// An object with so many members, each name's value its number.
+    private func numbered(_ count: Int) -> JSON {
+        .object(JSONObject((0..<count).map { JSONObject.Member(name: "n\($0)", value: JSON($0)) }))
+    }
+
+    private func lookUps(_ count: Int) -> JSON { .array((0..<count).map { .string("{{input/n\($0)}}") }) }
+
+    @Test func expansion_takesLinearTime_whereManyMembersAreAskedFor() throws {
+        let (input, template) = (numbered(50_000), lookUps(5000))
+        var found: JSON?
+        let time = try ContinuousClock().measure { found = try TemplateExpansion([.input: input]).value(template) }
+        #expect(found?[4999] == 4999)
+        #expect(time < .seconds(5), "comparing each name with each takes 15")
+    }
+
+    @Test func spec_isCheckedInLinearTime_whereManyMembersAreAskedFor() throws {
+        let spec: JSON = [
+            "source": ["type": "value", "value": numbered(50_000)], "then": [["then": ["return": lookUps(5000)]]],
+        ]
+        let time = try ContinuousClock().measure { _ = try JobSpecReader.spec(spec, limits: JobLimits()) }
+        #expect(time < .seconds(5), "comparing each name with each takes 15")
+    }
+
+    @Test func member_isTheLastOfItsBytes_whereManyAreAskedFor() throws {
+        var members = (0..<100).map { JSONObject.Member(name: "n\($0)", value: 0) }
+        for (name, value) in [("\u{E9}", 1), ("e\u{301}", 2), ("n7", 3), ("n7", 4)] as [(String, JSON)] {
+            members.append(JSONObject.Member(name: name, value: value))
+        }
+        let input: JSON = ["a": [.object(JSONObject(members))]]
+        for text in ["\u{E9}", "e\u{301}", "n7", "n8"] {
+            let template = JSON.array(Array(repeating: .string("{{input/a/0/\(text)}}"), count: 20))
+            let found = try TemplateExpansion([.input: input]).value(template)
+            #expect(found.array?.count == 20 && Set(found.array ?? []) == [input["a"]?[0]?[text]])
+        }
+        let missing = JSON.array(Array(repeating: "{{input/a/0/n7}}", count: 20) + ["{{input/a/0/n200}}"])
+        #expect(throws: JobError.self) { try TemplateExpansion([.input: input]).value(missing) }
+    }
+
     // MARK: - URLs
 
     @Test func text_isPercentEncoded_inURLs() throws {
