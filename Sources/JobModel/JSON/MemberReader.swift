@@ -59,12 +59,25 @@ package struct MemberReader {
         return TemplateText.hasExpression(text)
     }
 
-    /// A string; its form is checked by `flaw`, which says what is wrong with it, unless it is still open.
-    package func string(_ name: String, flaw: (String) -> String? = { _ in nil }) throws(SpecError) -> String? {
+    /// The most bytes of a string that has no bound of its own. Expressions can make it as long as a document, and it is
+    /// taken apart where nothing else is done meanwhile: a pointer of 60 MB took 3 GB of memory.
+    package static let longestString = 64 << 10
+
+    /// A string of at most `limit` bytes; its form is checked by `flaw`, which says what is wrong with it, unless it is
+    /// still open.
+    package func string(
+        _ name: String, atMost limit: Int = longestString, flaw: (String) -> String? = { _ in nil }
+    ) throws(SpecError) -> String? {
         guard let value = value(name) else { return nil }
         guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
-        if !isOpen(value), let reason = flaw(text) { throw fault(name, reason) }
+        guard !isOpen(value) else { return text }
+        guard text.utf8.count <= limit else { throw fault(name, Self.tooLong(name, limit)) }
+        if let reason = flaw(text) { throw fault(name, reason) }
         return text
+    }
+
+    private static func tooLong(_ name: String, _ limit: Int) -> String {
+        "\"\(name.echoed)\" is longer than \(limit) bytes."
     }
 
     /// The text of a string member. Where expressions were filled in, scalars are converted to text.
@@ -78,8 +91,10 @@ package struct MemberReader {
     }
 
     /// A string that may not be left out or empty.
-    package func requiredString(_ name: String, flaw: (String) -> String? = { _ in nil }) throws(SpecError) -> String {
-        guard let text = try string(name, flaw: flaw) else { throw missing(name) }
+    package func requiredString(
+        _ name: String, atMost limit: Int = longestString, flaw: (String) -> String? = { _ in nil }
+    ) throws(SpecError) -> String {
+        guard let text = try string(name, atMost: limit, flaw: flaw) else { throw missing(name) }
         guard !text.isEmpty else { throw fault(name, "\"\(name)\" must not be empty.") }
         return text
     }
@@ -131,9 +146,11 @@ package struct MemberReader {
         return elements
     }
 
-    /// An array of strings; the form of each is checked by `flaw`, as that of ``string(_:flaw:)``.
+    /// An array of strings of at most `length` bytes each; the form of each is checked by `flaw`, as that of
+    /// ``string(_:atMost:flaw:)``.
     package func strings(
-        _ name: String, atMost limit: Int, flaw: (String) -> String? = { _ in nil }
+        _ name: String, atMost limit: Int, ofAtMost length: Int = longestString,
+        flaw: (String) -> String? = { _ in nil }
     ) throws(SpecError) -> [String]? {
         guard let elements = try array(name, atMost: limit) else { return nil }
         var strings: [String] = []
@@ -142,7 +159,12 @@ package struct MemberReader {
             guard let text = text(of: element) else {
                 throw SpecError(pointer, "An element of \"\(name)\" must be a string, not \(element.typeName).")
             }
-            if !isOpen(element), let reason = flaw(text) { throw SpecError(pointer, reason) }
+            if !isOpen(element) {
+                guard text.utf8.count <= length else {
+                    throw SpecError(pointer, "An element of \"\(name)\" is longer than \(length) bytes.")
+                }
+                if let reason = flaw(text) { throw SpecError(pointer, reason) }
+            }
             strings.append(text)
         }
         return strings

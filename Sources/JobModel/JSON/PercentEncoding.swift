@@ -3,17 +3,30 @@ package enum PercentEncoding {
     /// `text` with every byte but the unreserved ones encoded, so it can neither end nor begin a part of a URL.
     package static func encoded(_ text: String) -> String {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(size(of: text))
         for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
+            if isUnreserved(byte) {
                 bytes.append(byte)
-            default:
+            } else {
                 append(byte, to: &bytes)
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// How many bytes ``encoded(_:)`` gives, without making them.
+    package static func size(of text: String) -> Int {
+        text.utf8.reduce(0) { $0.saturatingAdding(isUnreserved($1) ? 1 : 3) }
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
     }
 
     /// The text that the part `text` of a URL stands for, or nil where it is not well-formed or not UTF-8.
@@ -34,7 +47,11 @@ package enum PercentEncoding {
     /// Appends a byte as a percent sign and two digits.
     package static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "%"))
-        bytes.append(contentsOf: (byte < 16 ? "0" : "").utf8)
-        bytes.append(contentsOf: String(byte, radix: 16, uppercase: true).utf8)
+        bytes.append(digit(byte >> 4))
+        bytes.append(digit(byte & 15))
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
     }
 }

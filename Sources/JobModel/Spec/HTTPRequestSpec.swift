@@ -25,8 +25,8 @@ package struct HTTPRequestSpec: Sendable, Equatable {
             try reader.string("method", flaw: { HeaderField.isToken($0) ? nil : "A method is a word, such as GET." })
             ?? "GET"
         headers = try HeaderField.read(reader)
-        let text = try reader.string("body")
-        let encoded = try reader.string("bodyBase64") { text in
+        let text = try reader.string("body", atMost: .max)
+        let encoded = try reader.string("bodyBase64", atMost: .max) { text in
             Base64.decode(text) == nil ? "\"bodyBase64\" must be base64 with padding." : nil
         }
         guard text == nil || encoded == nil else {

@@ -29,6 +29,7 @@ package struct HeaderField: Sendable, Equatable {
         var indices: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name
+            guard name.utf8.count <= limit else { throw tooLarge(reader) }
             guard isToken(name) else {
                 throw members.fault(name, "\"\(name.echoed)\" cannot be the name of a header field.")
             }
@@ -47,8 +48,12 @@ package struct HeaderField: Sendable, Equatable {
             }
         }
         let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-        guard size <= limit else { throw reader.fault("headers", "The header fields are larger than \(limit) bytes.") }
+        guard size <= limit else { throw tooLarge(reader) }
         return fields
+    }
+
+    private static func tooLarge(_ reader: MemberReader) -> SpecError {
+        reader.fault("headers", "The header fields are larger than \(limit) bytes.")
     }
 
     /// What is wrong with a field's value, if anything.

@@ -194,7 +194,7 @@ package struct JobSpecReader {
             let members = try MemberReader(written, at: inside, mode: context.mode)
             try members.allow(["kind", "message"])
             _ = try SourceParameters.kind(members)
-            _ = try members.requiredString("message")
+            _ = try members.requiredString("message", atMost: .max)
             return Step(.throw(written), timeout: timeout, retry: retry)
         }
     }

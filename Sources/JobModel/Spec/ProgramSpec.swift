@@ -26,9 +26,12 @@ package struct ProgramSpec: Sendable, Equatable {
     package static let longestCommand = 1000
     package static let mostArguments = 100
     package static let mostVariables = 100
+    /// Bytes of one argument or variable at most; the kernel takes none that is longer.
+    static let longestText = 128 << 10
 
     init(_ reader: MemberReader) throws(SpecError) {
-        let command = try reader.strings("command", atMost: Self.longestCommand, flaw: Self.flaw(ofText:))
+        let command = try reader.strings(
+            "command", atMost: Self.longestCommand, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:))
         let name = try reader.string("program", flaw: Self.flaw(ofText:))
         switch (name, command) {
         case (let name?, nil):
@@ -51,7 +54,9 @@ package struct ProgramSpec: Sendable, Equatable {
         case (_?, _?):
             throw reader.fault("command", "\"program\" and \"command\" exclude each other; leave one of them out.")
         }
-        arguments = try reader.strings("arguments", atMost: Self.mostArguments, flaw: Self.flaw(ofText:)) ?? []
+        arguments =
+            try reader.strings(
+                "arguments", atMost: Self.mostArguments, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:)) ?? []
         input = reader.object["input"]
         environment = try Self.environment(reader)
     }
@@ -71,7 +76,7 @@ package struct ProgramSpec: Sendable, Equatable {
         var environment: [(name: String, value: String)] = []
         for member in variables.object.members {
             if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }
-            guard let value = try variables.string(member.name, flaw: flaw(ofText:)) else {
+            guard let value = try variables.string(member.name, atMost: longestText, flaw: flaw(ofText:)) else {
                 throw variables.fault(member.name, "The value of a variable must be a string, not null.")
             }
             environment.append((member.name, value))

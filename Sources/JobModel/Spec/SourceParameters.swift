@@ -43,7 +43,8 @@ package enum SourceParameters: Sendable, Equatable {
             self = .value(value)
         case .error:
             try reader.allow(["type", "kind", "message"])
-            self = .error(try Self.kind(reader), try reader.string("message") ?? "The job was written to fail.")
+            self = .error(
+                try Self.kind(reader), try reader.string("message", atMost: .max) ?? "The job was written to fail.")
         case .timer:
             try reader.allow(["type", "seconds"])
             guard let seconds = try reader.number("seconds", in: 0...31_622_400) else {

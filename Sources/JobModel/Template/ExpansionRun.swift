@@ -116,7 +116,7 @@ struct ExpansionRun {
             }
             let value = try find(name, pointer, source)
             let scalar = try scalarText(value, source)
-            try spend(scalar.utf8.count)
+            try spend(inURL ? PercentEncoding.size(of: scalar) : scalar.utf8.count)
             segments.append(.text(inURL ? PercentEncoding.encoded(scalar) : scalar))
         }
         return .string(pass.isLast ? TemplateText.plain(segments) : TemplateText.written(segments))

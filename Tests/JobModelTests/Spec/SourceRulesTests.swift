@@ -119,6 +119,44 @@ import Testing
         #expect(try fault(in: #"{"source":\#(source)}"#)?.pointer.description == pointer)
     }
 
+    @Test(
+        arguments: [
+            (["type": "url", "url": "{{input}}"], "url"),
+            (["type": "url", "url": "u", "method": "{{input}}"], "method"),
+            (["type": "url", "url": "u", "accept": "{{input}}"], "accept"),
+            (["type": "url", "url": "u", "ifNoneMatch": "{{input}}"], "ifNoneMatch"),
+            (["type": "json", "url": "u", "select": "{{input}}"], "select"),
+            (["type": "download", "url": "u", "path": "{{input}}"], "path"),
+            (["type": "download", "url": "u", "path": "p", "exists": "{{input}}"], "exists"),
+            (["type": "download", "url": "u", "path": "p", "checksum": "{{input}}"], "checksum"),
+            (["type": "download", "url": "u", "path": "p", "mirrors": ["{{input}}"]], "mirrors/0"),
+            (["type": "program", "program": "{{input}}"], "program"),
+            (["type": "error", "kind": "{{input}}"], "kind"),
+        ] as [(JSON, String)])
+    func member_isRefusedByItsLength_beforeItIsTakenApart(_ source: JSON, _ pointer: String) throws {
+        let text = JSON.string(String(repeating: "/", count: MemberReader.longestString + 1))
+        let long = try TemplateExpansion([.input: text]).source(source)
+        let written = try #require(try fault(in: (["source": long] as JSON).description))
+        let expanded = #expect(throws: SpecError.self) {
+            try SourceParameters(long, mode: .expanded, limits: JobLimits())
+        }
+        for fault in [written, try #require(expanded)] {
+            #expect(fault.pointer.description == "/source/\(pointer)")
+            #expect(
+                fault.reason.contains("\"\(pointer.prefix { $0 != "/" })\"") && fault.reason.contains("65536 bytes"))
+        }
+    }
+
+    @Test func text_mayBeLong_whereItHasABoundOfItsOwn() throws {
+        let text = JSON.string(String(repeating: "x", count: 4 * MemberReader.longestString))
+        let sources: [JSON] = [
+            ["type": "url", "url": "u", "body": text], ["type": "url", "url": "u", "bodyBase64": text],
+            ["type": "value", "value": text], ["type": "error", "message": text],
+            ["type": "program", "program": "p", "input": text],
+        ]
+        for source in sources { #expect(try fault(in: (["source": source] as JSON).description) == nil) }
+    }
+
     @Test func mirrors_areAtMost32() throws {
         func spec(_ count: Int) -> String {
             let mirrors = Array(repeating: #""https://m/""#, count: count).joined(separator: ",")
