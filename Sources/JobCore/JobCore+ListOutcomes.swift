@@ -41,7 +41,7 @@ extension JobCore {
                     }, nil)
             }
         case nil:
-            gatherAll(join, parent, link, from: 0, ListResult(mode: join.mode, limit: settings.limits.body), done)
+            gatherAll(join, parent, link, from: 0, ListResult(mode: join.mode, settings.limits), done)
         }
     }
 
@@ -131,15 +131,19 @@ extension JobCore {
 private struct ListResult {
     private let mode: ListMode
     private let limit: Int
+    /// What the result may take in memory once it is read from the store.
+    private let budget: Int
+    private var cost = 0
     private var elements: [JSON] = []
     private var failure = JobError(.list, "")
     private var children = 0
     /// Bytes of the result: the brackets, and with each but the first a comma.
     private var size: Int64 = 1
 
-    init(mode: ListMode, limit: Int) {
+    init(mode: ListMode, _ limits: JobLimits) {
         self.mode = mode
-        self.limit = limit
+        limit = limits.body
+        budget = limits.composedValues
         failure.failures = []
     }
 
@@ -167,9 +171,16 @@ private struct ListResult {
             elementSize = element.storedSize
         }
         size = size.saturatingAdding(elementSize + 1)
+        cost = cost.saturatingAdding(element.parsedCost)
         elements.append(element)
-        guard size > limit else { return nil }
-        return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+        guard size <= limit else {
+            return JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+        }
+        guard cost <= budget else {
+            return JobError(
+                .tooLarge, "The results of the list take more than \(budget) bytes of memory; select less of each.")
+        }
+        return nil
     }
 
     private static let settledFrame = (["ok": true, "value": .null] as JSON).storedSize - JSON.null.storedSize

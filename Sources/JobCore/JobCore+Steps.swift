@@ -14,7 +14,7 @@ extension JobCore {
                 .failure(JobError(.internal, "Link \(job.link) has no step; this is a defect of the daemon.")))
         }
         do {
-            let expansion = TemplateExpansion(job.expressionValues)
+            let expansion = TemplateExpansion(job.expressionValues, budget: settings.limits.composedValues)
             switch step.action {
             case .return(let value): return .outcome(.success(try expansion.value(value)))
             case .throw(let written):

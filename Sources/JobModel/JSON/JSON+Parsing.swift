@@ -96,8 +96,15 @@ extension JSON {
 
     /// The one value in `bytes`, in UTF-8 and nested at most `maximumDepth` levels deep.
     public init(parsing bytes: [UInt8], maximumDepth: Int = 64) throws(JSONSyntaxError) {
+        try self.init(parsing: bytes, maximumDepth: maximumDepth, budget: .max)
+    }
+
+    /// The same of a value that takes at most about `budget` bytes of memory.
+    package init(parsing bytes: [UInt8], maximumDepth: Int, budget: Int) throws(JSONSyntaxError) {
         let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, maximumDepth: maximumDepth) }
+            Result { () throws(JSONSyntaxError) in
+                try JSONParser.parse(raw, maximumDepth: maximumDepth, budget: budget).value
+            }
         }
         self = try parsed.get()
     }

@@ -56,7 +56,7 @@ package struct JSONParser {
 
     /// What a value takes in an array, which has room for up to twice as many; and what an object takes with its first
     /// members, an array by itself, and a long text beside its bytes.
-    private enum Cost {
+    fileprivate enum Cost {
         static let value = 32
         static let object = 160
         static let array = 48
@@ -396,5 +396,30 @@ package struct JSONParser {
             position += 1
         }
         return unit
+    }
+}
+
+extension JSON {
+    /// What the parser says that the value takes in memory, made anew of its text. It can take far less now, where its
+    /// parts stand in it many times and share their storage. Looks at every value.
+    package var parsedCost: Int {
+        switch self {
+        case .null, .bool: JSONParser.Cost.value
+        case .number(let number): JSONParser.Cost.value + Self.cost(of: number.text)
+        case .string(let text): JSONParser.Cost.value.saturatingAdding(Self.cost(of: text))
+        case .array(let elements):
+            elements.reduce(JSONParser.Cost.value + (elements.isEmpty ? 0 : JSONParser.Cost.array)) {
+                $0.saturatingAdding($1.parsedCost)
+            }
+        case .object(let object):
+            object.members.reduce(JSONParser.Cost.value + (object.members.isEmpty ? 0 : JSONParser.Cost.object)) {
+                $0.saturatingAdding(Self.cost(of: $1.name)).saturatingAdding($1.value.parsedCost)
+            }
+        }
+    }
+
+    private static func cost(of text: String) -> Int {
+        let length = text.utf8.count
+        return length > JSONParser.Cost.longestInline ? JSONParser.Cost.text + length : 0
     }
 }

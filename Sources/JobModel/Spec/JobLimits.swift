@@ -35,9 +35,19 @@ package struct JobLimits: Sendable, Equatable {
     package static let nesting = 64
 
     /// What the values of one document take in memory at most.
-    package var documentValues: Int { max(body, 1 << 20) }
+    package var documentValues: Int { min(max(body, 1 << 20), Self.mostValues) }
     /// What the values of one request line take in memory at most.
     package var lineValues: Int { max(line, 128 << 10).multipliedReportingOverflow(by: 8).partialValue }
+
+    /// What a value that is put together of results takes in memory at most, once it is read from the store: as much as
+    /// the values of one document with the template around it, which came in one line.
+    package var composedValues: Int {
+        min(documentValues.saturatingAdding(lineValues), Self.mostValues)
+    }
+
+    /// What the values of one result take in memory at most, whatever the configuration says: one of more is never read
+    /// from the store again.
+    package static let mostValues = 512 << 20
 
     package init() {}
 

@@ -11,12 +11,15 @@ struct ExpansionRun {
 
     let values: [TemplateText.Name: JSON]
     /// Bytes that may still be filled in.
-    var left: Int
+    private var left: Int
+    /// What the values that are still filled in may take in memory, made anew.
+    private var budget: Int
     private var search = PointerSearch()
 
-    init(values: [TemplateText.Name: JSON], left: Int) {
+    init(values: [TemplateText.Name: JSON], left: Int, budget: Int) {
         self.values = values
         self.left = left
+        self.budget = budget
     }
 
     mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
@@ -105,7 +108,9 @@ struct ExpansionRun {
         if parsed.segments.count == 1, case .expression(let name, let pointer, let source) = parsed.segments[0] {
             guard pass.names.contains(name) else { return .string(text) }
             let value = try find(name, pointer, source)
-            try spend(value.size)
+            // One that is filled in many times is measured each time, which takes no longer than reading it again will: both
+            // bounds end that soon.
+            try spend(value.size, cost: value.parsedCost)
             return pass.isLast ? value : TemplateText.escaped(value)
         }
         var segments: [TemplateText.Segment] = []
@@ -116,18 +121,26 @@ struct ExpansionRun {
             }
             let value = try find(name, pointer, source)
             let scalar = try scalarText(value, source)
-            try spend(inURL ? PercentEncoding.size(of: scalar) : scalar.utf8.count)
+            let size = inURL ? PercentEncoding.size(of: scalar) : scalar.utf8.count
+            try spend(size, cost: size)
             segments.append(.text(inURL ? PercentEncoding.encoded(scalar) : scalar))
         }
         return .string(pass.isLast ? TemplateText.plain(segments) : TemplateText.written(segments))
     }
 
-    private mutating func spend(_ size: Int) throws(JobError) {
-        left -= size
+    private mutating func spend(_ size: Int, cost: Int) throws(JobError) {
+        left = left.saturatingSubtracting(size)
+        budget = budget.saturatingSubtracting(cost)
         guard left >= 0 else {
             throw JobError(
                 .tooLarge,
                 "The expressions fill in more than \(TemplateExpansion.largest) bytes; point into what came in.")
+        }
+        guard budget >= 0 else {
+            throw JobError(
+                .tooLarge,
+                "The expressions fill in values that take too much memory once they are read again; point into what came in."
+            )
         }
     }
 

@@ -12,31 +12,36 @@ package struct TemplateExpansion: Sendable {
 
     /// The values that are known now.
     package var values: [TemplateText.Name: JSON]
+    /// What the expanded value may take in memory once it is made anew of its text (``JSON/parsedCost``). It takes little
+    /// where one result is filled in many times, until it is read from the store.
+    private let budget: Int
 
-    package init(_ values: [TemplateText.Name: JSON]) {
+    package init(_ values: [TemplateText.Name: JSON], budget: Int = JobLimits().composedValues) {
         self.values = values
+        self.budget = budget
     }
 
     /// A source's members with the link's expressions filled in.
     package func source(_ json: JSON) throws(JobError) -> JSON {
-        try run { (run, pass) throws(JobError) in try run.source(json, pass) }
+        try run(of: json) { (run, pass) throws(JobError) in try run.source(json, pass) }
     }
 
     /// A value (of `return`, or of `throw`) with the link's expressions filled in.
     package func value(_ json: JSON) throws(JobError) -> JSON {
-        try run { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
+        try run(of: json) { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
     }
 
     /// The spec of an `each` child with `item` and `index` filled in, or of a schedule's job with `schedule`, in its links
     /// too.
     package func child(_ json: JSON) throws(JobError) -> JSON {
-        try run { (run, pass) throws(JobError) in try run.job(json, pass) }
+        try run(of: json) { (run, pass) throws(JobError) in try run.job(json, pass) }
     }
 
     private func run(
-        _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
+        of template: JSON, _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
     ) throws(JobError) -> JSON {
-        var run = ExpansionRun(values: values, left: Self.largest)
+        var run = ExpansionRun(
+            values: values, left: Self.largest, budget: budget.saturatingSubtracting(template.parsedCost))
         let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
         guard expanded.nests(atMost: Self.deepest) else {
             throw JobError(

@@ -252,7 +252,11 @@ struct Reader {
 extension PreparedStatement {
     /// Reads JSON text; `what` it is, for the message.
     fileprivate func json(_ column: Int32, _ what: String) throws -> JSON? {
-        let parsed = utf8(column) { utf8 in Result { try JSONParser.parse(utf8, maximumDepth: JobRow.maximumDepth) } }
+        let parsed = utf8(column) { utf8 in
+            Result {
+                try JSONParser.parse(utf8, maximumDepth: JobRow.maximumDepth, budget: JobRow.maximumValues).value
+            }
+        }
         do { return try parsed?.get() } catch {
             throw StoreError(.read, "\(what) in the database makes no sense; remove it.", underlying: error)
         }

@@ -9,6 +9,9 @@ enum JobRow {
     /// How deep a stored value may be nested: a result may be as deep as a request line, and a template can put it
     /// deeper.
     static let maximumDepth = 1024
+    /// About what a stored result may take in memory, with what the store writes around it. Documents, expansions and lists
+    /// make none that takes more; a row with one would end the daemon at each start, so it counts as damaged.
+    static let maximumValues = JobLimits.mostValues + (1 << 20)
 
     /// The columns as ``job(_:)`` reads them, in the order of `Column`.
     private static let columns = """
@@ -88,7 +91,11 @@ enum JobRow {
         }
         func json(_ column: Column, _ what: String) throws(StoreError) -> JSON? {
             let parsed = row.utf8(column.rawValue) { utf8 in
-                Result { () throws(JSONSyntaxError) in try JSONParser.parse(utf8, maximumDepth: maximumDepth) }
+                Result { () throws(JSONSyntaxError) in
+                    // What a client wrote was bounded by its line.
+                    let budget = column == .spec ? Int.max : maximumValues
+                    return try JSONParser.parse(utf8, maximumDepth: maximumDepth, budget: budget).value
+                }
             }
             do { return try parsed?.get() } catch { throw damaged(what, error) }
         }
@@ -151,7 +158,9 @@ enum JobRow {
                 job.carried = .success(.null)
             } else {
                 let text = try long.bytes(offset: 0, length: long.size)
-                guard let json = try? JSON(parsing: text, maximumDepth: maximumDepth), let outcome = Outcome(json: json)
+                guard
+                    let json = try? JSON(parsing: text, maximumDepth: maximumDepth, budget: maximumValues),
+                    let outcome = Outcome(json: json)
                 else { throw damaged("result") }
                 job.carried = outcome
             }

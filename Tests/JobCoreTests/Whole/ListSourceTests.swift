@@ -348,4 +348,13 @@ import Testing
         #expect(failure(driver, id)?.kind == .tooLarge)
         driver.expectQuiet()
     }
+
+    @Test func resultOfAList_isBounded_byWhatItTakesOnceReadAgain() throws {
+        let driver = CoreDriver { $0.limits.body = 1 << 20 }
+        let id = try driver.submit(list((0..<8).map { url("u\($0)") }))
+        // 80 KB of text, and 2.2 MB of memory.
+        driver.endAll { _ in .success(.array(Array(repeating: ["": 0], count: 10_000))) }
+        #expect(failure(driver, id)?.kind == .tooLarge)
+        driver.expectQuiet()
+    }
 }

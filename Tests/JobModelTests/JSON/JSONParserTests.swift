@@ -165,6 +165,7 @@ import Testing
         let pointer = try #require(JSONPointer(text: pointer))
         let cost = try Array(text.utf8).withUnsafeBytes { try JSONParser.cost(of: $0, at: pointer, budget: .max) }
         let parsed = try Array(text.utf8).withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: cost) }
+        #expect(parsed.value?.parsedCost == (parsed.value == nil ? nil : cost))
         #expect(parsed.cost == cost)
         return cost
     }

@@ -166,6 +166,17 @@ import Testing
         }
     }
 
+    @Test func expansion_fails_whereAValueThatIsSharedWouldBeLargeOnceReadAgain() throws {
+        let part = JSON.array(Array(repeating: ["": 0], count: 20_000))
+        let template = JSON.array(Array(repeating: "{{input}}", count: 440))
+        let error = #expect(throws: JobError.self) { try TemplateExpansion([.input: part]).value(template) }
+        #expect(error?.kind == .tooLarge && error?.message.contains("memory") == true)
+        let child: JSON = ["source": ["type": "value", "value": template]]
+        #expect(throws: JobError.self) { try TemplateExpansion([.input: part]).child(child) }
+        let few = JSON.array(Array(repeating: "{{input}}", count: 4))
+        #expect(try TemplateExpansion([.input: part]).value(few).parsedCost <= JobLimits().composedValues)
+    }
+
     @Test func url_fails_wherePercentEncodingMakesItTooLarge() throws {
         let text = JSON.string(String(repeating: "\u{E9}", count: 12 << 20))
         let source: JSON = ["type": "url", "url": "https://h/{{input}}", "body": "{{input}}"]
