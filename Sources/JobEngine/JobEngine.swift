@@ -430,10 +430,13 @@ package actor JobEngine {
         }
     }
 
-    private func start(_ run: SourceRun, checkpoint: JSON?) {
+    private func start(_ whole: SourceRun, checkpoint: JSON?) {
+        // What is kept of the run while it works is without its parameters: they may hold a long body, which the source lets
+        // go of as soon as it can.
+        let run = whole.withoutParameters
         // It may have been cancelled while its checkpoint was read.
         guard let progress = runs[run.run]?.progress else { return }
-        let work = library.source(run.parameters, context(of: run, checkpoint: checkpoint)).start()
+        let work = library.source(whole.parameters, context(of: run, checkpoint: checkpoint)).start()
         runs[run.run]?.work = work
         work.onProgress { progress.report($0) }
         // A cancel ends the run here, and not what it came to while that waits for its owner's turn.

@@ -43,7 +43,7 @@ package enum CoreEffect: Sendable {
 /// A source that begins.
 package struct SourceRun: Sendable {
     package let run: RunID
-    package let parameters: SourceParameters
+    package private(set) var parameters: SourceParameters
     package let job: JobID
     package let link: Int
     /// From 1.
@@ -59,6 +59,13 @@ package struct SourceRun: Sendable {
     package let connections: Int
     /// Bytes that its owner may still store: a body in a file has to fit.
     package let roomForBody: Int64
+
+    /// The same, but that it does nothing.
+    package var withoutParameters: SourceRun {
+        var run = self
+        run.parameters = .value(.null)
+        return run
+    }
 }
 
 /// A message for the log.
