@@ -6,7 +6,9 @@ import NIOHTTP1
 
 /// One request and how its answer is received, for the sources `url` and `json`.
 struct DocumentTransfer: Sendable {
+    /// Without its body.
     let spec: HTTPRequestSpec
+    let body: Handover<[UInt8]>
     let transport: HTTPTransport
     let policy: AccessPolicy
     let settings: SourceSettings
@@ -53,7 +55,7 @@ struct DocumentTransfer: Sendable {
     private func open(
         accepting types: String, _ handle: TransferHandle
     ) async throws(JobError) -> (response: IncomingResponse, isNotModified: Bool) {
-        let request = try request(accepting: types)
+        let request = try request(accepting: types, try await body(handle))
         let response = try await transport.open(request, handle)
         let isNotModified =
             response.status == 304
@@ -65,11 +67,29 @@ struct DocumentTransfer: Sendable {
         return (response, isNotModified)
     }
 
-    private func request(accepting types: String) throws(JobError) -> OutgoingRequest {
+    /// What is sent: a long body from a file, as a slow server would else keep it in memory for long.
+    private func body(_ handle: TransferHandle) async throws(JobError) -> OutgoingRequest.Body? {
+        guard body.look({ $0?.count ?? 0 }) > Self.longestSent else {
+            return body.take().map(OutgoingRequest.Body.bytes)
+        }
+        return .spilled(
+            try await handle.control.wait { delivery in
+                queue.start { [self] in
+                    // Where nobody waits any more, it goes all the same.
+                    let bytes = body.take() ?? []
+                    guard !delivery.isDelivered else { return }
+                    delivery.deliver(
+                        Result { () throws(JobError) in
+                            try SpilledBody(bytes, for: context, files: files, queue: queue)
+                        })
+                }
+            })
+    }
+
+    private func request(accepting types: String, _ body: OutgoingRequest.Body?) throws(JobError) -> OutgoingRequest {
         var request = OutgoingRequest(
             try policy.url(spec.url), method: spec.method, headers: spec.headers,
-            body: spec.body.map(OutgoingRequest.Body.bytes), coding: .decoded, accept: types,
-            userAgent: settings.http.userAgent)
+            body: body, coding: .decoded, accept: types, userAgent: settings.http.userAgent)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
         return request
@@ -111,6 +131,9 @@ struct DocumentTransfer: Sendable {
     /// The largest document that is received in memory; a larger one goes to a file, as a slow server would keep its
     /// room from others for long.
     private static let largestReceived = 256 << 10
+
+    /// The longest body that is sent from memory.
+    private static let longestSent = 64 << 10
 
     /// Parses the document, a larger one once there is room for it.
     private func value(

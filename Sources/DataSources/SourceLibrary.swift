@@ -161,10 +161,12 @@ package final class SourceLibrary: Sendable {
 
     private func document(_ spec: HTTPRequestSpec, _ context: SourceContext) -> DocumentTransfer {
         let rules = rules.withLock(\.self)
+        var bodiless = spec
+        bodiless.body = nil
         return DocumentTransfer(
-            spec: spec, transport: rules.transport, policy: rules.policy.access, settings: rules.settings,
-            context: context, files: files,
-            queue: queue.of(context.owner), documents: documents, task: task(context))
+            spec: bodiless, body: Handover(spec.body), transport: rules.transport, policy: rules.policy.access,
+            settings: rules.settings, context: context, files: files, queue: queue.of(context.owner),
+            documents: documents, task: task(context))
     }
 
     /// Fetches a file: into `directory`, or where the settings say.
@@ -196,9 +198,12 @@ package final class SourceLibrary: Sendable {
         } catch {
             return .failed(error)
         }
-        return task(context, timeout: command.timeout).startAwaitingEnd { [self] handle async throws(JobError) in
+        var rest = spec
+        rest.input = nil
+        let input = Handover(spec.input)
+        return task(context, timeout: command.timeout).startAwaitingEnd { [self, rest] handle async throws(JobError) in
             try await ProgramAttempt(
-                spec: spec, command: command, context: context, directory: settings.programs.directory,
+                spec: rest, input: input, command: command, context: context, directory: settings.programs.directory,
                 budget: settings.limits.documentValues, host: programs, files: files, queue: queue.of(context.owner),
                 documents: documents, handle: handle
             ).run()

@@ -11,11 +11,13 @@ struct OutgoingRequest: Sendable {
 
     enum Body: Sendable {
         case bytes([UInt8])
+        case spilled(SpilledBody)
         case file(UploadBody)
 
         var size: Int64 {
             switch self {
             case .bytes(let bytes): Int64(bytes.count)
+            case .spilled(let body): body.size
             case .file(let file): file.size
             }
         }

@@ -49,6 +49,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { _ in self.finishSending(stream) }
+        case .spilled(let body): send(body, from: 0, stream)
         case .file(let file):
             state.withLock { $0.isSendingFile = true }
             send(file.reader(), of: file, stream)
@@ -76,6 +77,19 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             case .success:
                 stream.sent(piece.readableBytes)
                 self.send(rest, sent: sent + piece.readableBytes, stream, finished)
+            case .failure(let error): self.fail(error)
+            }
+        }
+    }
+
+    /// Sends the blocks of a long body one after the other, each read once the one before is out.
+    private func send(_ body: SpilledBody, from offset: Int64, _ stream: ResponseStream) {
+        body.block(at: offset, on: channel.eventLoop).whenComplete { result in
+            guard self.isSending(stream) else { return }
+            switch result {
+            case .success(let block?):
+                self.send(block, stream) { size in self.send(body, from: offset + Int64(size), stream) }
+            case .success(nil): self.finishSending(stream)
             case .failure(let error): self.fail(error)
             }
         }

@@ -7,7 +7,9 @@ import SystemPackage
 
 /// One run of a `program` source: starts it, reads what it writes, and makes a result or an error of its end.
 struct ProgramAttempt: Sendable {
+    /// Without its input.
     let spec: ProgramSpec
+    let input: Handover<JSON>
     let command: ProgramCommand
     let context: SourceContext
     /// What the directories of programs are made in.
@@ -81,7 +83,7 @@ struct ProgramAttempt: Sendable {
             let block = command.block(in: workingDirectory)
             let blockFile = try Self.memoryFile(block)
             opened.append(blockFile)
-            opened.append(try input())
+            opened.append(try standardInput())
             let output = try Self.pipe()
             opened.append(output.write)
             let errors: (read: Int32, write: Int32)
@@ -118,15 +120,14 @@ struct ProgramAttempt: Sendable {
     }
 
     /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
-    private func input() throws(Errno) -> Int32 {
-        guard let input = spec.input else {
+    private func standardInput() throws(Errno) -> Int32 {
+        // The kernel has it from here on, and a program may run for long.
+        guard let input = input.take() else {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             return descriptor
         }
-        var writer = JSONWriter()
-        writer.write(input)
-        let line = writer.bytes + [UInt8(ascii: "\n")]
+        let line = Self.line(of: input)
         let file: Int32
         if line.count <= Self.largestInMemory {
             file = try Self.memoryFile(line)
@@ -143,6 +144,12 @@ struct ProgramAttempt: Sendable {
         let descriptor = open("/proc/self/fd/\(file)", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
         return descriptor
+    }
+
+    private static func line(of input: JSON) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.write(input)
+        return writer.bytes + [UInt8(ascii: "\n")]
     }
 
     private static func memoryFile(_ bytes: [UInt8]) throws(Errno) -> Int32 {

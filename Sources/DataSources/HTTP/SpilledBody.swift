@@ -1,0 +1,96 @@
+import Glibc
+import JobModel
+import NIOCore
+import SystemPackage
+
+/// A long body of a request, in a file without a name: a server may take it as slowly as it likes, or not at all, and no more
+/// than a block of it is in memory meanwhile.
+final class SpilledBody: Sendable {
+    /// As large as those of uploads.
+    private static let block = UploadReader.block
+
+    let size: Int64
+    private let descriptor: Int32
+    private let path: String
+    private let files: FileOperations
+    private let queue: FileQueue
+
+    /// Writes `bytes` into the directory of `context`'s bodies. Blocks.
+    init(_ bytes: [UInt8], for context: SourceContext, files: FileOperations, queue: FileQueue) throws(JobError) {
+        size = Int64(bytes.count)
+        path = context.bodyPath + Self.ending
+        self.files = files
+        self.queue = queue
+        do throws(Errno) {
+            descriptor = try Self.open(path, in: context.bodyDirectory, files)
+        } catch {
+            throw JobError(storage: error, "made", path)
+        }
+        let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+            Result { () throws(Errno) in try files.write(descriptor, raw) }
+        }
+        if case .failure(let error) = written { throw JobError(storage: error, "written", path) }
+    }
+
+    deinit { files.close(descriptor) }
+
+    /// It is not the name of a body that came as an answer.
+    private static let ending = ".sent"
+
+    /// Makes the file and takes its name away at once, so that it goes with the process. Not with O_TMPFILE, which some file
+    /// systems lack.
+    private static func open(
+        _ path: String, in opened: OpenDirectory?, _ files: FileOperations
+    ) throws(Errno) -> Int32 {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let name = String(path[path.index(after: slash)...])
+        let above = String(path[..<slash])
+        let directory =
+            if let opened { opened } else {
+                OpenDirectory(descriptor: try files.openDirectory(above + "/"), path: above, files: files)
+            }
+        // A daemon that was killed may have left one.
+        try? files.unlink(directory.descriptor, name)
+        let descriptor = try files.openBeneath(directory.descriptor, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        do throws(Errno) {
+            try files.unlink(directory.descriptor, name)
+        } catch {
+            files.close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    /// The block at `offset`; nil at the end.
+    func block(at offset: Int64, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {
+        let count = Int(min(Int64(Self.block), size - offset))
+        guard count > 0 else { return loop.makeSucceededFuture(nil) }
+        let promise = loop.makePromise(of: ByteBuffer?.self)
+        queue.start { promise.completeWith(Result { try self.read(count, at: offset) }) }
+        return promise.futureResult
+    }
+
+    /// Blocks.
+    private func read(_ count: Int, at offset: Int64) throws(JobError) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        var failure: Errno?
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
+            let block = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
+            var filled = 0
+            do throws(Errno) {
+                while filled < count {
+                    let read = try files.readAt(
+                        descriptor, offset + Int64(filled), UnsafeMutableRawBufferPointer(rebasing: block[filled...]))
+                    // It is nobody else's; only a broken file system has lost some of it.
+                    guard read > 0 else { throw Errno.ioError }
+                    filled += read
+                }
+            } catch {
+                failure = error
+            }
+            return filled
+        }
+        if let failure { throw JobError(storage: failure, "read", path) }
+        return buffer
+    }
+}
