@@ -27,6 +27,10 @@ struct ProgramAttempt: Sendable {
     private static let largestInMemory = 256 << 10
     /// The largest output that is made a result on the event loop.
     private static let smallResult = 64 << 10
+    /// Bytes that are sorted at a time.
+    private static let piece = 8 << 10
+    /// Microseconds that a piece with progress in it and each KiB of progress are followed by: many times what they take.
+    private static let pause = 1000
 
     func run() async throws(JobError) -> JSON {
         let connection = try await host.connect(in: directory, handle.control)
@@ -194,8 +198,7 @@ struct ProgramAttempt: Sendable {
         var received: [UInt8] = []
         var isSpilled = false
         while let chunk = try await handle.control.wait({ output.next($0) }) {
-            if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
-            try check(sorted.size)
+            try await sort(chunk, into: &sorted)
             received += sorted.drain()
             if isSpilled || received.count > Self.largestInMemory {
                 isSpilled = true
@@ -221,6 +224,21 @@ struct ProgramAttempt: Sendable {
                 [size = sorted.size] () throws(JobError) in try spill.read(size)
             }
             : try await value(of: text, in: received)
+    }
+
+    /// Sorts what was read, and lets others have the event loop where it tells progress: output has a bound, but progress may
+    /// be told without end. The pipe fills meanwhile, and then the program waits too.
+    private func sort(_ chunk: ByteBuffer, into sorted: inout ProgramOutput) async throws(JobError) {
+        var rest = chunk
+        while let piece = rest.readSlice(length: min(rest.readableBytes, Self.piece)), piece.readableBytes > 0 {
+            let told = sorted.told
+            if let progress = piece.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
+            try check(sorted.size)
+            guard sorted.told > told else { continue }
+            let pause = TimeAmount.microseconds(Int64(Self.pause + (sorted.told - told) * Self.pause / 1024))
+            // By the loop's own time, as it is the loop that others need.
+            try await handle.control.sleep(until: handle.loop.now + pause, by: handle.loop)
+        }
     }
 
     private func report(_ progress: ProgramOutput.Progress) {

@@ -116,6 +116,20 @@ import Testing
         }
     }
 
+    @Test func endlessProgress_isReadSlowly_untilItIsCancelled() async throws {
+        try await Self.run { bench async throws in
+            let began = ContinuousClock.now
+            let lines = "yes '{\"progress\":{\"completed\":1}}'"
+            #expect(try await bench.result(Self.shell(lines + " | head -c 290000; echo 1")) == 1)
+            #expect(ContinuousClock.now - began >= .milliseconds(280))
+
+            let endless = try bench.start(Self.shell("exec " + lines))
+            #expect(try await Self.progress(of: endless) == 1)
+            endless.cancel()
+            #expect(try await bench.failure(of: endless).kind == .cancelled)
+        }
+    }
+
     // MARK: - Surroundings
 
     @Test func environment_isClean() async throws {
