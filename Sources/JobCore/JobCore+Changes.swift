@@ -63,10 +63,10 @@ extension JobCore {
     /// Cancels as many stored jobs as may be in memory together; the last thing that is done about each input until all are.
     func stopSome() {
         guard phase == .serving, unresumed == nil, !isReadingStops, !toStop.isEmpty, storageFailure == nil,
-            !pendingSaves.isFull
+            !hasTooMuchPending
         else { return }
         // Others whose jobs are being stored all the time do not hold this up.
-        guard !pendingSaves.isMuch || now.monotonic >= nextStops else { return }
+        guard !hasMuchPending || now.monotonic >= nextStops else { return }
         isReadingStops = true
         nextStops = now.monotonic + Self.stopInterval
         let ids = Array(toStop.prefix(256))

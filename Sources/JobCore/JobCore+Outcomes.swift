@@ -42,7 +42,7 @@ extension JobCore {
         }
     }
 
-    /// A job that takes so many bytes is on its way to the store, or waits for its owner's turn.
+    /// A job that takes so many bytes is on its way to the store.
     func addPending(_ bytes: Int64, of owner: UInt32) {
         pendingSaves.add(bytes, of: owner)
         pauseOrResume(owner)
@@ -51,6 +51,14 @@ extension JobCore {
     func removePending(_ bytes: Int64, of owner: UInt32) {
         pendingSaves.remove(bytes, of: owner)
         pauseOrResume(owner)
+        saveEnded(of: owner)
+    }
+
+    /// Whether so much is on its way to the store, or waits for a turn, that nothing new begins.
+    var hasTooMuchPending: Bool { pendingSaves.isFull || pendingTurns.isFull }
+    var hasMuchPending: Bool { pendingSaves.isMuch || pendingTurns.isMuch }
+    func hasTooMuchPending(of owner: UInt32) -> Bool {
+        pendingSaves.isFull(for: owner) || pendingTurns.isFull(for: owner)
     }
 
     /// Jobs of an owner that wait for their turn, beyond which nothing more of theirs starts: each has a slot meanwhile, and may
@@ -58,7 +66,7 @@ extension JobCore {
     private static let mostWaitingForTurns = 2
 
     func pauseOrResume(_ owner: UInt32) {
-        if pendingSaves.isFull(for: owner) || waitingForTurns(of: owner) > Self.mostWaitingForTurns {
+        if hasTooMuchPending(of: owner) || waitingForTurns(of: owner) > Self.mostWaitingForTurns {
             scheduler.pause(owner)
         } else {
             scheduler.resume(owner)

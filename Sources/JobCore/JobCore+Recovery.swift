@@ -62,7 +62,7 @@ extension JobCore {
     /// Resumes as many jobs as may be in memory together; the last thing that is done about each input until all are. Jobs
     /// that only wait leave the memory again.
     func resumeSome() {
-        guard phase == .serving, let recovery = unresumed, !recovery.isReading, !pendingSaves.isMuch else { return }
+        guard phase == .serving, let recovery = unresumed, !recovery.isReading, !hasMuchPending else { return }
         guard !recovery.running.isEmpty else {
             unresumed = nil
             // Behind the lists that they may belong to.

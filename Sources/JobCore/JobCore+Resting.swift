@@ -47,11 +47,11 @@ extension JobCore {
 
     /// Reads jobs whose time has come, as many at once as may be in memory together, an owner at a time.
     func wakeResting() {
-        guard phase == .serving, !isWaking, storageFailure == nil, !pendingSaves.isFull, !timers.isSet(.readAgain)
+        guard phase == .serving, !isWaking, storageFailure == nil, !hasTooMuchPending, !timers.isSet(.readAgain)
         else {
             return
         }
-        let ids = resting.nextDue(mostWoken) { !pendingSaves.isFull(for: $0) }
+        let ids = resting.nextDue(mostWoken) { !hasTooMuchPending(of: $0) }
         guard !ids.isEmpty else { return }
         isWaking = true
         read(.firstJobs(ids)) { [unowned self] result in

@@ -40,7 +40,7 @@ extension JobCore {
         guard phase == .serving, unresumed == nil else { return }
         stopSome()
         wakeResting()
-        if storageFailure == nil, !pendingSaves.isFull { scheduler.startAll { start($0) } }
+        if storageFailure == nil, !hasTooMuchPending { scheduler.startAll { start($0) } }
         reclaimConnections()
         for list in lists.gated { readGated(list) }
         guard storageFailure == nil, !timers.isSet(.readAgain) else { return }

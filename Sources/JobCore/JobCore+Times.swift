@@ -43,7 +43,7 @@ extension JobCore {
     private static let delay = 0.1
 
     private func startDue() {
-        guard !pendingSaves.isFull else { return setWallTimer(.due, at: now.wall.adding(seconds: Self.delay)) }
+        guard !hasTooMuchPending else { return setWallTimer(.due, at: now.wall.adding(seconds: Self.delay)) }
         read(.due(at: now.wall, limit: Self.page)) { [unowned self] result in
             guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {
@@ -66,7 +66,7 @@ extension JobCore {
     }
 
     private func stopOverdue() {
-        guard !pendingSaves.isFull else { return setWallTimer(.deadline, at: now.wall.adding(seconds: Self.delay)) }
+        guard !hasTooMuchPending else { return setWallTimer(.deadline, at: now.wall.adding(seconds: Self.delay)) }
         read(.overdue(at: now.wall, limit: Self.page)) { [unowned self] result in
             guard phase == .serving else { return }
             guard case .success(.jobs(let rows)) = result else {

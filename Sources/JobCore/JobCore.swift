@@ -43,7 +43,10 @@ package final class JobCore {
     var now: CoreTime
     var startedAt: CoreTime
     var phase = Phase.starting
+    /// Jobs that are being stored.
     var pendingSaves = PendingSaves()
+    /// Jobs that wait for their owners' turns.
+    var pendingTurns = PendingSaves()
     /// Why the store last failed to write, while it does.
     var storageFailure: String?
     /// Why no new jobs are stored although that works: the disk is nearly full.
@@ -134,6 +137,8 @@ package final class JobCore {
     private var lastCleanUp: CleanUpID = 0
     private var lastCheck: CheckID = 0
     private var isYielding = false
+    /// Owners whose turn came while as much of theirs was being stored as may be.
+    private var turnsAfterSaves: Set<UInt32> = []
     /// What takes long, by owner, in the order of their turns; what is at work is the first of its owner's.
     private var longWork: [UInt32: Deque<() -> Void>] = [:]
 
@@ -249,14 +254,27 @@ package final class JobCore {
         let owner = entry.job.owner
         let bytes = entry.job.memorySize
         longWork[owner, default: []].append { [unowned self] in
-            removePending(bytes, of: owner)
+            pendingTurns.remove(bytes, of: owner)
             body()
         }
-        addPending(bytes, of: owner)
+        pendingTurns.add(bytes, of: owner)
+        pauseOrResume(owner)
         if longWork[owner]?.count == 1 { emit(.turn(owner)) }
     }
 
+    /// Something of an owner's was stored, or was not.
+    func saveEnded(of owner: UInt32) {
+        if !turnsAfterSaves.isEmpty, !pendingSaves.isFull(for: owner), turnsAfterSaves.remove(owner) != nil {
+            emit(.turn(owner))
+        }
+    }
+
     private func turnCame(of owner: UInt32) {
+        // What steps make has to be stored before they make more. Stores end by themselves, also those that fail.
+        guard !pendingSaves.isFull(for: owner) else {
+            turnsAfterSaves.insert(owner)
+            return
+        }
         longWork[owner]?.first?()
         _ = longWork[owner]?.popFirst()
         if longWork[owner]?.isEmpty == false { emit(.turn(owner)) } else { longWork[owner] = nil }

@@ -85,7 +85,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     private let runner = Atomic<UInt>(0)
 
     private let now: @Sendable () -> Int64
-    private let isShared = Mutex<@Sendable () -> Bool>({ false })
+    private let hasOthers = Mutex<@Sendable (UInt32) -> Bool>({ _ in false })
     private let after: @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
     /// `now` is the monotonic clock, in nanoseconds; `after` runs something after so many, and not on the queue, which can be
@@ -101,9 +101,10 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         self.after = after
     }
 
-    /// Has users pause after long pieces while `isShared` says that there are several.
-    package func pauses(while isShared: @escaping @Sendable () -> Bool) {
-        self.isShared.withLock { $0 = isShared }
+    /// Has users pause after long pieces while `hasOthers` says that somebody else is there, whether they are or not: what they
+    /// left behind keeps others waiting as well.
+    package func pauses(while hasOthers: @escaping @Sendable (UInt32) -> Bool) {
+        self.hasOthers.withLock { $0 = hasOthers }
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -214,7 +215,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
 
     /// Has `user` pause for what took so many nanoseconds, here or in the store.
     package func took(_ time: Int64, of user: UInt32) {
-        guard time >= Self.shortestLong, isShared.withLock(\.self)() else { return }
+        guard time >= Self.shortestLong, hasOthers.withLock(\.self)(user) else { return }
         let pause = min(time.saturatingMultiplied(by: Self.pauseFactor), Self.longestPause)
         let start = now()
         let isNew = state.withLock { $0.long.pause(user, from: start, until: start.saturatingAdding(pause)) }

@@ -87,9 +87,9 @@ package actor JobEngine {
 
     // MARK: - Settings
 
-    /// Has users wait after what took long, while `isShared` says that there are several.
-    package nonisolated func pauses(while isShared: @escaping @Sendable () -> Bool) {
-        executor.pauses(while: isShared)
+    /// Has users wait after what took long, while `hasOthers` says that somebody else is there.
+    package nonisolated func pauses(while hasOthers: @escaping @Sendable (UInt32) -> Bool) {
+        executor.pauses(while: hasOthers)
     }
 
     package nonisolated var settings: EngineSettings { current.withLock(\.settings) }

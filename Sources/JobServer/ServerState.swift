@@ -83,7 +83,7 @@ final class ServerState: Sendable {
     func account(of uid: UInt32) -> MemoryAccount {
         state.withLock { state in
             if let account = state.accounts[uid]?.account { return account }
-            let account = MemoryAccount(limit: limits.memoryPerUser, total: memory)
+            let account = MemoryAccount(limit: limits.memoryPerUser, of: uid, total: memory)
             state.accounts = state.accounts.filter { $0.value.account != nil }
             state.accounts[uid] = WeakAccount(account: account)
             return account

@@ -177,7 +177,7 @@ import Testing
                 after: { pause, body in
                     self.pauses.withLock { [end = self.now + pause] in $0.append((end, body)) }
                 })
-            executor.pauses { isShared }
+            executor.pauses { _ in isShared }
             return executor
         }
 

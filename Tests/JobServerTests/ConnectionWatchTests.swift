@@ -42,6 +42,18 @@ import Testing
         #expect(notices.map(\.value) == ["3"] && notices.map(\.coalesced) == [2] && notices.map(\.watch) == ["w1"])
     }
 
+    @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async {
+        let account = MemoryAccount(limit: 10_000)
+        let count = Count()
+        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
+        #expect(account.admits(1))
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        watch.open(unfinished: (0..<200).map { JobID($0) })
+        #expect(account.used.load(ordering: .relaxed) > 200 * 16 && count.now == 0)
+        for job in 200..<1000 { watch.receive(.state(JobID(job), label: "")) }
+        #expect(count.now == 1 && account.used.load(ordering: .relaxed) < 20_000, "nothing is added once it is closed")
+    }
+
     @Test func connection_ends_whenMoreChangesComeThanAreHeld() async {
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }

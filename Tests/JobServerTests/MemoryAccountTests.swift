@@ -40,6 +40,27 @@ import Testing
         #expect(first.admits(20) && !first.admits(1))
     }
 
+    @Test func others_areThere_forWhoLeftAsWell() {
+        let total = MemoryTotal(limit: 100)
+        var first: MemoryAccount? = MemoryAccount(limit: 80, of: 1, total: total)
+        #expect(first != nil && !total.hasOthers(than: 1) && total.hasOthers(than: 2))
+        var second: MemoryAccount? = MemoryAccount(limit: 80, of: 2, total: total)
+        #expect(second != nil && total.hasOthers(than: 1) && total.hasOthers(than: 2))
+        first = nil
+        #expect(total.hasOthers(than: 1) && !total.hasOthers(than: 2), "what the first left behind goes on")
+        second = nil
+        #expect(!total.hasOthers(than: 1))
+    }
+
+    @Test func charge_grows_untilTheUserIsFarPastTheBound() {
+        let account = MemoryAccount(limit: 100)
+        #expect(account.admits(50))
+        let charge = MemoryCharge(of: 50, in: account)
+        #expect(charge.grow(by: 60) && account.size == 110)
+        #expect(!charge.grow(by: 60) && account.size == 170)
+        withExtendedLifetime(charge) {}
+    }
+
     @Test func memory_isTheLeastOfTheMachinesAndItsGroups() throws {
         let directory = try TemporaryDirectory()
         let own = try directory.write("1:memory:/x\n0::/system.slice/deferd.service\n", to: "own")

@@ -11,25 +11,31 @@ struct Waits {
     }
 
     private var waits: [RequestID: Wait] = [:]
-    private var byJob: [JobID: [RequestID]] = [:]
+    private var byJob: [JobID: Set<RequestID>] = [:]
 
     var count: Int { waits.count }
 
     mutating func add(_ request: RequestID, _ ids: [JobID], _ caller: Caller) {
         let open = Set(ids)
         waits[request] = Wait(request: request, ids: ids, caller: caller, open: open)
-        for id in open { byJob[id, default: []].append(request) }
+        for id in open { byJob[id, default: []].insert(request) }
     }
 
     func isOpen(_ request: RequestID) -> Bool { waits[request] != nil }
 
     /// A job is finished, for `request` alone where one is named; gives the waits that have nothing left to wait for.
     mutating func finished(_ id: JobID, of request: RequestID? = nil) -> [Wait] {
-        let told = request.map { [$0] } ?? byJob[id] ?? []
+        let told: [RequestID]
+        if let request {
+            told = [request]
+            drop(request, id)
+        } else {
+            // As a whole: very many may wait for one job.
+            told = byJob.removeValue(forKey: id)?.sorted() ?? []
+        }
         var over: [Wait] = []
         for request in told {
             waits[request]?.open.remove(id)
-            drop(request, id)
             if let wait = waits[request], wait.open.isEmpty {
                 waits[request] = nil
                 over.append(wait)
@@ -47,7 +53,7 @@ struct Waits {
     }
 
     private mutating func drop(_ request: RequestID, _ id: JobID) {
-        byJob[id]?.removeAll { $0 == request }
+        byJob[id]?.remove(request)
         if byJob[id]?.isEmpty == true { byJob[id] = nil }
     }
 

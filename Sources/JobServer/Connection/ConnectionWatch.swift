@@ -23,6 +23,8 @@ final class ConnectionWatch: JobSubscriber {
         var bufferedCount = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
+        /// How many of them are counted in memory.
+        var charged = 0
         /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
         var knowsAll = true
     }
@@ -56,7 +58,13 @@ final class ConnectionWatch: JobSubscriber {
 
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
+    /// Bytes that a set takes for each job, about, and how many jobs are counted at a time.
+    private static let bytesPerJob = 32
+    private static let countedAtOnce = 64
+
     private func receive(_ notification: Notification) {
+        // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
+        guard !outbox.isClosed else { return }
         let (buffering, isSettled) = state.withLock { state in
             let buffering = state.buffer(notification, bound: bound)
             return (buffering, buffering == .open && state.count(notification))
@@ -65,9 +73,21 @@ final class ConnectionWatch: JobSubscriber {
         case .open:
             send(notification)
             if isSettled { settled() }
+            chargeJobs()
         case .buffered: break
         case .full: if case .event = notification { outbox.overflow() }
         }
+    }
+
+    /// Counts what the jobs take that are not finished.
+    private func chargeJobs() {
+        guard let charge else { return }
+        let more = state.withLock { state -> Int in
+            guard state.unfinished.count >= state.charged + Self.countedAtOnce else { return 0 }
+            defer { state.charged = state.unfinished.count }
+            return state.unfinished.count - state.charged
+        }
+        if more > 0, !charge.grow(by: more * Self.bytesPerJob) { outbox.overflow() }
     }
 
     private func send(_ notification: Notification) {
@@ -84,6 +104,7 @@ final class ConnectionWatch: JobSubscriber {
             state.unfinished.formUnion(jobs)
             state.knowsAll = isAll
         }
+        chargeJobs()
         while let buffered = drain() {
             for notification in buffered {
                 _ = state.withLock { $0.count(notification) }

@@ -41,21 +41,24 @@ final class MemoryAccount: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     let turns: Turns
 
+    private let user: UInt32
+
     init(
-        limit: Int, total: MemoryTotal = MemoryTotal(limit: .max),
+        limit: Int, of user: UInt32 = 0, total: MemoryTotal = MemoryTotal(limit: .max),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         most = Atomic(limit)
+        self.user = user
         self.total = total
         self.now = now
         turns = Turns { total.hasSeveralUsers }
-        total.enter()
+        total.enter(user)
     }
 
     deinit {
         // What was charged is released before; this is so that a mistake there is one user's only.
         total.add(-used.load(ordering: .relaxed))
-        total.leave()
+        total.leave(user)
     }
 
     /// The bound as it is now.
@@ -174,13 +177,20 @@ extension MemoryAccount.State {
 /// A part of an account that is given back with its last owner.
 final class MemoryCharge: Sendable {
     private let account: MemoryAccount
-    private let bytes: Int
+    private let bytes: Atomic<Int>
 
     /// `bytes` are counted already.
     init(of bytes: Int, in account: MemoryAccount) {
-        self.bytes = bytes
+        self.bytes = Atomic(bytes)
         self.account = account
     }
 
-    deinit { account.release(bytes) }
+    /// Counts so many bytes more, whatever the bound is; false where the user is so far past it that no more may be added.
+    func grow(by more: Int) -> Bool {
+        bytes.add(more, ordering: .relaxed)
+        account.charge(more)
+        return !account.isOverfull
+    }
+
+    deinit { account.release(bytes.load(ordering: .relaxed)) }
 }

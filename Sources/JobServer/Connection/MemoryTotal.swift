@@ -10,6 +10,8 @@ package final class MemoryTotal: Sendable {
     private let most: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let accounts = Atomic<Int>(0)
+    /// How many accounts each user has; a moment can have two, while one ends and the next begins.
+    private let users = Mutex<[UInt32: Int]>([:])
 
     package init(limit: Int) {
         most = Atomic(limit)
@@ -30,8 +32,23 @@ package final class MemoryTotal: Sendable {
     /// Whether more than one user is there.
     var hasSeveralUsers: Bool { accounts.load(ordering: .relaxed) > 1 }
 
-    func enter() { accounts.add(1, ordering: .relaxed) }
-    func leave() { accounts.subtract(1, ordering: .relaxed) }
+    /// Whether anybody but `user` is there.
+    func hasOthers(than user: UInt32) -> Bool {
+        users.withLock { $0.count > 1 || $0.count == 1 && $0[user] == nil }
+    }
+
+    func enter(_ user: UInt32) {
+        accounts.add(1, ordering: .relaxed)
+        users.withLock { $0[user, default: 0] += 1 }
+    }
+
+    func leave(_ user: UInt32) {
+        accounts.subtract(1, ordering: .relaxed)
+        users.withLock { users in
+            let left = (users[user] ?? 1) - 1
+            users[user] = left > 0 ? left : nil
+        }
+    }
 
     /// Counts bytes, or no longer where negative.
     func add(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }

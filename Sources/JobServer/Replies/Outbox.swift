@@ -60,6 +60,9 @@ final class Outbox: Sendable {
 
     private let state = Mutex(State())
     private let limit: Atomic<Int>
+    /// Whether nothing is kept any more, so that whoever has much to send need not begin.
+    private let closed = Atomic<Bool>(false)
+    var isClosed: Bool { closed.load(ordering: .relaxed) }
     private let account: MemoryAccount
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let overflowed: @Sendable () -> Void
@@ -149,6 +152,7 @@ final class Outbox: Sendable {
     /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
     /// nothing more comes and what was there is not read.
     func overflow() {
+        closed.store(true, ordering: .relaxed)
         let closed = state.withLock { state -> (reader: CheckedContinuation<Void, Never>?, size: Int)? in
             guard state.phase != .closed else { return nil }
             let size = state.close()
@@ -198,6 +202,7 @@ final class Outbox: Sendable {
 
     /// Drops what waits.
     func close() {
+        closed.store(true, ordering: .relaxed)
         let (reader, size) = state.withLock { state in
             let size = state.close()
             return (state.removeReader(), size)

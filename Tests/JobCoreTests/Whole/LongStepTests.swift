@@ -229,6 +229,28 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// What a step makes can be much larger than what it is counted as before.
+    @Test func nextLongStep_waits_whileMuchOfItsOwnersIsBeingStored() throws {
+        let driver = CoreDriver()
+        let large = Outcome.success(.string(String(repeating: "l", count: 9 << 20)))
+        let spec = url("a", #""then":[{"then":{"return":["{{input}}","{{input}}"]}},{"then":{"return":1}}]"#)
+        driver.holdsTurns = true
+        let ids = try (0..<2).map { _ in try driver.submit(spec) }
+        for id in ids { try driver.end(id, large) }
+        driver.holdsWrites = true
+        driver.releaseTurns()
+        let writes = driver.heldWrites.count
+        #expect(writes == 1)
+        driver.releaseTurns()
+        #expect(driver.heldWrites.count == 1 && driver.heldTurns.isEmpty, "the second waits for what the first made")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        while !driver.heldTurns.isEmpty { driver.releaseTurns() }
+        #expect(ids.allSatisfy { driver.stored($0)?.state == .succeeded })
+        driver.holdsTurns = false
+        driver.expectQuiet()
+    }
+
     /// Each alone would be allowed.
     @Test func childrenOfSeveralLists_areBoundedTogether_thoughTheyAreMadeInTurns() throws {
         let driver = CoreDriver { $0.limits.queuedJobsPerUser = 150 }
