@@ -53,6 +53,21 @@ import Testing
         #expect(try await store.submit([same]) == [.joined(id, .succeeded)])
     }
 
+    /// Long ones are compared by what was made of them before.
+    @Test func longSpec_joins_whateverTheOrderOfItsMembers_andConflictsWhereOneDiffers() async throws {
+        func spec(_ numbers: some Sequence<Int>, last: String = "x") -> String {
+            let members = numbers.map { #""m\#($0)": {"a": \#($0), "b": "\#(last)"}"# }.joined(separator: ", ")
+            return #""key": "k", "then": [{"then": {"return": {\#(members)}}}]"#
+        }
+        let id = try await store.create(.example(spec(0..<500)))[0]
+        for _ in 0..<2 {
+            #expect(try await store.submit([.example(spec((0..<500).reversed()))]) == [.joined(id, .queued)])
+            #expect(try await store.submit([.example(spec(0..<500, last: "y"))]) == [.conflict(id)])
+            #expect(try await store.submit([.example(spec(0..<500))]) == [.joined(id, .queued)])
+            #expect(try await store.submit([.example(spec(0..<499))]) == [.conflict(id)])
+        }
+    }
+
     @Test func submit_conflicts_whenTheKeyBelongsToAnotherSpec() async throws {
         let id = try await store.create(.example(#""key": "k""#))[0]
         #expect(try await store.submit([.example(#""key": "k", "label": "l""#)]) == [.conflict(id)])

@@ -28,6 +28,12 @@ package final class JobSpec: Sendable, Hashable {
     /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
     package let text: [UInt8]?
 
+    /// Of a new long spec with a key: equal where a spec says the same, in whatever order, and with any other as good as never.
+    /// It is made here, where nobody else waits, for those who compare it. Another with each start of the program.
+    package let fingerprint: Int?
+    /// Bytes past which a spec has one.
+    private static let longSpec = 4 << 10
+
     package static let members = [
         "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",
         "label",
@@ -57,6 +63,7 @@ package final class JobSpec: Sendable, Hashable {
         key = try Self.word(reader, "key", atMost: 256)
         tags = try Self.tags(reader)
         label = try Self.word(reader, "label", atMost: 256)
+        fingerprint = isNew && key != nil && size > Self.longSpec ? json.hashValue : nil
     }
 
     private init(withoutStepsOf spec: JobSpec) {
@@ -76,6 +83,7 @@ package final class JobSpec: Sendable, Hashable {
         key = spec.key
         tags = spec.tags
         label = spec.label
+        fingerprint = nil
     }
 
     /// What is kept of a spec that is too long to be shown; it cannot be run.

@@ -33,6 +33,9 @@ final class Writer {
     private let logLength: UnsafeMutablePointer<Int32>
     /// The jobs with a long outcome, so that for all others none is looked for; nil where that is not known.
     private var longOutcomes: Set<JobID>?
+    /// Of stored specs with a key that were compared, so that each is parsed once, however often its key is submitted.
+    private var fingerprints: [JobID: Int] = [:]
+    private static let mostFingerprints = 16_384
     /// Rows changed and bytes of text written since the transaction began.
     private(set) var load = (changes: 0, bytes: 0)
 
@@ -186,8 +189,16 @@ final class Writer {
         return try selectKey.row { row in
             let id = row.integer(0)
             let isSame = row.utf8(2) { stored in
-                (job.spec.text ?? job.spec.json.utf8).elementsEqual(stored)
-                    || (try? JSONParser.parse(stored, maximumDepth: JobRow.maximumDepth)) == job.spec.json
+                if (job.spec.text ?? job.spec.json.utf8).elementsEqual(stored) { return true }
+                if let new = job.spec.fingerprint, let known = fingerprints[id] { return new == known }
+                guard let earlier = try? JSONParser.parse(stored, maximumDepth: JobRow.maximumDepth) else {
+                    return false
+                }
+                guard let new = job.spec.fingerprint else { return earlier == job.spec.json }
+                let known = earlier.hashValue
+                if fingerprints.count >= Self.mostFingerprints { fingerprints = [:] }
+                fingerprints[id] = known
+                return new == known
             }
             guard isSame == true, let state = JobState(code: row.integer(1)) else { return .conflict(id) }
             return .joined(id, state)
