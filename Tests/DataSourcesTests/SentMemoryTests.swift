@@ -121,7 +121,7 @@ import TestOrigin
         files.write = { _, _ throws(Errno) in throw Errno.noSpace }
         let source = Self.put("http://127.0.0.1:1/x", .string(String(repeating: "x", count: 100_000)))
         try await Workbench.run { first in
-            try await first.restarted(files: files) { bench in
+            try await first.restarted(files: files) { bench async throws in
                 #expect(try await bench.failure(source).kind == .storage)
             }
         }
