@@ -249,8 +249,8 @@ import Testing
             }
             let error = try await bench.failure(["type": "program", "program": "lost"])
             #expect(error.message.contains("\"lost\"") && error.message.contains("directory could not be entered"))
-            // Longer than the kernel takes.
-            let words = JSON.string(String(repeating: "x", count: 200_000))
+            // One byte longer than the kernel takes.
+            let words = JSON.string(String(repeating: "x", count: 128 << 10))
             #expect(try await bench.failure(Self.shell("true", ["arguments": [words]])).kind == .program)
         }
     }
