@@ -65,6 +65,13 @@ extension JobCore {
         }
     }
 
+    /// Connections of each host that an owner's jobs have, those that wait for their turn among them.
+    package func inspectHostShares() -> [String: [UInt32: Int]] {
+        scheduler.shares.reduce(into: [:]) { shares, entry in
+            if case .host(let host) = entry.key { shares[host] = entry.value }
+        }
+    }
+
     /// Jobs that run under the limit of each host, in order.
     package func inspectHosts() -> [(host: String, used: Int)] {
         scheduler.keys.compactMap { key, count in

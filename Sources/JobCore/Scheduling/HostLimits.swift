@@ -93,6 +93,7 @@ struct HostLimits {
     mutating func reopen(_ key: ConcurrencyKey) { backedOff.remove(key) }
 
     /// For tests and the simulator.
+    var shares: [ConcurrencyKey: [UInt32: Int]] { usage.mapValues(\.byOwner) }
     var totals: [ConcurrencyKey: Int] { usage.mapValues(\.total) }
     func total(_ key: ConcurrencyKey) -> Int { usage[key]?.total ?? 0 }
 }

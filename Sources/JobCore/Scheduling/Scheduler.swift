@@ -363,6 +363,7 @@ final class Scheduler {
     /// Owners that have something in a queue, over all queues.
     var owners: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
     var keys: [ConcurrencyKey: Int] { hosts.totals }
+    var shares: [ConcurrencyKey: [UInt32: Int]] { hosts.shares }
     var openLists: Int { hosts.total(.lists) }
     var permits: Int { hosts.permits }
 }

@@ -251,9 +251,9 @@ extension Oracle {
         defer { batch = Batch() }
         guard !batch.starts.isEmpty else { return }
         backedOff = backedOff.filter { $0.value + 10_000_000 > now.monotonic }
-        // A job that waits for its owner's turn, or has it now, got its slot and its host before, which does not show.
+        // A job that has its owner's turn got its slot and its host before.
         let isCertain =
-            world.store.reads == 0 && world.store.yields == 0 && !batch.isRows && !batch.isLongWork
+            world.store.reads == 0 && !batch.isRows && !batch.isLongWork
             && batch.saves <= (batch.isEnd ? 1 : 0)
             && world.store.health == .well && world.clock.elapsed - world.store.lastUnwell > 10_000_000_000
         let names = Set(batch.starts.map(\.key.queue)).sorted()
@@ -273,8 +273,8 @@ extension Oracle {
         // Slots as they were before each of these starts, worked out backwards from how they are now.
         var used = world.slots(in: name)
         for start in starts { used[start.key.owner, default: 1] -= 1 }
-        var onHosts: [String: [UInt32: Int]] = [:]
-        for run in runs.values { onHosts[run.key.host, default: [:]][run.key.owner, default: 0] += run.connections }
+        // As the core has it: also jobs that wait for their owner's turn have a host. That nothing leaks is seen elsewhere.
+        let onHosts = world.core.inspectHostShares()
         let perUser = perUser(queue)
         for start in starts {
             let server = start.key.owner
@@ -282,7 +282,9 @@ extension Oracle {
             var passedOver: [UInt32] = []
             for (owner, share) in shares.queues[name]?.owners ?? [:] where owner != server {
                 let others = used[owner, default: 0]
-                guard share.ready > 0, others < perUser, canStart(share, owner, onHosts) else { continue }
+                guard share.ready > 0, others < perUser, canStart(share, owner, onHosts),
+                    world.core.waitingForTurns(of: owner) == 0
+                else { continue }
                 checked.fairStarts += 1
                 // Of many jobs those that could start may have to be read first; that must not show over 100 starts.
                 if others < own, counts.queued(of: owner, in: name) <= Self.surelyInMemory {
