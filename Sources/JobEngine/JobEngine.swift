@@ -417,9 +417,11 @@ package actor JobEngine {
 
     private func start(_ run: SourceRun) {
         guard let reports else { return }
-        runs[run.run] = Run(
-            progress: RunProgress(run: run.run, reports: reports),
-            connections: ConnectionAllowance(run.connections) { self.enter { $0.handle(.connectionClosed(run.run)) } },
+        // What is kept while it works has nothing of its parameters, which may hold a long body.
+        let id = run.run
+        runs[id] = Run(
+            progress: RunProgress(run: id, reports: reports),
+            connections: ConnectionAllowance(run.connections) { self.enter { $0.handle(.connectionClosed(id)) } },
             type: run.parameters.type,
             began: clock.now().monotonic)
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
