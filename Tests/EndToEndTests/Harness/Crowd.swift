@@ -45,7 +45,9 @@ extension FileDescriptor {
     }
 }
 
-/// A client that sends lines without end, as fast as it can, and reads what comes, in two threads of its own.
+/// A client that sends lines without end, as fast as it can, and reads what comes, in two threads of its own. It is never more
+/// than ``blocksAhead`` blocks ahead of what it has read: one that is further is closed as one that does not read, and which
+/// of its threads the machine lets run would decide that.
 final class Flood: Sendable {
     private struct State {
         var isOver = false
@@ -56,6 +58,10 @@ final class Flood: Sendable {
     private let descriptor: FileDescriptor
     private let state = Mutex(State())
     private let end = Mailbox<Void>()
+    /// One for each block that can be sent before more is read.
+    private let room = DispatchSemaphore(value: 0)
+
+    private static let blocksAhead = 4
 
     var answered: Int { state.withLock { $0.answers.values.reduce(0, +) } }
 
@@ -64,8 +70,12 @@ final class Flood: Sendable {
         descriptor = try Wire.descriptor(daemon.socket)
         let bytes = Array(block.utf8)
         let lines = bytes.count { $0 == UInt8(ascii: "\n") }
+        // One that is made with so many must have them again at its end.
+        for _ in 0..<Self.blocksAhead { room.signal() }
         Thread.detachNewThread { [self] in
-            while !state.withLock(\.isOver) {
+            while true {
+                room.wait()
+                if state.withLock(\.isOver) { break }
                 descriptor.write(bytes)
                 state.withLock { $0.sent += lines }
             }
@@ -73,11 +83,15 @@ final class Flood: Sendable {
         }
         Thread.detachNewThread { [self] in
             var partial: [UInt8] = []
+            var read = 0
             while let bytes = descriptor.read() {
                 partial += bytes
-                let (answers, read) = Self.lines(of: partial, kinds)
-                partial.removeFirst(read)
+                let (answers, size) = Self.lines(of: partial, kinds)
+                partial.removeFirst(size)
                 state.withLock { $0.answers.merge(answers, uniquingKeysWith: +) }
+                let before = read
+                read += answers.values.reduce(0, +)
+                for _ in before / lines..<read / lines { room.signal() }
             }
             descriptor.close()
             end.put(())
@@ -114,6 +128,7 @@ final class Flood: Sendable {
     /// Ends it, and gives how many lines were sent and how often each kind of answer came.
     func stop() async throws -> (sent: Int, answers: [String: Int]) {
         state.withLock { $0.isOver = true }
+        room.signal()
         _ = try await end.next("end of the flood")
         return state.withLock { ($0.sent, $0.answers) }
     }
