@@ -64,8 +64,8 @@ extension JobCore {
                 unreadAncestors.append(id)
                 return setTimer(.readAgain, in: 1)
             }
-            // Where it was removed, everything below it was, too.
-            guard let row = rows.first else { return pendingNotifications[id] = nil }
+            // Where it was removed, everything below it was, too, and the answer to the removal is about to say so.
+            guard let row = rows.first else { return }
             let (above, next) = table.ancestors(of: row, lineage: nil)
             let found = found + [Ancestor(row)] + above
             if let next { return readAncestors(of: id, from: next, found: found) }
@@ -79,6 +79,30 @@ extension JobCore {
         unreadAncestors = []
         for id in ids {
             if let missing = pendingNotifications[id]?.missing { readAncestors(of: id, from: missing, found: []) }
+        }
+    }
+
+    /// Notifies of what is still to be told of removed jobs: those above them may be gone with them before they were read, and
+    /// then the removal says who they were.
+    func tellPending(of removed: [RemovedJob]) {
+        guard !pendingNotifications.isEmpty else { return }
+        let gone = Dictionary(removed.map { ($0.id, $0) }) { first, _ in first }
+        for job in removed {
+            guard let pending = pendingNotifications[job.id] else { continue }
+            var found: [Ancestor] = []
+            var next: JobID? = pending.missing
+            while let id = next, let above = gone[id] {
+                found.append(Ancestor(id: id, tags: above.tags))
+                next = above.parent
+            }
+            if let id = next {
+                // Of one that stays, and is not in memory, the answer to the question is yet to come.
+                guard let entry = table[id] else { continue }
+                let (above, missing) = table.ancestors(of: entry.job)
+                guard missing == nil else { continue }
+                found += [Ancestor(entry.job)] + above
+            }
+            tell(job.id, found)
         }
     }
 

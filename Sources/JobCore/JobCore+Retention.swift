@@ -57,6 +57,7 @@ extension JobCore {
     /// Drops all state of jobs that the store removed, and has their files removed; then calls `done`.
     func forget(_ removed: [RemovedJob], _ done: @escaping () -> Void) {
         guard !removed.isEmpty else { return done() }
+        tellPending(of: removed)
         for job in removed {
             let entry = table[job.id]
             counters.remove(job, countedAs: entry?.job.state ?? job.state, stored: entry?.stored)
@@ -74,7 +75,6 @@ extension JobCore {
             if let entry { resumePostponed(entry) }
             suspects[job.id] = nil
             schedules.jobEnded(job.id, isGone: true)
-            pendingNotifications[job.id] = nil
             scheduler.remove(job.id, queue: job.queue, owner: job.owner)
             for wait in waits.finished(job.id) { answer(wait, having: nil) }
         }

@@ -117,6 +117,11 @@ struct Ancestor: Equatable {
     let id: JobID
     let tags: [String]
 
+    init(id: JobID, tags: [String]) {
+        self.id = id
+        self.tags = tags
+    }
+
     init(_ job: Job) {
         id = job.id
         tags = job.spec.tags

@@ -89,7 +89,7 @@ extension MemoryTables {
             let job = row.job
             let removed = RemovedJob(
                 id: id, owner: job.owner, queue: row.queue, state: job.state, links: job.link, size: row.size,
-                checkpoints: removeCheckpoints(of: id))
+                checkpoints: removeCheckpoints(of: id), parent: job.parent?.job, tags: row.tags)
             if let parent = job.parent { children.remove(ChildKey(parent, id)) }
             if job.parent == nil, case .whole = row.body, let key = job.spec.key {
                 keys.remove(NamedID(key, Int64(job.owner)))

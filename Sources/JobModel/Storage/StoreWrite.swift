@@ -79,9 +79,13 @@ package struct RemovedJob: Sendable, Hashable {
     package let size: Int64
     /// The checkpoints of its unfinished transfers.
     package let checkpoints: [JSON]
+    /// The job that it was below of, which may be among those removed with it; nil for one that was submitted.
+    package let parent: JobID?
+    package let tags: [String]
 
     package init(
-        id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, size: Int64 = 0, checkpoints: [JSON] = []
+        id: JobID, owner: UInt32, queue: String, state: JobState, links: Int, size: Int64 = 0,
+        checkpoints: [JSON] = [], parent: JobID? = nil, tags: [String] = []
     ) {
         self.id = id
         self.owner = owner
@@ -90,5 +94,7 @@ package struct RemovedJob: Sendable, Hashable {
         self.links = links
         self.size = size
         self.checkpoints = checkpoints
+        self.parent = parent
+        self.tags = tags
     }
 }

@@ -41,7 +41,8 @@ extension Writer {
 
     private static let removal = """
         SELECT id, owner, queue, state, link, size, \
-        (SELECT json_group_array(note) FROM notes WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
+        (SELECT json_group_array(note) FROM notes WHERE job = id), parent, \
+        (SELECT json_group_array(tag) FROM tags WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
         """
 
     /// The checkpoints in an array of their texts, but for those that make no sense.
@@ -58,8 +59,13 @@ extension Writer {
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
                 state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
-                size: row.integer(5), checkpoints: row.utf8(6, Self.checkpoints) ?? [])
+                size: row.integer(5), checkpoints: row.utf8(6, Self.checkpoints) ?? [],
+                parent: row.optionalInteger(7), tags: row.utf8(8, Self.tags) ?? [])
         }
+    }
+
+    private static func tags(_ texts: UnsafeRawBufferPointer) -> [String] {
+        (try? JSONParser.parse(texts))?.array?.compactMap(\.string) ?? []
     }
 
     func remove(_ jobs: some Collection<JobID>) throws {

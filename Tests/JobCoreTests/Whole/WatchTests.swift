@@ -138,6 +138,37 @@ import Testing
         driver.expectQuiet()
     }
 
+    @Test(arguments: [true, false])
+    func endOfAChild_isTold_whereAllOfThemAreRemovedBeforeItsParentsAreRead(isAnsweredFirst: Bool) throws {
+        let driver = CoreDriver()
+        let inner = #"{"source":{"type":"list","jobs":[\#(url("a", #""then":[{"finally":\#(step("f"))}]"#))]}}"#
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(inner)]},"tags":["t"]}"#)
+        let (parent, child) = (id + 1, id + 2)
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
+        driver.ask(.watch(WatchScope(.all, includesChildren: true), 2))
+        driver.ask(.cancel(id))
+        driver.holdsReads = true
+        try driver.end(child)
+        let ofParent: (StoreRead) -> Bool = { if case .jobs([parent], _) = $0 { true } else { false } }
+        #expect(driver.stored(child)?.state == .cancelled && driver.heldReads.contains { ofParent($0.read) })
+        driver.holdsWrites = true
+        driver.ask(.remove(id))
+        driver.releaseReads { !ofParent($0) }
+        driver.commitWrites()
+        #expect(driver.stored(id) == nil && driver.stored(child) == nil)
+        // What is above it is gone when it is looked for, whether the core knows that by then or not.
+        if isAnsweredFirst { driver.releaseReads(isLate: true, where: ofParent) }
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        driver.holdsReads = false
+        driver.releaseReads(isLate: true)
+        for subscription: SubscriptionID in [1, 2] {
+            #expect(driver.states(of: child, to: subscription).count { $0.isTerminal } == 1, "to \(subscription)")
+        }
+        #expect(driver.core.pendingNotifications.isEmpty)
+        driver.expectQuiet()
+    }
+
     @Test func endOfAChild_isTold_onceItsParentsCanBeRead() throws {
         let driver = CoreDriver()
         let id = try driver.submit(
