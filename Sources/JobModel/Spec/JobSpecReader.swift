@@ -3,7 +3,7 @@ package struct JobSpecReader {
     private let limits: JobLimits
     /// Children written in the spec so far.
     private var children = 0
-    private var search = PointerSearch()
+    private(set) var search = PointerSearch()
 
     package init(limits: JobLimits) {
         self.limits = limits
@@ -29,7 +29,12 @@ package struct JobSpecReader {
         _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        let spec = try reader.job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
+        return try reader.spec(json, at: pointer)
+    }
+
+    /// The same by this reader, for the one spec that it reads.
+    mutating func spec(_ json: JSON, at pointer: JSONPointer = JSONPointer()) throws(SpecError) -> JobSpec {
+        let spec = try job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
         if let key = spec.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
             throw SpecError(
                 pointer.appending("key"),

@@ -14,7 +14,7 @@ struct ExpansionRun {
     private var left: Int
     /// What the values that are still filled in may take in memory, made anew.
     private var budget: Int
-    private var search = PointerSearch()
+    private(set) var search = PointerSearch()
 
     init(values: [TemplateText.Name: JSON], left: Int, budget: Int) {
         self.values = values
