@@ -204,7 +204,3 @@ extension Job {
     /// Bytes of the value that it succeeded with.
     fileprivate var resultSize: Int64 { carriedSize - Job.resultFrame }
 }
-
-extension Result {
-    fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
-}

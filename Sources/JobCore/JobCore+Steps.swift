@@ -218,7 +218,7 @@ extension JobCore {
             outcome = .failure(error)
             size = outcome.storedSize
         }
-        if case .failure(let error) = outcome { backOff(entry, error) }
+        if let error = outcome.failure { backOff(entry, error) }
         let action: Job.Action
         let link = entry.job.link
         do {
@@ -259,8 +259,9 @@ extension JobCore {
     }
 }
 
-extension Outcome {
-    fileprivate var failure: JobError? { if case .failure(let error) = self { error } else { nil } }
+extension Result {
+    /// The error, where it is one.
+    var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }
 
 extension Job {
