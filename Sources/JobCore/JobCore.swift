@@ -206,7 +206,7 @@ package final class JobCore {
     /// Jobs that wait for their owners' turns.
     var waitingForTurns: Int { longWork.values.reduce(0) { $0 + $1.count } }
 
-    /// Those of one owner, of whom nothing new starts while there are some.
+    /// Those of one owner, of whom nothing new starts while there are more than ``mostWaitingForTurns``.
     package func waitingForTurns(of owner: UInt32) -> Int { longWork[owner]?.count ?? 0 }
 
     // MARK: - Effects
