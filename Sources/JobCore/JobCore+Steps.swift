@@ -173,9 +173,7 @@ extension JobCore {
         releaseSparePermits(entry)
         entry.run = nil
         emit(.mark(id, isWorking: false))
-        if let report {
-            note(report, of: entry)
-        }
+        if let report { recordProgress(report, of: entry) }
         // A body in a file; nobody but the source writes such a result.
         if case .success(let value) = outcome, entry.job.step?.type == .url, value["spilled"] == true,
             let size = value["size"]?.int

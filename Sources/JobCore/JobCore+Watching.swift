@@ -91,7 +91,7 @@ extension JobCore {
         var parents: Set<JobID> = []
         for report in reports {
             guard let id = runs[report.run], let entry = table[id] else { continue }
-            note(report, of: entry)
+            recordProgress(report, of: entry)
             mark(entry)
             if let parent = entry.job.parent?.job { parents.insert(parent) }
         }
@@ -108,7 +108,7 @@ extension JobCore {
     }
 
     /// How far a source has come, and what it has received since the last report.
-    func note(_ report: ProgressReport, of entry: ActiveJob) {
+    func recordProgress(_ report: ProgressReport, of entry: ActiveJob) {
         let before = entry.progress?.completed ?? 0
         entry.report(report.progress, updates: report.updates, at: now.monotonic)
         let received = report.progress.completed.saturatingSubtracting(before)
