@@ -172,8 +172,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     private func drain() {
         guard state.withLock({ $0.begin(mayBeLong: true) }) else { return }
         while true {
-            let (user, long) = state.withLock { $0.dequeueLong() } ?? (0, nil)
-            if let long {
+            if let (user, long) = state.withLock({ $0.dequeueLong() }) {
                 let began = now()
                 run([.body(long)])
                 took(now() - began, of: user)
@@ -305,7 +304,7 @@ extension EngineExecutor.State {
     }
 
     /// The next long piece, where it is its turn; nil also where other work comes first.
-    fileprivate mutating func dequeueLong() -> (UInt32, (@Sendable () -> Void)?)? {
+    fileprivate mutating func dequeueLong() -> (user: UInt32, piece: @Sendable () -> Void)? {
         if !isEmpty, long.rounds < EngineExecutor.roundsBetween {
             long.rounds += 1
             return nil
@@ -321,10 +320,10 @@ extension EngineExecutor.LongWork {
         pieces[user, default: []].append(body)
     }
 
-    fileprivate mutating func popFirst() -> (UInt32, (@Sendable () -> Void)?)? {
-        guard let user = users.popFirst(), let body = pieces[user]?.popFirst() else { return nil }
+    fileprivate mutating func popFirst() -> (user: UInt32, piece: @Sendable () -> Void)? {
+        guard let user = users.popFirst(), let piece = pieces[user]?.popFirst() else { return nil }
         if pieces[user]?.isEmpty == true { pieces[user] = nil } else { users.append(user) }
-        return (user, body)
+        return (user, piece)
     }
 
     /// Gives whether somebody has to end the pause.
