@@ -44,9 +44,9 @@ package final class JobCore {
     var startedAt: CoreTime
     var phase = Phase.starting
     /// Jobs that are being stored.
-    var pendingSaves = PendingSaves()
+    var pendingSaves = PendingBytes()
     /// Jobs that wait for their owners' turns.
-    var pendingTurns = PendingSaves()
+    var pendingTurns = PendingBytes()
     /// Why the store last failed to write, while it does.
     var storageFailure: String?
     /// Why no new jobs are stored although that works: the disk is nearly full.

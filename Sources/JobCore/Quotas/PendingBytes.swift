@@ -3,7 +3,7 @@ import JobModel
 /// How many bytes of memory the jobs take that are being stored or wait for their owners' turns, and which owners have so many
 /// that nothing new of theirs starts. Without a bound, jobs that end at once would pile up in front of the disk, each with its
 /// result, and those with long steps in front of their turns.
-struct PendingSaves {
+struct PendingBytes {
     /// Bytes of one owner beyond which nothing of theirs starts.
     static let mostOfOwner: Int64 = 16 << 20
     /// Bytes of all beyond which nothing starts.
