@@ -26,8 +26,8 @@ import Testing
 
     @Test func accounts_haveEqualParts_whereAllTogetherHaveTooMuch() {
         let total = MemoryTotal(limit: 100)
-        let first = MemoryAccount(limit: 80, total: total)
-        var second: MemoryAccount? = MemoryAccount(limit: 80, total: total)
+        let first = MemoryAccount(limit: 80, of: 1, total: total)
+        var second: MemoryAccount? = MemoryAccount(limit: 80, of: 2, total: total)
         #expect(first.admits(80) && !first.admits(1), "its own bound")
         #expect(second?.admits(20) == true)
         #expect(first.isFull && second?.isFull == false)

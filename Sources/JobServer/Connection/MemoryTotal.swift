@@ -9,7 +9,6 @@ import Synchronization
 package final class MemoryTotal: Sendable {
     private let most: Atomic<Int>
     private let used = Atomic<Int>(0)
-    private let accounts = Atomic<Int>(0)
     /// How many accounts each user has; a moment can have two, while one ends and the next begins.
     private let users = Mutex<[UInt32: Int]>([:])
 
@@ -26,24 +25,20 @@ package final class MemoryTotal: Sendable {
     func share(of most: Int) -> Int {
         let limit = self.most.load(ordering: .relaxed)
         if used.load(ordering: .relaxed) < limit { return most }
-        return min(most, limit / max(1, accounts.load(ordering: .relaxed)))
+        return min(most, limit / max(1, users.withLock(\.count)))
     }
 
     /// Whether more than one user is there.
-    var hasSeveralUsers: Bool { accounts.load(ordering: .relaxed) > 1 }
+    var hasSeveralUsers: Bool { users.withLock { $0.count > 1 } }
 
     /// Whether anybody but `user` is there.
     func hasOthers(than user: UInt32) -> Bool {
         users.withLock { $0.count > 1 || $0.count == 1 && $0[user] == nil }
     }
 
-    func enter(_ user: UInt32) {
-        accounts.add(1, ordering: .relaxed)
-        users.withLock { $0[user, default: 0] += 1 }
-    }
+    func enter(_ user: UInt32) { users.withLock { $0[user, default: 0] += 1 } }
 
     func leave(_ user: UInt32) {
-        accounts.subtract(1, ordering: .relaxed)
         users.withLock { users in
             let left = (users[user] ?? 1) - 1
             users[user] = left > 0 ? left : nil
