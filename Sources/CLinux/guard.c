@@ -343,8 +343,6 @@ int deferd_memory_file(const char *name) {
     return file < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC) : file;
 }
 
-int deferd_unnamed_file(const char *directory) { return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
-
 int deferd_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 int deferd_try_lock(int file) {

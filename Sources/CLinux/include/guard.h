@@ -66,9 +66,7 @@ int deferd_guard_send(
 /// An empty file in memory: memfd_create(2), which glibc shows to GNU sources only.
 int deferd_memory_file(const char *name);
 
-/// An empty file in a directory without a name: open(2) with O_TMPFILE, which glibc shows to GNU sources only, as it does
-/// pipe2(2) with O_CLOEXEC.
-int deferd_unnamed_file(const char *directory);
+/// A pipe that no program inherits: pipe2(2) with O_CLOEXEC, which glibc shows to GNU sources only.
 int deferd_pipe(int ends[2]);
 
 /// Takes the lock of an open file, which whoever inherits the descriptor shares: flock(2) with LOCK_EX and LOCK_NB, whose

@@ -59,4 +59,31 @@ package final class OpenDirectory: Sendable {
     deinit {
         files.close(descriptor)
     }
+
+    /// The directory in `path`, as `opened` where it is open already, and the name that `path` ends with. Blocks.
+    static func above(
+        _ path: String, opened: OpenDirectory? = nil, files: FileOperations
+    ) throws(Errno) -> (directory: OpenDirectory, name: String) {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let name = String(path[path.index(after: slash)...])
+        if let opened { return (opened, name) }
+        let above = String(path[..<slash])
+        let descriptor = try files.openDirectory(above + "/")
+        return (OpenDirectory(descriptor: descriptor, path: above, files: files), name)
+    }
+
+    /// Makes a file and takes its name away at once, so that it goes with the process. Not with O_TMPFILE, which some file
+    /// systems lack. Gives its descriptor, for reading and writing. Blocks.
+    func makeUnnamedFile(_ name: String) throws(Errno) -> Int32 {
+        // A daemon that was killed may have left one.
+        try? files.unlink(descriptor, name)
+        let file = try files.openBeneath(descriptor, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        do throws(Errno) {
+            try files.unlink(descriptor, name)
+        } catch {
+            files.close(file)
+            throw error
+        }
+        return file
+    }
 }

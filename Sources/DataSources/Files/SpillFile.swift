@@ -105,22 +105,14 @@ final class SpillFile: Sendable {
 
     private func opened() throws(Errno) -> ScratchFile {
         if let file = state.withLock({ $0.file }) { return file }
-        let slash = path.lastIndex(of: "/") ?? path.startIndex
-        let above: OpenDirectory
-        if let directory {
-            above = directory
-        } else {
-            let path = String(path[..<slash])
-            above = OpenDirectory(descriptor: try files.openDirectory(path + "/"), path: path, files: files)
-        }
+        let (above, name) = try OpenDirectory.above(path, opened: directory, files: files)
         let file = ScratchFile(in: above, files: files)
         let isRemoved = state.withLock { state in
             state.file = file
             return state.isRemoved
         }
         if isRemoved { file.remove() }
-        try file.open(
-            String(path[path.index(after: slash)...]), flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
+        try file.open(name, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
         return file
     }
 

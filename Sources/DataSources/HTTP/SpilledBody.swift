@@ -22,7 +22,8 @@ final class SpilledBody: Sendable {
         self.files = files
         self.queue = queue
         do throws(Errno) {
-            descriptor = try Self.open(path, in: context.bodyDirectory, files)
+            let (directory, name) = try OpenDirectory.above(path, opened: context.bodyDirectory, files: files)
+            descriptor = try directory.makeUnnamedFile(name)
         } catch {
             throw JobError(storage: error, "made", path)
         }
@@ -36,30 +37,6 @@ final class SpilledBody: Sendable {
 
     /// It is not the name of a body that came as an answer.
     private static let ending = ".sent"
-
-    /// Makes the file and takes its name away at once, so that it goes with the process. Not with O_TMPFILE, which some file
-    /// systems lack.
-    private static func open(
-        _ path: String, in opened: OpenDirectory?, _ files: FileOperations
-    ) throws(Errno) -> Int32 {
-        let slash = path.lastIndex(of: "/") ?? path.startIndex
-        let name = String(path[path.index(after: slash)...])
-        let above = String(path[..<slash])
-        let directory =
-            if let opened { opened } else {
-                OpenDirectory(descriptor: try files.openDirectory(above + "/"), path: above, files: files)
-            }
-        // A daemon that was killed may have left one.
-        try? files.unlink(directory.descriptor, name)
-        let descriptor = try files.openBeneath(directory.descriptor, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
-        do throws(Errno) {
-            try files.unlink(directory.descriptor, name)
-        } catch {
-            files.close(descriptor)
-            throw error
-        }
-        return descriptor
-    }
 
     /// The block at `offset`; nil at the end.
     func block(at offset: Int64, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {

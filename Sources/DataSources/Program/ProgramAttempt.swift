@@ -87,7 +87,7 @@ struct ProgramAttempt: Sendable {
             let block = command.block(in: workingDirectory)
             let blockFile = try Self.memoryFile(block)
             opened.append(blockFile)
-            opened.append(try standardInput())
+            opened.append(try standardInput("\(directory)/\(name).input"))
             let output = try Self.pipe()
             opened.append(output.write)
             let errors: (read: Int32, write: Int32)
@@ -124,7 +124,8 @@ struct ProgramAttempt: Sendable {
     }
 
     /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
-    private func standardInput() throws(Errno) -> Int32 {
+    /// A long one is in a file that has the name `path` for a moment.
+    private func standardInput(_ path: String) throws(Errno) -> Int32 {
         // The kernel has it from here on, and a program may run for long.
         guard let input = input.take() else {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -136,8 +137,8 @@ struct ProgramAttempt: Sendable {
         if line.count <= Self.largestInMemory {
             file = try Self.memoryFile(line)
         } else {
-            file = deferd_unnamed_file(directory)
-            guard file >= 0 else { throw Errno(rawValue: errno) }
+            let (directory, name) = try OpenDirectory.above(path, files: files)
+            file = try directory.makeUnnamedFile(name)
             do throws(Errno) { try Self.write(line, to: file) } catch {
                 close(file)
                 throw error
