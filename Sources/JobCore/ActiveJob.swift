@@ -55,9 +55,10 @@ final class ActiveJob {
     /// What is stored of it: bytes, and in which state.
     var stored: (size: Int64, state: JobState)
 
-    init(_ job: Job, storedSize: Int64) {
+    /// `job` is stored as it is.
+    init(_ job: Job) {
         self.job = job
-        stored = (storedSize, job.state)
+        stored = (job.storedSize, job.state)
     }
 
     // MARK: - Progress

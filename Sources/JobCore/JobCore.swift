@@ -329,10 +329,10 @@ package final class JobCore {
 
     // MARK: - What every extension needs
 
-    /// Takes a job into memory; `storedSize` is what the store says it takes up.
+    /// Takes a job into memory, as it is stored.
     func activate(_ job: Job) -> ActiveJob {
         expect(table[job.id] == nil, "Job \(job.id) came into memory twice.", job: job.id)
-        let entry = ActiveJob(job, storedSize: job.storedSize)
+        let entry = ActiveJob(job)
         if job.children > 0 { subscriptions.parentCame() }
         suspects[job.id] = nil
         if let rest = resting.remove(job.id) { takeOver(rest, entry) }

@@ -52,8 +52,6 @@ struct ListCoordinator {
 
     subscript(id: JobID) -> List? { lists[id] }
     var count: Int { lists.count }
-    /// Children that open lists know of.
-    var children: Int { lists.values.reduce(0) { $0 + $1.join.ids.count } }
 
     /// Begins to wait for the children that `join` names. `active` are those of them that are in memory: they were
     /// admitted before.

@@ -79,10 +79,6 @@ struct JobCounters {
     /// Bytes that jobs of one owner take up.
     func bytes(of owner: UInt32) -> Int64 { bytes[owner, default: 0] }
 
-    func count(owner: UInt32, queue: String, _ state: JobState) -> Int {
-        rows[Key(owner: owner, queue: queue)]?.states[state] ?? 0
-    }
-
     /// Owners and queues that have jobs in `state`, in order.
     func keys(with state: JobState) -> [Key] {
         rows.filter { $0.value.states[state] != nil }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }

@@ -134,8 +134,6 @@ struct Schedules {
         ready[key.owner, default: []].append(key)
     }
 
-    var hasReady: Bool { !turns.isEmpty }
-
     /// The next schedule that has something to do, of the first owner in turn whom `admits` lets in.
     mutating func popReady(where admits: (UInt32) -> Bool) -> ScheduleKey? {
         guard let index = turns.firstIndex(where: admits) else { return nil }

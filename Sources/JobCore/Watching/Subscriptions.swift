@@ -162,10 +162,4 @@ struct Subscriptions {
     func subscribers(of topic: Int, since joins: Int) -> [SubscriptionID] {
         subscribers(of: topic).filter { (topicOf[$0]?.joined ?? .max) <= joins }
     }
-
-    /// The subscribers to be notified of `job`.
-    func subscribers(of job: Job, parents: [Ancestor]) -> [SubscriptionID] {
-        if topicOf.isEmpty { return [] }
-        return matches(job, parents: parents).flatMap { subscribers(of: $0.topic) }
-    }
 }

@@ -21,8 +21,6 @@ struct Waits {
         for id in open { byJob[id, default: []].insert(request) }
     }
 
-    func isOpen(_ request: RequestID) -> Bool { waits[request] != nil }
-
     /// A job is finished, for `request` alone where one is named; gives the waits that have nothing left to wait for.
     mutating func finished(_ id: JobID, of request: RequestID? = nil) -> [Wait] {
         let told: [RequestID]

@@ -40,8 +40,7 @@ import Testing
 
     private func entry() throws -> ActiveJob {
         let spec = try JobSpecReader.spec(["source": ["type": "error"]], limits: JobLimits())
-        return ActiveJob(
-            Job(spec: spec, owner: 1, state: .running, createdAt: Timestamp(milliseconds: 0)), storedSize: 0)
+        return ActiveJob(Job(spec: spec, owner: 1, state: .running, createdAt: Timestamp(milliseconds: 0)))
     }
 
     @Test func reports_areCountedByInterval() throws {

@@ -13,7 +13,7 @@ import Testing
     }
 
     private func insert(_ job: Job, into table: inout JobTable) -> ActiveJob {
-        let entry = ActiveJob(job, storedSize: 0)
+        let entry = ActiveJob(job)
         table.insert(entry)
         return entry
     }

@@ -13,7 +13,8 @@ import Testing
     }
 
     private func subscribers(_ subscriptions: Subscriptions, _ job: Job, _ parents: Job...) -> [SubscriptionID] {
-        subscriptions.subscribers(of: job, parents: parents.map(Ancestor.init))
+        subscriptions.matches(job, parents: parents.map(Ancestor.init))
+            .flatMap { subscriptions.subscribers(of: $0.topic) }
     }
 
     @Test func subscription_toIds_hearsOfItsJobs() throws {
