@@ -81,10 +81,10 @@ package struct Admission: Sendable {
         _ json: JSON, index: Int, of parent: Job, storedSize: Int? = nil
     ) throws(JobError) -> JobSpec {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
+        let depth = parent.parentage(ofChild: index).depth
         let spec: JobSpec
         do {
-            spec = try JobSpecReader.child(
-                json, at: pointer, depth: (parent.parent?.depth ?? 0) + 1, limits: limits, storedSize: storedSize)
+            spec = try JobSpecReader.child(json, at: pointer, depth: depth, limits: limits, storedSize: storedSize)
         } catch {
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }

@@ -97,7 +97,8 @@ extension JobCore {
         return error
     }
 
-    /// How far the children of a list are: in bytes where any of them counts bytes, else in finished children.
+    /// How far the children of an open list are: in bytes where any of them counts bytes, else in finished children. Of another
+    /// job it is its own progress.
     func childrenProgress(of entry: ActiveJob) -> Progress? {
         guard let list = lists[entry.job.id] else { return entry.progress }
         let join = list.join
@@ -120,7 +121,6 @@ extension JobCore {
     }
 
     func progress(of entry: ActiveJob) -> Progress? {
-        guard lists[entry.job.id] != nil else { return entry.progress }
         var progress = childrenProgress(of: entry)
         progress?.rate = entry.progress?.rate
         return progress

@@ -143,8 +143,7 @@ extension JobCore {
                 notify(job)
                 if child.notBefore == nil, !child.isGated { enqueue(job) }
             } else if child.notBefore == nil, !child.isGated {
-                let parentage = Job.Parent(
-                    job: made.job, link: made.link, index: child.index, depth: (parent.job.parent?.depth ?? 0) + 1)
+                let parentage = parent.job.parentage(ofChild: child.index)
                 let key = child.source?.hasChildren == true ? ConcurrencyKey.none : ConcurrencyKey(host: child.host)
                 scheduler.insert(
                     ReadyWindow.Entry(
@@ -176,9 +175,7 @@ extension JobCore {
         active.formIntersection(join.open)
         lists.open(join, link: entry.job.link, concurrency: concurrency, active: active, of: entry.job.id)
         if ids.isEmpty || last == .end { return endList(entry) }
-        if let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout {
-            setTimer(.list(entry.job.id), in: seconds)
-        }
+        if let seconds = entry.job.stepTimeout { setTimer(.list(entry.job.id), in: seconds) }
         if mustCancel { stopLater(join.open) }
     }
 
@@ -209,9 +206,7 @@ extension JobCore {
         case .active, .removed: return nil
         case .left(let job):
             guard job.state == .queued else { return nil }
-            return ReadyJob(
-                position: row.position, host: job.host, parent: job.parent,
-                job: job.spec.size <= ReadyJob.largestInline ? job : nil)
+            return ReadyJob(position: row.position, host: job.host, parent: job.parent, job: job.keptInWindow)
         case nil: return row
         }
     }
@@ -236,7 +231,7 @@ extension JobCore {
     func listTimedOut(_ id: JobID) {
         guard let entry = table[id], let list = lists[id] else { return }
         let open = list.join.open
-        let seconds = entry.job.step?.timeout ?? entry.job.spec.timeout ?? 0
+        let seconds = entry.job.stepTimeout ?? 0
         stepEnded(
             entry,
             .failure(

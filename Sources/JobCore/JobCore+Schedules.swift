@@ -110,8 +110,7 @@ extension JobCore {
                 if let row = rows.first { answer(id, .schedule(view(row))) } else { fail(id, .noSchedule(key)) }
             default: fail(id, Self.error(of: result))
             }
-            finds.end(for: key.owner)
-            while let next = finds.next(for: key.owner) { next() }
+            endFind(for: key.owner)
         }
     }
 
@@ -141,8 +140,7 @@ extension JobCore {
             } else {
                 fail(id, Self.error(of: result))
             }
-            finds.end(for: caller.uid)
-            while let next = finds.next(for: caller.uid) { next() }
+            endFind(for: caller.uid)
         }
     }
 
@@ -179,10 +177,7 @@ extension JobCore {
         withSchedule(key, id, caller) { [unowned self] _ in
             guard finds.begin(for: key.owner, else: { [unowned self] in runSchedule(key, id, caller) }) else { return }
             read(.schedule(key)) { [unowned self] result in
-                submit(by: key, result, id) { [unowned self] in
-                    finds.end(for: key.owner)
-                    while let next = finds.next(for: key.owner) { next() }
-                }
+                submit(by: key, result, id) { [unowned self] in endFind(for: key.owner) }
             }
         }
     }

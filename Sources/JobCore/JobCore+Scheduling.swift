@@ -9,11 +9,10 @@ extension JobCore {
             guard isRunning(parent) else { return stopLater([job.id]) }
             return lists.childReturned(job.id, of: parent.job)
         }
-        let isSmall = job.spec.size <= ReadyJob.largestInline
         insert(
             ReadyWindow.Entry(
                 ReadyPosition(priority: job.spec.priority, id: job.id), ConcurrencyKey(job), parent: job.parent,
-                job: isSmall ? job : nil, isPinned: false),
+                job: job.keptInWindow, isPinned: false),
             job)
     }
 
@@ -69,7 +68,7 @@ extension JobCore {
         case .active, .removed: return nil
         case .left(let left):
             guard left.state == .queued, !left.isGated else { return nil }
-            job = left.spec.size <= ReadyJob.largestInline ? left : nil
+            job = left.keptInWindow
         case nil: break
         }
         let key = job.map(ConcurrencyKey.init) ?? ConcurrencyKey(host: row.host)
@@ -268,6 +267,9 @@ extension JobCore {
 }
 
 extension Job {
+    /// It, where it is small enough to be in its queue's window whole; a larger one is read when its turn comes.
+    var keptInWindow: Job? { spec.size <= ReadyJob.largestInline ? self : nil }
+
     /// Whether the children that link `link` made still count: a stop ends every list but one of a `finally` link.
     func isRunningList(_ link: Int) -> Bool {
         state == .running && self.link == link && (stop == nil || isAtFinally)

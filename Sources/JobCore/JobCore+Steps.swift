@@ -110,7 +110,7 @@ extension JobCore {
             .start(
                 SourceRun(
                     run: run, parameters: parameters, job: job.id, link: job.link, attempt: job.attempt,
-                    owner: job.owner, timeout: job.step?.timeout ?? job.spec.timeout,
+                    owner: job.owner, timeout: job.stepTimeout,
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
                     mayRetry: job.step.map { job.attempt <= job.spec.retryPolicy(of: $0).max } ?? false,
                     connections: 1 + entry.sparePermits.count,
@@ -134,7 +134,7 @@ extension JobCore {
         let elapsed = entry.job.linkStartedAt.map { now.wall.seconds(since: $0) } ?? 0
         // A clock that was set back must not make the timer longer.
         let left = max(0, min(seconds, seconds - elapsed))
-        let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout
+        let timeout = entry.job.stepTimeout
         entry.isTimerTooLong = timeout.map { $0 < left } ?? false
         setTimer(.timer(entry.job.id), in: min(left, timeout ?? left))
         // Also one that ended while no daemon was there: very many may have.
@@ -152,7 +152,7 @@ extension JobCore {
     func timerFired(_ entry: ActiveJob) {
         guard entry.job.state == .running else { return }
         if entry.isTimerTooLong {
-            let timeout = entry.job.step?.timeout ?? entry.job.spec.timeout ?? 0
+            let timeout = entry.job.stepTimeout ?? 0
             return stepEnded(
                 entry,
                 .failure(
@@ -276,6 +276,9 @@ extension Job {
         return size > Self.longSpec
             || carriedSize.saturatingMultiplied(by: size / Self.shortestExpression) > Self.longExpansion
     }
+
+    /// Seconds that an attempt of its present step may take.
+    var stepTimeout: Double? { step?.timeout ?? spec.timeout }
 
     /// Whether its deadline passed, and it was not stopped for that yet.
     func isOverdue(at time: Timestamp) -> Bool { stop == nil && deadlineAt.map { $0 <= time } ?? false }

@@ -388,9 +388,14 @@ package final class JobCore {
             } else {
                 body(.failure(Self.error(of: result)))
             }
-            finds.end(for: caller.uid)
-            while let next = finds.next(for: caller.uid) { next() }
+            endFind(for: caller.uid)
         }
+    }
+
+    /// What ``PendingFinds/begin(for:else:)`` let a user read was read, and the next may be.
+    func endFind(for user: UInt32) {
+        finds.end(for: user)
+        while let next = finds.next(for: user) { next() }
     }
 
     /// A job with the progress that it makes now.

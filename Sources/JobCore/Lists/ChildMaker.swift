@@ -40,7 +40,7 @@ struct ChildMaker {
     let template: JSON?
     private let templateSize: Int
     private(set) var children: [NewChild] = []
-    /// The children as jobs without a number, where these are small; nil for others.
+    /// The children as jobs without an id, where these are small; nil for others.
     private(set) var jobs: [Job?] = []
     private var next = 0
     private(set) var bytes: Int64 = 0
@@ -78,7 +78,7 @@ struct ChildMaker {
             cost += 512 + (job?.spec.size ?? templateSize)
             bytes = bytes.saturatingAdding(child.size)
             children.append(child)
-            jobs.append((job?.spec.size ?? .max) <= ReadyJob.largestInline ? job : nil)
+            jobs.append(job?.keptInWindow)
             next += 1
         }
     }
@@ -103,9 +103,9 @@ struct ChildMaker {
                 throw JobError(
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
-            let parentage = Job.Parent(job: parent.id, link: link, index: index, depth: (parent.parent?.depth ?? 0) + 1)
             var job = Job(
-                submitting: spec, owner: parent.owner, parent: parentage, deadline: parent.deadlineAt, at: now)
+                submitting: spec, owner: parent.owner, parent: parent.parentage(ofChild: index),
+                deadline: parent.deadlineAt, at: now)
             job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? admission.host(of: spec)
             job.isGated = isGated
             return (
@@ -143,5 +143,12 @@ struct ChildMaker {
         if members["queue"] == nil { members["queue"] = .string(parent.spec.queue) }
         if members["priority"] == nil, parent.spec.priority != 0 { members["priority"] = JSON(parent.spec.priority) }
         return .object(members)
+    }
+}
+
+extension Job {
+    /// Where a child that its present link makes belongs.
+    func parentage(ofChild index: Int) -> Parent {
+        Parent(job: id, link: link, index: index, depth: (parent?.depth ?? 0) + 1)
     }
 }

@@ -7,11 +7,7 @@ struct JobCounters {
         let queue: String
     }
 
-    private struct Row {
-        var states: [JobState: Int] = [:]
-    }
-
-    private var rows: [Key: Row] = [:]
+    private var rows: [Key: [JobState: Int]] = [:]
     /// Scheduled and queued jobs.
     private var waiting: [UInt32: Int] = [:]
     private(set) var allWaiting = 0
@@ -46,9 +42,9 @@ struct JobCounters {
     }
 
     private mutating func add(_ count: Int, _ key: Key, _ state: JobState) {
-        let present = rows[key]?.states[state] ?? 0
-        rows[key, default: Row()].states[state] = present + count == 0 ? nil : present + count
-        if rows[key]?.states.isEmpty == true { rows[key] = nil }
+        let present = rows[key]?[state] ?? 0
+        rows[key, default: [:]][state] = present + count == 0 ? nil : present + count
+        if rows[key]?.isEmpty == true { rows[key] = nil }
         guard state == .scheduled || state == .queued else { return }
         allWaiting += count
         let own = waiting[key.owner, default: 0] + count
@@ -81,7 +77,7 @@ struct JobCounters {
 
     /// Owners and queues that have jobs in `state`, in order.
     func keys(with state: JobState) -> [Key] {
-        rows.filter { $0.value.states[state] != nil }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
+        rows.filter { $0.value[state] != nil }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
     }
 
     /// The names of the queues that have jobs, in order.
@@ -91,7 +87,7 @@ struct JobCounters {
     func totals(queue: String? = nil, owner: UInt32? = nil) -> [JobState: Int] {
         var totals: [JobState: Int] = [:]
         for (key, row) in rows where (queue == nil || key.queue == queue) && (owner == nil || key.owner == owner) {
-            totals.merge(row.states, uniquingKeysWith: +)
+            totals.merge(row, uniquingKeysWith: +)
         }
         return totals
     }
