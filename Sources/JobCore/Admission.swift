@@ -144,17 +144,17 @@ package struct Admission: Sendable {
         let pointer: JSONPointer
     }
 
-    /// Gives the URL that the spec's own source asks, where that is known.
+    /// Gives the host that the spec's own source sends requests to, where that is known.
     @discardableResult
     private func checkPolicy(
         of spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool
     ) throws(Refusal) -> String? {
-        var url: String?
+        var host: String?
         if case .source(let source) = spec.source.action {
-            url = try check(source, spec.source.type, pointer.appending("source"), owner, isOpen: isOpen)
+            host = try check(source, spec.source.type, pointer.appending("source"), owner, isOpen: isOpen)
         }
         if let links = spec.json["then"] { try check(links: links, pointer.appending("then"), owner) }
-        return url
+        return host
     }
 
     private func check(job: JSON, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool) throws(Refusal) {
@@ -179,19 +179,19 @@ package struct Admission: Sendable {
         _ = try check(source, type, pointer(), owner, isOpen: isOpen)
     }
 
-    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the URL that
-    /// the source asks, where that is known.
+    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the host that
+    /// the source sends requests to, where that is known.
     private func check(
         _ source: JSON, _ type: SourceType?, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
     ) throws(Refusal) -> String? {
-        var asked: String?
+        var host: String?
         func literal(_ json: JSON?) -> String? {
             guard let text = json?.string, !isOpen || !TemplateText.hasExpression(text) else { return nil }
             return text
         }
         switch type {
         case .url, .json, .download, .upload:
-            if let url = literal(source["url"]) { asked = try check(url: url, pointer().appending("url")) }
+            if let url = literal(source["url"]) { host = try check(url: url, pointer().appending("url")) }
             for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
                 guard let url = literal(mirror) else { continue }
                 try check(url: url, pointer().appending("mirrors").appending(index))
@@ -220,7 +220,7 @@ package struct Admission: Sendable {
             }
         case .value, .error, .timer, nil: break
         }
-        return asked
+        return host
     }
 
     @discardableResult

@@ -134,7 +134,7 @@ extension JobCore {
     }
 }
 
-/// Bounds the reads of single jobs, a few at a time for each user: a job that was read is in memory until it is
+/// Bounds the reads of single jobs and of schedules, a few at a time for each user: what was read is in memory until it is
 /// answered, and very many requests can wait.
 struct PendingFinds {
     private struct Line {
@@ -146,7 +146,7 @@ struct PendingFinds {
 
     private var lines: [UInt32: Line] = [:]
 
-    /// Whether a job may be read now; where not, `again` is called when it may be.
+    /// Whether one may be read now; where not, `again` is called when it may be.
     mutating func begin(for user: UInt32, else again: @escaping () -> Void) -> Bool {
         if lines[user, default: Line()].open < Self.mostAtOnce {
             lines[user, default: Line()].open += 1
@@ -156,7 +156,7 @@ struct PendingFinds {
         return false
     }
 
-    /// A job was read.
+    /// One was read.
     mutating func end(for user: UInt32) {
         lines[user]?.open -= 1
     }

@@ -73,7 +73,7 @@ extension JobCore {
         }
     }
 
-    /// Bytes of a job in memory.
+    /// Bytes of a job in memory past which subscribers are told of it in a turn of its owner's.
     private static let largeEvent: Int64 = 64 << 10
 
     /// A job is stored as it is now.

@@ -16,13 +16,18 @@ import JobModel
 /// | ``TimerQueue`` | timers, one queue for each clock |
 /// | ``Subscriptions``, ``Waits`` | who watches and who waits |
 /// | ``JobCounters`` | jobs and bytes by owner, queue and state |
-/// | ``Schedules`` | schedules, their next times, and what each waits for |
+/// | ``PendingBytes``, ``PendingSubmissions`` | what is on its way to the store, or waits for its owner's turn |
+/// | ``PendingFinds`` | who looks for single jobs |
+/// | ``Schedules``, ``AdvancingSchedules`` | schedules, when each is due next, and which are at it |
+/// | ``RetentionClock`` | the time by which finished jobs grow old |
+/// | ``JobLogBudget`` | how much of jobs may still go into the log |
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
-/// `+Lists`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in
-/// `+Retention`, jobs that wait in the middle of their chains in `+Resting`, schedules and the jobs that they submit in
-/// `+Schedules`, subscribers in `+Watching` and `+Ancestors`, what a stop or a retry changes in `+Changes`, a start in
-/// `+Recovery`.
+/// `+Lists` and `+ListOutcomes`, downloads over several connections in `+Connections`) -> an outcome -> stored
+/// (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in `+Retention`, jobs that wait in the
+/// middle of their chains in `+Resting`, schedules and the jobs that they submit in `+Schedules`, subscribers and waits in
+/// `+Watching` and `+Ancestors`, many jobs that are asked for at once in `+Finding`, what a stop or a retry changes in
+/// `+Changes`, queues and settings in `+Queues`, a start and a stop of the daemon in `+Recovery`.
 ///
 /// It is an object that one thread at a time may use.
 package final class JobCore {
@@ -74,7 +79,7 @@ package final class JobCore {
     var totals: [UInt32: CoreTotals] = [:]
     /// Submissions that are being stored, so that limits count them.
     var submitting = PendingSubmissions()
-    /// Reads of single jobs that callers ask for.
+    /// Reads of single jobs, and of schedules, that callers ask for.
     var finds = PendingFinds()
     /// Subscriptions and waits that begin once what they ask for was read or stored, unless they are given up before.
     var beginning: Set<SubscriptionID> = []

@@ -3,7 +3,7 @@ package import JobModel
 /// Why the core did not do what a caller asked for.
 package struct CoreError: Error, Sendable, Hashable {
     package enum Code: Sendable, Hashable {
-        /// There is no such job or watch, or it is not the caller's.
+        /// There is no such job or schedule, or it is not the caller's.
         case notFound
         /// The caller may not do this, or policy forbids a URL or path of the spec.
         case forbidden(JSONPointer?)

@@ -16,16 +16,18 @@ package enum CoreRequest: Sendable {
     case wait([JobID], timeout: Double?)
     /// Answered with `watching`; changes that come later are told to the subscription.
     case watch(WatchScope, SubscriptionID)
-    /// Answered with `job`.
+    /// Answered with `job`, once that is durable.
     case cancel(JobID)
+    /// Answered with `job`, once that is durable.
     case retry(JobID, from: Job.RetryPoint)
     /// Answered with `done`.
     case remove(JobID)
-    /// The result of a succeeded job. Answered with `result`.
-    /// A part of the result of a job, as long results are not in memory.
+    /// The result of a succeeded job, or where that is not in memory `length` bytes of it from `offset` on. Answered with
+    /// `result`.
     case result(JobID, offset: Int = 0, length: Int = 0)
     /// Answered with `queues`.
     case queues
+    /// Answered with `queue`.
     case setQueue(String, QueueChange)
     /// Answered with `schedule`, once that is durable.
     case setSchedule(NewSchedule)

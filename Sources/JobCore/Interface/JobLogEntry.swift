@@ -36,7 +36,7 @@ package struct JobLogEntry: Sendable, Hashable {
     package let host: String?
     package let link: Int
     package let attempt: Int
-    /// Entries of any jobs that were left out since the last one.
+    /// Entries on its owner's jobs that were left out since the last one.
     package let leftOut: Int
 
     init(_ event: Event, of job: Job, leftOut: Int) {
@@ -77,7 +77,7 @@ package struct JobLogEntry: Sendable, Hashable {
         }
     }
 
-    /// Bytes of an error's text that are written: clients choose it, and can let it come often.
+    /// Characters of an error's text that are written: clients choose it, and can let it come often.
     private static let mostText = 300
 
     package var message: String {

@@ -53,7 +53,7 @@ struct ListCoordinator {
     subscript(id: JobID) -> List? { lists[id] }
     var count: Int { lists.count }
 
-    /// Begins to wait for the children that `join` names. `active` are those of them that are in memory: they were
+    /// Begins to wait for the children that `join` names. `active` are those of them that have started: they were
     /// admitted before.
     mutating func open(_ join: ListJoin, link: Int, concurrency: Int?, active: Set<JobID>, of id: JobID) {
         lastOpening += 1

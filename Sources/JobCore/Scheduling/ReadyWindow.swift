@@ -7,17 +7,17 @@ import JobModel
 /// Jobs behind the horizon are in the store only, but for a few: those that were read because all of the others wait
 /// for a host. It is an object, so that no copy of it ever copies a heap.
 final class ReadyWindow {
-    /// A job that can start or, where it is in memory, go on.
+    /// A job that can start or, in the middle of its chain, go on.
     struct Entry: Comparable {
         let position: ReadyPosition
         let key: ConcurrencyKey
         let parent: Job.Parent?
-        /// The job, unless it is read when its turn comes or is in memory.
+        /// The job, where it can start and is small; others are read when their turn comes.
         let job: Job?
         /// What it takes in memory while it is open, where it is a list.
         let bytes: Int
-        /// Whether the store would not give it again, so that it must stay here: it is in memory already, or its list
-        /// starts it.
+        /// Whether the store would not give it again, so that it must stay here: it is in the middle of its chain, or its
+        /// list starts it.
         let isPinned: Bool
         /// Tells this entry from an earlier one of the same job, which was removed.
         fileprivate var stamp = 0

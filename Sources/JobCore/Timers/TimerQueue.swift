@@ -11,7 +11,7 @@ enum CoreTimer: Hashable, Comparable {
     case retention
     /// A storage that failed is tried again.
     case storage
-    /// A queue's ready jobs could not be read; they are read again.
+    /// What could not be read of jobs is read again.
     case readAgain
     /// What could not be read or stored of schedules is tried again.
     case schedules
