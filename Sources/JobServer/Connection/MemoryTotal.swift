@@ -11,6 +11,8 @@ package final class MemoryTotal: Sendable {
     private let used = Atomic<Int>(0)
     /// How many accounts each user has; a moment can have two, while one ends and the next begins.
     private let users = Mutex<[UInt32: Int]>([:])
+    /// How many users there are, which is asked for with each line that is read.
+    private let userCount = Atomic<Int>(0)
 
     package init(limit: Int) {
         most = Atomic(limit)
@@ -25,23 +27,29 @@ package final class MemoryTotal: Sendable {
     func share(of most: Int) -> Int {
         let limit = self.most.load(ordering: .relaxed)
         if used.load(ordering: .relaxed) < limit { return most }
-        return min(most, limit / max(1, users.withLock(\.count)))
+        return min(most, limit / max(1, userCount.load(ordering: .relaxed)))
     }
 
     /// Whether more than one user is there.
-    var hasSeveralUsers: Bool { users.withLock { $0.count > 1 } }
+    var hasSeveralUsers: Bool { userCount.load(ordering: .relaxed) > 1 }
 
     /// Whether anybody but `user` is there.
     func hasOthers(than user: UInt32) -> Bool {
         users.withLock { $0.count > 1 || $0.count == 1 && $0[user] == nil }
     }
 
-    func enter(_ user: UInt32) { users.withLock { $0[user, default: 0] += 1 } }
+    func enter(_ user: UInt32) {
+        users.withLock { users in
+            users[user, default: 0] += 1
+            userCount.store(users.count, ordering: .relaxed)
+        }
+    }
 
     func leave(_ user: UInt32) {
         users.withLock { users in
             let left = (users[user] ?? 1) - 1
             users[user] = left > 0 ? left : nil
+            userCount.store(users.count, ordering: .relaxed)
         }
     }
 
