@@ -88,7 +88,6 @@ extension World {
 
     func deliver(_ id: ReadID, _ rows: Result<StoreRows, StoreError>) {
         store.reads -= 1
-        oracle.readAlone[id] = nil
         feed(.rows(id, rows))
     }
 

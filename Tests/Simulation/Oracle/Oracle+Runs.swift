@@ -27,14 +27,9 @@ extension Oracle {
         if known.isReclaimed { world.violate(4, "the run \(run) is to close a second connection before the first") }
         if known.connections < 2 { world.violate(4, "the run \(run) is to close its last connection") }
         runs[run]?.isReclaimed = true
-        // A job that waits for its owner's turn has its connection already, which does not show.
-        guard world.store.yields == 0 else { return }
-        let onHost = runs.values.reduce(0) { $0 + ($1.key.host == known.key.host ? $1.connections : 0) }
-        // What is stored does not say which host a job asks in the middle of its chain.
-        let onTheWay = readAlone.values.count {
-            jobs[$0]?.row.host == known.key.host || jobs[$0]?.row.state == .running
-        }
-        if onHost + onTheWay < settings.perHost {
+        // As the core has it: also a job that is read first, or waits for its owner's turn, has its connection already.
+        let onHost = world.core.inspectHostShares()[known.key.host]?.values.reduce(0, +) ?? 0
+        if onHost < settings.perHost {
             world.violate(4, "the run \(run) is to close one of \(onHost) connections")
         }
     }

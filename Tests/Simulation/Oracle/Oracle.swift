@@ -23,8 +23,6 @@ final class Oracle {
     /// Queues whose change is not answered yet.
     var changingQueues: [String: Int] = [:]
     var runs: [RunID: KnownRun] = [:]
-    /// Jobs that are read by themselves: one whose turn has come keeps its slot and its place at its host meanwhile.
-    var readAlone: [ReadID: JobID] = [:]
     /// Jobs that writes under way are about, by write.
     var pendingWrites: [WriteID: StoreWrite] = [:]
     var isStarted = false
@@ -185,7 +183,6 @@ final class Oracle {
         changingSchedules = 0
         subscriptions = [:]
         runs = [:]
-        readAlone = [:]
         pendingWrites = [:]
         changingQueues = [:]
         backedOff = [:]
@@ -209,7 +206,6 @@ final class Oracle {
         case .write(let id, let write):
             pendingWrites[id] = write
             if case .save = write { batch.saves += 1 }
-        case .read(let id, .jobs(let ids, owner: nil)): if ids.count == 1 { readAlone[id] = ids[0] }
         case .start(let run): starts(run, at: now, world)
         case .cancel(let run, _): cancels(run, world)
         case .reclaimConnection(let run): reclaims(run, world)
