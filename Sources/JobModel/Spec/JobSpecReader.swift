@@ -227,6 +227,7 @@ package struct JobSpecReader {
             _ = try job(each.job, at: pointer.appending("job"), inner)
         default:
             try check(json, at: pointer, context, except: nil)
+            if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
         }
         return Step(source: json, type: parameters.type)
     }

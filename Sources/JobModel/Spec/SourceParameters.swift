@@ -76,6 +76,41 @@ package enum SourceParameters: Sendable, Equatable {
         }
     }
 
+    /// Refuses expressions in the members that say which server is asked and which file is written or read, where strings are
+    /// taken as they are: the braces would become part of a directory's name.
+    ///
+    /// What a source sends is data, which may well hold what looks like an expression.
+    func refuseExpressions(at pointer: JSONPointer) throws(SpecError) {
+        switch self {
+        case .url(let request), .json(let request, _):
+            try Self.refuseExpressions(in: request.url, at: pointer.appending("url"))
+        case .download(let download):
+            try Self.refuseExpressions(in: download.url, at: pointer.appending("url"))
+            try Self.refuseExpressions(in: download.path, at: pointer.appending("path"))
+            for (index, mirror) in download.mirrors.enumerated() {
+                try Self.refuseExpressions(in: mirror, at: pointer.appending("mirrors").appending(index))
+            }
+        case .upload(let upload):
+            try Self.refuseExpressions(in: upload.url, at: pointer.appending("url"))
+            try Self.refuseExpressions(in: upload.path, at: pointer.appending("path"))
+        case .list, .each, .value, .error, .timer, .program: break
+        }
+    }
+
+    private static func refuseExpressions(
+        in text: String, at pointer: @autoclosure () -> JSONPointer
+    ) throws(SpecError) {
+        guard text.utf8.contains(UInt8(ascii: "{")), let expression = TemplateText.firstExpression(in: text) else {
+            return
+        }
+        let reason =
+            expression.name == .schedule
+            ? "as no schedule submits this job; give the spec to schedule.set (deferctl schedule add)."
+            : "as the source of the job itself is no link; move the source into a link."
+        throw SpecError(
+            pointer(), "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
+    }
+
     /// The member `kind` of an `error` source or a `throw` step.
     static func kind(_ reader: MemberReader) throws(SpecError) -> JobError.Kind {
         let text = try reader.string("kind") { text in

@@ -95,6 +95,14 @@ package struct TemplateText: Sendable {
         }
     }
 
+    /// The first expression of `text`, if it can be taken apart.
+    static func firstExpression(in text: String) -> (name: Name, source: String)? {
+        for segment in (try? TemplateText(text))?.segments ?? [] {
+            if case .expression(let name, _, let source) = segment { return (name, source) }
+        }
+        return nil
+    }
+
     private static func mayNotPrecedeBraces(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "{")
     }

@@ -93,9 +93,12 @@ struct ScheduleTests {
             #"{"source":{"type":"value","value":1},"then":[{"then":{"return":"{{schedule/time}}"}}]}"#,
             #"{"source":{"type":"each","in":[1],"job":{"source":{"type":"value","value":"{{schedule}}"}}}}"#,
             #"{"source":{"type":"value","value":1},"key":"schedule:x"}"#,
+            #"{"source":{"type":"download","url":"http://a/","path":"{{schedule/time}}"}}"#,
         ] {
             let json = try JSON(parsing: text)
             #expect(throws: SpecError.self) { try JobSpecReader.spec(json, limits: JobLimits()) }
+            // What was stored before this was refused still opens.
+            #expect(throws: Never.self) { try JobSpecReader.stored(json) }
         }
         let json = try JSON(parsing: #"{"source":{"type":"value","value":1},"key":"Schedule:x"}"#)
         #expect(try JobSpecReader.spec(json, limits: JobLimits()).key == "Schedule:x")
@@ -116,5 +119,10 @@ struct ScheduleTests {
         let byHand = try JobSpecReader.scheduled(
             JSON(parsing: text), by: key, at: set, hasKey: false, limits: JobLimits())
         #expect(byHand.key == nil)
+        // Braces that a schedule's spec has escaped are the name of a file.
+        let braces = try JobSpecReader.scheduled(
+            ["source": ["type": "download", "url": "http://a/", "path": #"\{{schedule/name}}"#]], by: key, at: set,
+            hasKey: true, limits: JobLimits())
+        #expect(braces.json["source"]?["path"] == "{{schedule/name}}")
     }
 }

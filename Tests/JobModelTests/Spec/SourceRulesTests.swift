@@ -22,6 +22,9 @@ import Testing
         #""type":"value","value":null"#, #""type":"value","value":{"a":["{{anything"]}"#, #""type":"error""#,
         #""type":"error","kind":"my-kind","message":"x""#, #""type":"timer","seconds":0.5"#,
         #""type":"timer","seconds":31622400"#,
+        // What looks like an expression is data there, and a name with other braces is one.
+        #""type":"url","url":"https://h/{{a}}","method":"POST","body":"{{schedule/time}}","headers":{"A":"{{input}}"}"#,
+        #""type":"download","url":"https://h/{a}","path":"{{ project.name }}/{{item""#,
     ])
     func source_isAccepted(_ members: String) throws {
         #expect(try fault(in: #"{"source":{\#(members)}}"#) == nil)
@@ -85,6 +88,18 @@ import Testing
         (#""type":"download","url":"u","path":"p","rate":1.5"#, "/rate"),
         (#""type":"download","url":"u","path":"p","rate":"1""#, "/rate"),
         (#""type":"download","url":"u","path":"p","rate":1e300"#, "/rate"),
+        // Expressions where nothing fills them in.
+        (#""type":"url","url":"https://h/{{input}}""#, "/url"), (#""type":"json","url":"https://{{item}}/""#, "/url"),
+        (#""type":"download","url":"https://h/","path":"{{job/id}}""#, "/path"),
+        (
+            #""type":"download","url":"https://h/","path":"p","mirrors":["https://m/","https://m/{{index}}"]"#,
+            "/mirrors/1"
+        ),
+        (#""type":"upload","url":"https://h/","path":"{{schedule/name}}.gz""#, "/path"),
+        (
+            #""type":"list","jobs":[{"source":{"type":"upload","url":"https://h/{{error}}","path":"p"}}]"#,
+            "/jobs/0/source/url"
+        ),
         // Lists.
         (#""type":"list","jobs":{}"#, "/jobs"), (#""type":"list","jobs":"{{input}}""#, "/jobs"),
         (#""type":"list","jobs":[1]"#, "/jobs/0"), (#""type":"list","jobs":[{}]"#, "/jobs/0/source"),
