@@ -43,7 +43,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
                     guard case .state(let job) = event.change else { return }
                     shown.withLock { $0.append("\(job.id) \(job.state)") }
                 }
-                return try await follower.follow([1, 2], with: client)
+                return try await follower.follow([1, 2], with: client).finished
             }
         }
         #expect(jobs.map(\.state) == ["failed", "succeeded"])
@@ -63,32 +63,60 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         } _: { path in
             try await JobClient.withConnection(path: path) { client in
                 let connection = DaemonConnection(path: path) { _ in }
-                return try await JobFollower(connection: connection) { _ in }.follow([1, 1], with: client)
+                return try await JobFollower(connection: connection) { _ in }.follow([1, 1], with: client).finished
             }
         }
         #expect(jobs.map(\.id) == [1, 1])
     }
 
-    @Test func unknown_tellsWhichJobsThereAreNot() async throws {
-        let failures = try await FakeDaemon.with { daemon in
-            for _ in 1...3 {
+    /// Refuses `call`, as there is no such job.
+    private static func refuse(_ call: JSON, on daemon: FakeConnection) {
+        daemon.send(
+            #"{"jsonrpc":"2.0","id":\#(call["id"] ?? .null),"error":{"code":-32001,"message":"No.","data":"#
+                + #"{"kind":"not-found"}}}"# + "\n")
+    }
+
+    @Test func follow_goesOnWithTheOthers_whereJobsAreNotThere() async throws {
+        let said = Mutex<[String]>([])
+        let ending = try await FakeDaemon.with { daemon in
+            // All of them together, and then each by itself.
+            for _ in 0...3 {
                 guard let call = daemon.call() else { return }
                 if call["params"]?["job"] == 2 {
                     daemon.answer(call, job(2, "running").json)
                 } else {
-                    daemon.send(
-                        #"{"jsonrpc":"2.0","id":\#(call["id"] ?? .null),"error":{"code":-32001,"message":"No.","data":"#
-                            + #"{"kind":"not-found"}}}"# + "\n")
+                    Self.refuse(call, on: daemon)
                 }
             }
+            guard let call = daemon.call() else { return }
+            #expect(call["params"]?["jobs"] == [2])
+            daemon.answer(call, watch(job(2, "running")))
+            daemon.send(state(job(2, "succeeded"), seq: 1))
             daemon.waitForEnd()
         } _: { path in
             try await JobClient.withConnection(path: path) { client in
-                try await WaitCommand.unknown(among: [1, 2, 3, 3], client)
+                let connection = DaemonConnection(path: path) { text in said.withLock { $0.append(text) } }
+                return try await JobFollower(connection: connection) { _ in }.follow([3, 2, 1, 3], with: client)
             }
         }
-        #expect(failures.keys.sorted() == [1, 3])
-        #expect(failures[1] == CommandFailure(.badData, "No."))
+        #expect(ending.finished.map(\.id) == [2] && ending.missing == [.badData, .badData])
+        #expect(said.withLock { $0 } == ["No.", "No."])
+    }
+
+    @Test func follow_throwsTheRefusal_whereAllAreThere() async throws {
+        let thrown = await #expect(throws: JobClientError.self) {
+            try await FakeDaemon.with { daemon in
+                if let call = daemon.call() { Self.refuse(call, on: daemon) }
+                if let call = daemon.call() { daemon.answer(call, job(1, "running").json) }
+                daemon.waitForEnd()
+            } _: { path in
+                try await JobClient.withConnection(path: path) { client in
+                    let connection = DaemonConnection(path: path) { _ in }
+                    _ = try await JobFollower(connection: connection) { _ in }.follow([1], with: client)
+                }
+            }
+        }
+        #expect(thrown?.rpc?.kind == "not-found")
     }
 
     @Test func follow_throws_whenTheDaemonRefuses() async throws {
@@ -96,7 +124,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             try await FakeDaemon.with { daemon in
                 let id = daemon.call()?["id"] ?? .null
                 daemon.send(
-                    #"{"jsonrpc":"2.0","id":\#(id),"error":{"code":-32001,"message":"No.","data":{"kind":"not-found"}}}"#
+                    #"{"jsonrpc":"2.0","id":\#(id),"error":{"code":-32003,"message":"No.","data":{"kind":"busy"}}}"#
                         + "\n")
                 daemon.waitForEnd()
             } _: { path in

@@ -67,8 +67,8 @@ struct Submitting: Sendable {
             console: console, display: display(of: id))
         let connection = DaemonConnection(path: invocation.socket, say: { await screen.say($0) })
         let follower = JobFollower(connection: connection, show: { await screen.show($0) })
-        let jobs = try await screen.showing { try await follower.follow([id], with: client) }
-        guard let last = jobs.first else { throw CancellationError() }
+        let ending = try await screen.showing { try await follower.follow([id], with: client) }
+        guard let last = ending.finished.first else { return .worst(ending.missing) }
         let job = try await client.completed(last)
         if invocation.writesJSON {
             try console.line(job.json)

@@ -19,12 +19,12 @@ struct Watching: Sendable {
             } else {
                 TableDisplay(isUnicode: console.isUnicode, forgets: false, palette: console.messagePalette)
             }
-        let finished = try await interruption.run {
+        let ending = try await interruption.run {
             try await show(with: display) { follower, client in
                 try await follower.follow(jobs, with: client)
             }
         }
-        return .worst(finished.map(invocation.report))
+        return .worst(ending.missing + ending.finished.map(invocation.report))
     }
 
     /// Watches what `selection` covers until Ctrl-C.

@@ -43,12 +43,9 @@ struct WaitCommand: DaemonCommand {
                             return try await client.wait(known, timeout: rest)
                         } catch {
                             guard error.rpc?.kind == "not-found" else { throw error }
-                            let failures = try await Self.unknown(among: known, client)
-                            // Where all are there now, the refusal is all that is known.
-                            if failures.isEmpty { throw error }
-                            known.removeAll { failures[$0] != nil }
-                            for failure in failures.sorted(by: { $0.key < $1.key }).map(\.value) {
-                                console.say(failure.message.sanitized)
+                            for failure in try await client.missing(among: Set(known), after: error) {
+                                known.removeAll { $0 == failure.job }
+                                console.say(failure.message)
                                 unknown.append(failure.status)
                             }
                         }
@@ -66,21 +63,5 @@ struct WaitCommand: DaemonCommand {
             }
         }
         return .worst(unknown + finished.map(invocation.report))
-    }
-
-    /// Which of these jobs there are not. The refusal to wait for several does not say.
-    static func unknown(
-        among jobs: [Int64], _ client: JobClient
-    ) async throws(JobClientError) -> [Int64: CommandFailure] {
-        var failures: [Int64: CommandFailure] = [:]
-        for job in Set(jobs) {
-            do throws(JobClientError) {
-                _ = try await client.get(job)
-            } catch {
-                guard error.rpc?.kind == "not-found" else { throw error }
-                failures[job] = CommandFailure(error)
-            }
-        }
-        return failures
     }
 }

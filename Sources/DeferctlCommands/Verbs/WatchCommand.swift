@@ -8,6 +8,7 @@ struct WatchCommand: DaemonCommand {
         abstract: "Show live what happens to jobs; without ids, to all of them.",
         discussion: """
             Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. \
+            Where one is not there, the others are watched all the same, and the exit status is 65. \
             With --json every notification is a line on standard output; those with seq 0 tell how a job stood when \
             the watch began.
 
