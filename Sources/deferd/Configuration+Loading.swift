@@ -19,19 +19,24 @@ extension Configuration {
     /// whether they could be is checked.
     static func load(
         _ flags: Flags, environment: [String: String], needsSecrets: Bool = true
-    ) throws(ConfigurationError) -> Configuration {
+    ) throws(ConfigurationErrors) -> Configuration {
         let instance = Instance(flags.instance, environment: environment)
+        let path = flags.config ?? instance.configurationFile
         var configuration = Configuration(of: instance)
-        if let path = flags.config ?? instance.configurationFile {
-            let file = try ConfigurationFile(path: path)
-            for entry in file.entries {
-                try configuration.apply(entry.key, entry.value, at: { "\(path):\($0 ?? entry.line)" })
+        // What a file that cannot be read would have set is not missing.
+        var (errors, isRead) = ([ConfigurationError](), true)
+        if let path {
+            do throws(ConfigurationError) {
+                errors += configuration.apply(try ConfigurationFile(path: path))
+            } catch {
+                errors.append(error)
+                isRead = false
             }
         }
         for key in ConfigurationKey.all {
             for variable in key.variables {
                 guard let text = environment[variable] else { continue }
-                try configuration.apply(key, .scalar(text), at: { _ in variable })
+                errors += configuration.apply(key, .scalar(text), from: variable)
                 break
             }
         }
@@ -43,42 +48,83 @@ extension Configuration {
         ]
         for case (let name, let text?, let flag) in overrides {
             guard let key = ConfigurationKey.named(name) else { continue }
-            try configuration.apply(key, .scalar(text), at: { _ in flag })
+            errors += configuration.apply(key, .scalar(text), from: flag)
         }
-        try configuration.check()
+        if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
         if needsSecrets || secrets != nil {
             for entry in configuration.credentials {
-                do { configuration.http.credentials.append(try entry.reading(from: secrets)) } catch {
-                    let path = flags.config ?? instance.configurationFile
-                    let location = error.line.map { "\(path ?? ""):\($0)" } ?? "DEFERD_HTTP_CREDENTIALS"
-                    throw ConfigurationError(location: location, key: "http.credentials", reason: error.reason)
+                do throws(ConfigurationValue.Misfit) {
+                    configuration.http.credentials.append(try entry.reading(from: secrets))
+                } catch {
+                    let location = error.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
+                    errors.append(
+                        ConfigurationError(
+                            location: location, line: error.line, key: "http.credentials", reason: error.reason))
                 }
             }
         }
+        guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
     }
 
-    private mutating func apply(
-        _ key: ConfigurationKey, _ value: ConfigurationValue, at location: (_ line: Int?) -> String
-    ) throws(ConfigurationError) {
-        do { try key.apply(&self, value) } catch {
-            throw ConfigurationError(location: location(error.line), key: key.name, reason: error.reason)
-        }
-        // Values that only the sources can check are checked at once, while the line is known.
-        do { try sources.check() } catch {
-            throw ConfigurationError(location: location(nil), key: key.name, reason: error.message)
-        }
+    /// Takes a file over, and gives what is wrong with it in the order of its lines.
+    private mutating func apply(_ file: ConfigurationFile) -> [ConfigurationError] {
+        var errors = file.faults
+        for entry in file.entries { errors += apply(entry.key, entry.value, from: file.path, line: entry.line) }
+        return errors.sorted { ($0.line ?? 0) < ($1.line ?? 0) }
     }
 
-    /// Checks what involves more than one key.
-    private func check() throws(ConfigurationError) {
+    /// Takes one value over, or leaves all as it was and gives what is wrong with it.
+    private mutating func apply(
+        _ key: ConfigurationKey, _ value: ConfigurationValue, from location: String, line: Int? = nil
+    ) -> [ConfigurationError] {
+        var changed = self
+        do throws(ConfigurationValue.Misfit) {
+            try key.apply(&changed, value)
+        } catch {
+            return misfits(of: key, value, error).map {
+                ConfigurationError(location: location, line: $0.line ?? line, key: key.name, reason: $0.reason)
+            }
+        }
+        // Values that only the sources can check are checked at once, while the line is known.
+        do throws(JobError) {
+            try changed.sources.check()
+        } catch {
+            // What was wrong before is no fault of this value.
+            if (try? sources.check()) != nil {
+                return [ConfigurationError(location: location, line: line, key: key.name, reason: error.message)]
+            }
+        }
+        self = changed
+        return []
+    }
+
+    /// All misfits of a value that has one: each pair of a map may have its own.
+    private func misfits(
+        of key: ConfigurationKey, _ value: ConfigurationValue, _ first: ConfigurationValue.Misfit
+    ) -> [ConfigurationValue.Misfit] {
+        guard case .map(let members) = value else { return [first] }
+        var misfits: [ConfigurationValue.Misfit] = []
+        for member in members {
+            var scratch = self
+            do throws(ConfigurationValue.Misfit) {
+                try key.apply(&scratch, .map([member]))
+            } catch {
+                if !misfits.contains(error) { misfits.append(error) }
+            }
+        }
+        return misfits.isEmpty ? [first] : misfits
+    }
+
+    /// The keys that have no value, but for those of which something else is wrong.
+    private func missing(besides keys: Set<String>) -> [ConfigurationError] {
         let needed = [
             ("socket.path", socketPath, "as XDG_RUNTIME_DIR is not set", "--socket"),
             ("state.directory", stateDirectory, "as neither XDG_STATE_HOME nor HOME is set", "--state-directory"),
         ]
-        for (key, path, why, flag) in needed where path.isEmpty {
-            throw ConfigurationError(
+        return needed.filter { $0.1.isEmpty && !keys.contains($0.0) }.map { key, _, why, flag in
+            ConfigurationError(
                 location: "defaults", key: key, reason: "has no default, \(why); set it in the file or by \(flag)")
         }
     }

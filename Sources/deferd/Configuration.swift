@@ -85,12 +85,27 @@ struct AdminGroup: Sendable, Equatable {
     let id: UInt32
 }
 
-/// What is wrong with the configuration, and where.
+/// One thing that is wrong with the configuration, and where.
 struct ConfigurationError: Error, CustomStringConvertible {
-    /// The file with its line, the variable or the flag.
+    /// The file, the variable or the flag.
     let location: String
+    /// The line in the file.
+    var line: Int?
     let key: String?
     let reason: String
 
-    var description: String { [location, key, reason].compactMap(\.self).joined(separator: ": ") }
+    var description: String {
+        [location + (line.map { ":\($0)" } ?? ""), key, reason].compactMap(\.self).joined(separator: ": ")
+    }
+}
+
+/// All that is wrong with the configuration, as far as one look at it can tell; at least one thing.
+struct ConfigurationErrors: Error, CustomStringConvertible {
+    let errors: [ConfigurationError]
+
+    /// The first of them, where there is room for one sentence.
+    var description: String {
+        let first = errors.first?.description ?? ""
+        return errors.count > 1 ? "\(first) (and \(errors.count - 1) more, which deferd --check tells)" : first
+    }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Yams
 
-/// A configuration file in YAML: its keys in their order, each with its line.
+/// A configuration file in YAML: its keys in their order, each with its line, and what is wrong with its form.
 struct ConfigurationFile {
     struct Entry {
         let key: ConfigurationKey
@@ -11,7 +11,9 @@ struct ConfigurationFile {
 
     let path: String
     private(set) var entries: [Entry] = []
+    private(set) var faults: [ConfigurationError] = []
 
+    /// Throws where it cannot be read at all.
     init(path: String) throws(ConfigurationError) {
         self.path = path
         let text: String
@@ -32,15 +34,14 @@ struct ConfigurationFile {
         } catch {
             throw ConfigurationError(location: path, key: nil, reason: "is not YAML: \(error)")
         }
-        guard let root else { return }
-        try read(root, prefix: "")
+        if let root { read(root, prefix: "") }
     }
 
     private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
             .composer(_, let problem, let mark, _):
-            ConfigurationError(location: "\(path):\(mark.line)", key: nil, reason: problem)
+            ConfigurationError(location: path, line: mark.line, key: nil, reason: problem)
         case .duplicatedKeysInMapping(let names, let context):
             duplicate(names.sorted().first ?? "", from: context.mark.line, path, text)
         default:
@@ -60,32 +61,41 @@ struct ConfigurationFile {
         }
         guard let occurrence = occurrences.dropFirst().first ?? occurrences.first else {
             return ConfigurationError(
-                location: "\(path):\(first)", key: name, reason: "stands there twice; keep one of them")
+                location: path, line: first, key: name, reason: "stands there twice; keep one of them")
         }
         let section = lines[..<occurrence].last {
             !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[occurrence])
         }
         let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
         return ConfigurationError(
-            location: "\(path):\(occurrence + 1)", key: "\(prefix)\(name)",
+            location: path, line: occurrence + 1, key: "\(prefix)\(name)",
             reason: "stands there twice; keep one of them")
     }
 
-    private mutating func read(_ node: Node, prefix: String) throws(ConfigurationError) {
+    /// Reads the keys of a section; one that is wrong keeps none of the others from being read.
+    private mutating func read(_ node: Node, prefix: String) {
         guard case .mapping(let mapping) = node else {
             // A section whose keys are all commented out.
             if case .scalar(let scalar) = node, scalar.string.isEmpty || scalar.string == "null" { return }
-            throw fault(node, prefix.isEmpty ? nil : prefix, "must hold keys with values")
+            faults.append(fault(node, prefix.isEmpty ? nil : prefix, "must hold keys with values"))
+            return
         }
         for (name, value) in mapping {
-            guard let text = name.scalar?.string else { throw fault(name, nil, "a key must be a word") }
+            guard let text = name.scalar?.string else {
+                faults.append(fault(name, nil, "a key must be a word"))
+                continue
+            }
             let path = prefix.isEmpty ? text : "\(prefix).\(text)"
             if let key = ConfigurationKey.named(path) {
-                entries.append(Entry(key: key, value: try self.value(value, path), line: name.mark?.line ?? 1))
+                do throws(ConfigurationError) {
+                    entries.append(Entry(key: key, value: try self.value(value, path), line: name.mark?.line ?? 1))
+                } catch {
+                    faults.append(error)
+                }
             } else if ConfigurationKey.all.contains(where: { $0.name.hasPrefix("\(path).") }) {
-                try read(value, prefix: path)
+                read(value, prefix: path)
             } else {
-                throw fault(name, path, "there is no such key; \(Self.hint(prefix))")
+                faults.append(fault(name, path, "there is no such key; \(Self.hint(prefix))"))
             }
         }
     }
@@ -151,6 +161,6 @@ struct ConfigurationFile {
     }
 
     private func fault(_ node: Node, _ key: String?, _ reason: String) -> ConfigurationError {
-        ConfigurationError(location: "\(path):\(node.mark?.line ?? 1)", key: key, reason: reason)
+        ConfigurationError(location: path, line: node.mark?.line ?? 1, key: key, reason: reason)
     }
 }

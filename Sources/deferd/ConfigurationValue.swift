@@ -18,7 +18,7 @@ enum ConfigurationValue {
     }
 
     /// Why a value does not fit its key, as a clause.
-    struct Misfit: Error {
+    struct Misfit: Error, Hashable {
         let reason: String
         /// The line, where it is another than the key's.
         var line: Int?

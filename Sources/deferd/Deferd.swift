@@ -58,7 +58,7 @@ struct Deferd: AsyncParsableCommand {
     )
     var verifyState = false
 
-    @Flag(help: "Read the configuration, say what is wrong with it, and exit with 0 or 78.")
+    @Flag(help: "Read the configuration, say all that is wrong with it, and exit with 0 or 78.")
     var check = false
 
     /// Runs on the main actor and, whatever leaves it, on an event loop: libdispatch's pool, where tasks run otherwise, wakes
@@ -109,7 +109,7 @@ struct Deferd: AsyncParsableCommand {
                 flags, environment: ProcessInfo.processInfo.environment,
                 needsSecrets: !check && !verifyState && upgradeState == nil)
         } catch {
-            throw Self.ended(error.description, .configuration, isJournal)
+            throw Self.ended(error.errors.map(\.description), .configuration, isJournal)
         }
     }
 
@@ -149,16 +149,23 @@ struct Deferd: AsyncParsableCommand {
         }
     }
 
-    /// Says why the daemon ends, to the service manager and in the journal or on standard error.
     private static func ended(_ message: String, _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
+        ended([message], status, isJournal)
+    }
+
+    /// Says why the daemon ends, to the service manager, which has room for the first reason, and all of it in the journal or on
+    /// standard error.
+    private static func ended(_ messages: [String], _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
         // Nobody else can be told that this fails.
         try? ServiceNotifier().failed(
-            status: message, errorNumber: status.errorNumber, exitStatus: status.rawValue)
-        if isJournal {
-            Logger(label: "deferd") { _ in JournalLogHandler() }.critical(
-                "\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
-        } else {
-            FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
+            status: messages.first ?? "", errorNumber: status.errorNumber, exitStatus: status.rawValue)
+        for message in messages {
+            if isJournal {
+                Logger(label: "deferd") { _ in JournalLogHandler() }.critical(
+                    "\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
+            } else {
+                FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
+            }
         }
         return ExitCode(status.rawValue)
     }

@@ -44,11 +44,11 @@ actor Reload {
     }
 
     /// Off the event loops, as files and the names of users and groups may be slow.
-    private func read() async -> Result<Configuration, ConfigurationError> {
+    private func read() async -> Result<Configuration, ConfigurationErrors> {
         await withCheckedContinuation { continuation in
             queue.async { [flags] in
                 continuation.resume(
-                    returning: Result { () throws(ConfigurationError) in
+                    returning: Result { () throws(ConfigurationErrors) in
                         try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
                     })
             }

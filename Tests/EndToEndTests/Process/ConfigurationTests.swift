@@ -62,6 +62,52 @@ import Testing
         if let key { #expect(errors.contains(key), "\(errors)") }
     }
 
+    @Test func check_saysAllThatIsWrong_inTheOrderOfTheFile() async throws {
+        let yaml = """
+            limits:
+              line: 5
+              wat: 1
+              inFlight: 7
+            queues:
+              default: 0
+              good: 3
+              b: two
+            http:
+              proxy: nowhere
+              credentials:
+                a.org: ../t
+                b.org: t
+                c.org/path: t
+            policy:
+              denyAddresses: [300.0.0.0/8]
+            socket: 5
+            nonsense: 1
+            """
+        let (end, output, errors) = try await check(
+            yaml, environment: ["DEFERD_LIMITS_BODY": "many"], flags: ["--log-level", "loud"])
+        #expect(end == .code(78) && output.isEmpty)
+        let places = errors.split(separator: "\n").map { line in
+            line.split(separator: ": ").dropFirst().prefix(2).map { $0.split(separator: "/").last.map(String.init) }
+        }
+        #expect(
+            places == [
+                ["deferd.yaml:2", "limits.line"], ["deferd.yaml:3", "limits.wat"], ["deferd.yaml:6", "queues"],
+                ["deferd.yaml:8", "queues"], ["deferd.yaml:10", "http.proxy"], ["deferd.yaml:12", "http.credentials"],
+                ["deferd.yaml:14", "http.credentials"], ["deferd.yaml:16", "policy.denyAddresses"],
+                ["deferd.yaml:17", "socket"], ["deferd.yaml:18", "nonsense"], ["DEFERD_LIMITS_BODY", "limits.body"],
+                ["--log-level", "log.level"],
+            ], "\(errors)")
+    }
+
+    @Test func check_saysWhatElseIsWrong_whereTheFileCannotBeRead() async throws {
+        let command = [BuiltProgram.deferd, "--config", "/nonexistent/d.yaml", "--instance", "user", "--check"]
+        let (end, _, errors) = try await ChildProcess.run(command, environment: ["DEFERD_LIMITS_LINE": "many"])
+        #expect(end == .code(78))
+        // What the file may set is not said to be missing.
+        #expect(errors.split(separator: "\n").count == 2, "\(errors)")
+        #expect(errors.contains("/nonexistent/d.yaml: there is no such file") && errors.contains("DEFERD_LIMITS_LINE"))
+    }
+
     /// What the fuzzer begins with (`make fuzz`).
     @Test func check_saysWhere_orIsContent_whateverTheFileIs() async throws {
         let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -24,11 +24,13 @@ import JobModel
                 "A path is relative: \(configuration.socketPath), \(configuration.stateDirectory)")
             try Finding.unless(configuration.limits.line > 0, "There is no room for a line.")
             _ = configuration.core
-        } catch let error as ConfigurationError {
-            try Finding.unless(
-                error.location.hasPrefix(path) && !error.reason.isEmpty, "The error does not say where: \(error)")
-            try Finding.unless(
-                error.location != path || error.key == nil, "The error of a key does not say its line: \(error)")
+        } catch let errors as ConfigurationErrors {
+            for error in errors.errors {
+                try Finding.unless(
+                    error.location.hasPrefix(path) && !error.reason.isEmpty, "The error does not say where: \(error)")
+                try Finding.unless(
+                    error.line != nil || error.key == nil, "The error of a key does not say its line: \(error)")
+            }
         } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
     }
 }
