@@ -58,6 +58,21 @@ import Testing
         #expect(Diagnosis.storage(["storage": ["free": 1, "minimumFree": JSON(Int.max)]]).map(\.level) == [.warning])
     }
 
+    @Test func disks_warn_whenJobsWaitForOne() {
+        let error: JSON = ["kind": "storage", "message": "\"/d\" has 5 bytes free; make room."]
+        let waiting = job(7, "scheduled", ["error": error])
+        #expect(Diagnosis.waitsForDisk(waiting))
+        #expect(!Diagnosis.waitsForDisk(job(7, "failed", ["error": error])))
+        #expect(!Diagnosis.waitsForDisk(job(7, "scheduled", ["error": ["kind": "network"]])))
+        #expect(!Diagnosis.waitsForDisk(job(7, "scheduled")))
+        #expect(Diagnosis.disks([]).map(\.level) == [.ok])
+        let one = Diagnosis.disks([waiting])
+        #expect(one.map(\.level) == [.warning] && one[0].message.hasPrefix("1 job waits"))
+        #expect(one[0].message.hasSuffix("Job 7: \"/d\" has 5 bytes free; make room."))
+        #expect(one[0].next?.hasSuffix("deferctl show 7") == true)
+        #expect(Diagnosis.disks([waiting, waiting])[0].message.hasPrefix("2 jobs wait"))
+    }
+
     @Test func queues_warn_whenSuspendedWithJobs() {
         let open: JSON = ["queue": "a", "suspended": false, "queued": 5]
         #expect(Diagnosis.queues([open]).map(\.level) == [.ok])

@@ -60,7 +60,8 @@ enum Diagnosis {
             return [
                 Finding(
                     "storage", .warning,
-                    "\(text); below \(Quantities.size(Int64(minimum))) downloads wait and submissions are refused.",
+                    "\(text); below \(Quantities.size(Int64(minimum).saturatingAdding(Int64(minimum)))) downloads into it wait, "
+                        + "and below \(Quantities.size(Int64(minimum))) submissions are refused.",
                     next: "Make room on it, or remove finished jobs with: deferctl remove")
             ]
         }
@@ -122,6 +123,26 @@ enum Diagnosis {
                 "The queue \(name) is suspended, and \(Self.waiting(waiting)) in it.",
                 next: "An administrator starts them with: deferctl resume \(name)")
         }
+    }
+
+    /// Whether a job waits to be tried again until its disk has room, or can be written to again.
+    static func waitsForDisk(_ job: JobSnapshot) -> Bool {
+        job.state == "scheduled" && job.error?["kind"]?.string == "storage"
+    }
+
+    /// The jobs that wait for a disk, of which that of the state tells nothing where they write to another.
+    static func disks(_ waiting: [JobSnapshot]) -> [Finding] {
+        guard let first = waiting.first else { return [Finding("disks", .ok, "No job waits for room on a disk.")] }
+        let count = waiting.count == 1 ? "1 job waits" : "\(waiting.count) jobs wait"
+        return [
+            Finding(
+                "disks", .warning,
+                "\(count) until a disk has room, or can be written to. Job \(first.id): "
+                    + (first.error?["message"]?.string ?? "It cannot write."),
+                next:
+                    "Make room there, or mend what it names; \(waiting.count == 1 ? "it is" : "they are") tried again without "
+                    + "further ado. See when with: deferctl show \(first.id)")
+        ]
     }
 
     /// The newest failed jobs.

@@ -63,10 +63,43 @@ struct Examination: Sendable {
         guard info["protocol"]?.int == 1 else { return }
         let stats = try await client.stats()
         try add(Diagnosis.storage(stats) + Diagnosis.limits(info, stats))
+        try add(Diagnosis.disks(try await waitingForDisks(client)))
         try add(Diagnosis.queues(try await client.queues()))
         var failed = JobClient.Filter()
         failed.states = ["failed"]
         try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
+    }
+
+    /// The most jobs that are looked at one after the other, and the most lists among those at work.
+    private static let (mostJobs, mostLists) = (10_000, 20)
+
+    /// The jobs that wait for a disk, the oldest first, and then the children of the lists at work.
+    private func waitingForDisks(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
+        var filter = JobClient.Filter()
+        filter.isOldestFirst = true
+        filter.states = ["running"]
+        let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
+        filter.states = ["scheduled"]
+        var waiting = try await waitingForDisks(client, filter)
+        for list in lists.prefix(Self.mostLists) {
+            filter.parent = list.id
+            waiting += try await waitingForDisks(client, filter)
+        }
+        return waiting
+    }
+
+    private func waitingForDisks(
+        _ client: JobClient, _ filter: JobClient.Filter
+    ) async throws(JobClientError) -> [JobSnapshot] {
+        var waiting: [JobSnapshot] = []
+        var (after, seen) = (Int64?.none, 0)
+        repeat {
+            let page = try await client.list(filter, after: after, limit: 1000)
+            waiting += page.jobs.filter(Diagnosis.waitsForDisk)
+            after = page.next
+            seen += page.jobs.count
+        } while after != nil && seen < Self.mostJobs
+        return waiting
     }
 
     /// What systemd says, where the socket is that of one of its units.

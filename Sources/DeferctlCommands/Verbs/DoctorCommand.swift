@@ -6,7 +6,7 @@ import JobModel
 struct DoctorCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look for what is wrong: socket, rights, versions, disk, limits, queues, failed jobs, units.",
+        abstract: "Look for what is wrong: socket, rights, versions, disks, limits, queues, failed jobs, units.",
         discussion: """
             Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 where there is \
             no warning and no error, 1 where there is one, and as of every verb where the daemon cannot be reached (69), \

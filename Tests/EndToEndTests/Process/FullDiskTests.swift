@@ -89,4 +89,32 @@ import Testing
             try await daemon.stop()
         }
     }
+
+    @Test func doctor_tellsDownloadsThatWaitForRoom() async throws {
+        try await Household.with { household in
+            // Submissions go on, as there is more than half of it.
+            let state = household.directory.path + "/state"
+            let daemon = try await household.start(
+                configuration: "downloads:\n  minimumFree: 40000000\n",
+                flags: ["--downloads-directory", state + "/downloads"],
+                wrapper: try wrapper(household.directory, size: "32m"))
+            let wire = try daemon.connect()
+            func doctor() async throws -> String {
+                try await ChildProcess.run([BuiltProgram.deferctl, "--socket", daemon.socket, "doctor"]).1
+            }
+            #expect(try await doctor().contains("No job waits for room on a disk."))
+            func download(_ path: String) -> JSON {
+                ["source": ["type": "download", "url": "http://127.0.0.1:9/", "path": .string(path)]]
+            }
+            _ = try await wire.call("job.watch", ["all": true, "children": true])
+            let id = try await wire.submit(download("a"))
+            let list = try await wire.submit(["source": ["type": "list", "jobs": [download("b"), download("c")]]])
+            for job in [id, list + 1, list + 2] { _ = try await wire.state("scheduled", of: job) }
+            let found = try await doctor()
+            #expect(found.contains("3 jobs wait until a disk has room"), "\(found)")
+            #expect(found.contains("Job \(id): \"\(state)/downloads") && found.contains("make room."), "\(found)")
+            for job in [id, list] { _ = try await wire.call("job.cancel", .job(job)) }
+            try await daemon.stop()
+        }
+    }
 }
