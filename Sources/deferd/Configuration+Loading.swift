@@ -1,5 +1,6 @@
 import DataSources
 import Foundation
+import Glibc
 import JobModel
 
 extension Configuration {
@@ -66,6 +67,21 @@ extension Configuration {
         }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
+    }
+
+    /// What is right as it is written and will not work all the same, each as a sentence. Looks at the disk, which blocks.
+    var warnings: [String] {
+        downloads.roots.filter(Self.isMissing).map { root in
+            "downloads.roots: there is no directory \"\(root)\", and no download or upload there can succeed; make it, as deferd "
+                + "does not, or take it out of the list."
+        }
+    }
+
+    /// Whether there is surely no directory of this path. One that only others may look into can be there.
+    private static func isMissing(_ path: String) -> Bool {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return [ENOENT, ENOTDIR].contains(errno) }
+        return facts.st_mode & S_IFMT != S_IFDIR
     }
 
     /// Takes a file over, and gives what is wrong with it in the order of its lines.

@@ -43,6 +43,7 @@ struct Daemon {
         let settings = configuration.engine
         try makeDirectory(settings.bodies)
         if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
+        for warning in configuration.warnings { logger.warning("\(warning)") }
         let listener: Listener
         do {
             listener = try listen()

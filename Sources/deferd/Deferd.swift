@@ -89,7 +89,10 @@ struct Deferd: AsyncParsableCommand {
 
     /// Says whether the configuration is good, and ends with 78 where it is not.
     private func checkConfiguration() throws {
-        _ = try loadConfiguration(JournalLogHandler.isJournal())
+        let configuration = try loadConfiguration(JournalLogHandler.isJournal())
+        for warning in configuration.warnings {
+            FileHandle.standardError.write(Data("deferd: warning: \(warning)\n".utf8))
+        }
         let file = config ?? Instance(instance, environment: ProcessInfo.processInfo.environment).configurationFile
         print(
             "The configuration is good; "

@@ -108,6 +108,24 @@ import Testing
         #expect(errors.contains("/nonexistent/d.yaml: there is no such file") && errors.contains("DEFERD_LIMITS_LINE"))
     }
 
+    @Test func missingRoots_areWarnedOf_byCheckAndAtTheStart() async throws {
+        try await Household.with { household in
+            let directory = household.directory.path
+            try household.directory.write("", to: "file")
+            let yaml = "downloads:\n  roots: [\(directory), \(directory)/gone, \(directory)/file]\n"
+            let daemon = try await household.start(configuration: yaml)
+            try await daemon.stop()
+            let (end, output, errors) = try await ChildProcess.run(
+                try Daemon.command(in: household.directory, configuration: yaml) + ["--check"])
+            #expect(end == .code(0) && output.hasPrefix("The configuration is good"))
+            for said in [errors, daemon.process.errorText] {
+                let warnings = said.split(separator: "\n").filter { $0.contains("downloads.roots") }
+                #expect(warnings.count == 2 && warnings.allSatisfy { $0.contains("warning") }, "\(said)")
+                #expect(said.contains("\"\(directory)/gone\"") && said.contains("\"\(directory)/file\""), "\(said)")
+            }
+        }
+    }
+
     /// What the fuzzer begins with (`make fuzz`).
     @Test func check_saysWhere_orIsContent_whateverTheFileIs() async throws {
         let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
