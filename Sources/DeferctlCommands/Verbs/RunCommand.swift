@@ -20,7 +20,7 @@ struct RunCommand: DaemonCommand {
             --env or the configuration sets.
 
             Its standard output is printed, and of one that fails the end of its standard error. An exit status of 75 \
-            has it run again, --retries times at most; no other does.
+            has it run again, --retries times at most, and so does its --timeout; no other status does.
 
             Example: deferctl run --detach ffmpeg -i talk.mkv talk.mp4
             """)
