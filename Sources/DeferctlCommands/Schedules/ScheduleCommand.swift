@@ -44,7 +44,7 @@ struct ScheduleListCommand: DaemonCommand {
         commandName: "list",
         abstract: "List your schedules, or everybody's if you are an administrator.",
         discussion: """
-            NEXT is when the next job is submitted, in UTC; LAST what became of the one before.
+            NEXT is when the next job is submitted, in UTC whatever the zone of its times; LAST what became of the one before.
 
             Example: deferctl schedule list
             """)

@@ -10,7 +10,8 @@ enum ScheduleTable {
         var table = Table(
             (hasOwners ? [Table.Column("OWNER", isNumber: true)] : []) + [
                 Table.Column("SCHEDULE", cut: .end, least: 8), Table.Column("TIMES", cut: .middle, least: 9),
-                Table.Column("ZONE", cut: .end, least: 6, rank: 2), Table.Column("NEXT"), Table.Column("LAST", rank: 1),
+                Table.Column("ZONE", cut: .end, least: 6, rank: 2), Table.Column("NEXT (UTC)"),
+                Table.Column("LAST", rank: 1),
                 Table.Column("JOB", isNumber: true, rank: 3), Table.Column("SUBMITTED", isNumber: true, rank: 4),
                 Table.Column("SKIPPED", isNumber: true, rank: 5),
             ])
