@@ -42,18 +42,16 @@ package struct TemplateScope: Sendable {
         _ text: String, at location: JSONPointer, _ search: inout PointerSearch
     ) throws(SpecError) {
         let parsed: TemplateText
-        do { parsed = try TemplateText(text) } catch { throw SpecError(location, error.reason) }
+        do { parsed = try TemplateText(text) } catch {
+            throw SpecError(location, error.unnamed.map { TemplateText.unknown($0, among: names.keys) } ?? error.reason)
+        }
         for segment in parsed.segments {
             if case .quoted = segment {
                 throw SpecError(location, "An expression begins with the name of a value; {{= is not for specs.")
             }
             guard case .expression(let name, let pointer, let source) = segment else { continue }
             guard let shape = names[name] else {
-                let known = names.keys.map(\.rawValue).sorted().joined(separator: ", ")
-                throw SpecError(
-                    location,
-                    "There is no \"\(name.rawValue)\" here for the expression {{\(source.echoed)}}; "
-                        + (known.isEmpty ? "no expression can stand here." : "known are \(known)."))
+                throw SpecError(location, TemplateText.unknown(source, among: names.keys))
             }
             guard shape.admits(pointer, &search) else {
                 throw SpecError(

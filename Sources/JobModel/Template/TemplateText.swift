@@ -30,6 +30,8 @@ package struct TemplateText: Sendable {
     /// Why a string cannot be taken apart, as a sentence.
     package struct Flaw: Error, Equatable {
         package let reason: String
+        /// The expression, where the flaw is that it begins with none of the names there are.
+        var unnamed: String?
     }
 
     package let segments: [Segment]
@@ -74,16 +76,25 @@ package struct TemplateText: Sendable {
         }
         let slash = source.utf8.firstIndex(of: UInt8(ascii: "/")) ?? source.endIndex
         guard let name = Name(rawValue: String(source[..<slash])) else {
-            let names = Name.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Flaw(
-                reason:
-                    "There is no \"\(String(source[..<slash]).echoed)\" for the expression {{\(source.echoed)}}; known are \(names)."
-            )
+            throw Flaw(reason: unknown(source, among: Name.allCases), unnamed: source)
         }
         guard let pointer = JSONPointer(text: String(source[slash...])) else {
             throw Flaw(reason: "The expression {{\(source.echoed)}} has a pointer that RFC 6901 does not allow.")
         }
         return .expression(name, pointer, source: source)
+    }
+
+    /// What is said of an expression whose name is none of those known where it stands.
+    static func unknown(_ source: String, among names: some Sequence<Name>) -> String {
+        let name = source[..<(source.utf8.firstIndex(of: UInt8(ascii: "/")) ?? source.endIndex)]
+        let known = names.map { "\"\($0.rawValue)\"" }.sorted()
+        let rest =
+            switch known.count {
+            case 0: "no expression can stand here."
+            case 1: "only \(known[0]) is known."
+            default: "known are \(known.joined(separator: ", "))."
+            }
+        return "There is no \"\(String(name).echoed)\" here for the expression {{\(source.echoed)}}; \(rest)"
     }
 
     /// Whether `text` has an expression, or what looks like the beginning of one.

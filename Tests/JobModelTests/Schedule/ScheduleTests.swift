@@ -88,6 +88,13 @@ struct ScheduleTests {
         #expect(try fault(text) == pointer)
     }
 
+    @Test(arguments: ["schedul/time", "job/id"])
+    func unknownName_isRefused_withThoseThatAreKnownThere(_ expression: String) throws {
+        let spec: JSON = ["source": ["type": "value", "value": .string("{{\(expression)}}")]]
+        let error = #expect(throws: SpecError.self) { try JobSpecReader.schedule(spec, limits: JobLimits()) }
+        #expect(error?.reason.hasSuffix("{{\(expression)}}; only \"schedule\" is known.") == true)
+    }
+
     @Test func otherSpecs_knowNoSchedule_andHaveNoSuchKey() throws {
         for text in [
             #"{"source":{"type":"value","value":1},"then":[{"then":{"return":"{{schedule/time}}"}}]}"#,
