@@ -37,6 +37,7 @@ extension JobError {
                 "ask the administrator for a directory that can be written to"
             case .fileNameTooLong: "give a shorter path"
             case .isDirectory, .notDirectory, .tooManySymbolicLinkLevels: "give another path"
+            case .noSuchFileOrDirectory: "make what is missing, or give another path"
             default: "check the disk and try again"
             }
         self.init(.storage, "\"\(path)\" could not be \(action) (\(error)); \(advice).")

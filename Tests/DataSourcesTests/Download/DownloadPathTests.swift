@@ -61,6 +61,21 @@ import TestOrigin
         }
     }
 
+    @Test func download_tellsWhatIsMissing_whereARootIsNotThere() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run {
+                $0.downloads.roots.append($0.downloads.directory + "-gone")
+            } _: { bench in
+                let root = bench.downloads + "-gone"
+                let error = try await bench.failure(
+                    ["type": "download", "url": .string(origin.url("/x")), "path": .string(root + "/x")])
+                #expect(error.kind == .storage && error.message.contains("\"\(root)\""))
+                #expect(error.message.hasSuffix("make what is missing, or give another path."))
+            }
+        }
+    }
+
     @Test(.enabled(if: getuid() == 0)) func callersFolder_isReadableByCallerAlone_inSystemInstance() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "x")
