@@ -14,9 +14,9 @@ extension JobCore {
         }
     }
 
-    /// Calls `done` with the outcome of a list and its `storedSize`, which is not reckoned anew for a success.
+    /// Calls `done` with the outcome of a list and its `measuredSize`, which is not reckoned anew for a success.
     private func gather(
-        _ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome, Int64?) -> Void
+        _ join: ListJoin, _ parent: JobID, link: Int, _ done: @escaping (Outcome, OutcomeSize?) -> Void
     ) {
         switch join.decision {
         case .succeeded(let index):
@@ -25,8 +25,11 @@ extension JobCore {
                 else {
                     return done(.failure(found.failure ?? Self.gone(index, parent)), nil)
                 }
-                let frame = Outcome.success(["index": JSON(index), "value": .null]).storedSize - JSON.null.storedSize
-                done(.success(["index": JSON(index), "value": value]), frame + job.resultSize)
+                let frame = Outcome.success(["index": JSON(index), "value": .null]).measuredSize
+                let size = OutcomeSize(
+                    text: frame.text - JSON.null.storedSize + job.resultSize,
+                    memory: frame.memory - Int64(JSON.null.parsedCost) + job.carriedMemory)
+                done(.success(["index": JSON(index), "value": value]), size)
             }
         case .failed(let index):
             children(parent, link, from: index, limit: 1) { found in
@@ -50,9 +53,9 @@ extension JobCore {
 
     private func gatherAll(
         _ join: ListJoin, _ parent: JobID, _ link: Int, from start: Int, _ result: ListResult,
-        _ done: @escaping (Outcome, Int64?) -> Void
+        _ done: @escaping (Outcome, OutcomeSize?) -> Void
     ) {
-        guard start < join.ids.count else { return done(result.outcome, result.storedSize) }
+        guard start < join.ids.count else { return done(result.outcome, result.measuredSize) }
         children(parent, link, from: start, limit: Self.page) { [unowned self] found in
             var result = result
             switch found {
@@ -186,7 +189,12 @@ private struct ListResult {
     private static let settledFrame = (["ok": true, "value": .null] as JSON).storedSize - JSON.null.storedSize
 
     /// That of the outcome, where it is a success.
-    var storedSize: Int64? { mode == .first ? nil : max(2, size) + Job.resultFrame }
+    var measuredSize: OutcomeSize? {
+        guard mode != .first else { return nil }
+        let frame: JSON = elements.isEmpty ? [] : [.null]
+        let memory = cost + frame.parsedCost - (elements.isEmpty ? 0 : JSON.null.parsedCost)
+        return OutcomeSize(text: max(2, size) + Job.resultFrame, memory: Int64(memory))
+    }
 
     var outcome: Outcome {
         guard mode == .first else { return .success(.array(elements)) }

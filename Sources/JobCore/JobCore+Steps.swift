@@ -165,7 +165,7 @@ extension JobCore {
     }
 
     func sourceEnded(
-        _ run: RunID, _ outcome: Outcome, size: Int64?, _ report: ProgressReport?, random: Double
+        _ run: RunID, _ outcome: Outcome, size: OutcomeSize?, _ report: ProgressReport?, random: Double
     ) {
         if let slot = abandoned.removeValue(forKey: run) { return scheduler.release(slot) }
         guard let id = runs.removeValue(forKey: run), let entry = table[id], entry.run == run else { return }
@@ -206,15 +206,15 @@ extension JobCore {
         emit(.mark(entry.job.id, isWorking: false))
     }
 
-    /// Goes on from the outcome of the present step; `size` is its `storedSize`, where that is known.
-    func stepEnded(_ entry: ActiveJob, _ outcome: Outcome, size: Int64? = nil, random: Double = 0.5) {
+    /// Goes on from the outcome of the present step; `size` is its `measuredSize`, where that is known.
+    func stepEnded(_ entry: ActiveJob, _ outcome: Outcome, size: OutcomeSize? = nil, random: Double = 0.5) {
         entry.step += 1
         timers.clear(.timer(entry.job.id))
         closeList(entry)
-        var (outcome, size) = (outcome, size ?? outcome.storedSize)
-        if let error = refusal(toKeep: outcome, size, of: entry) {
+        var (outcome, size) = (outcome, size ?? outcome.measuredSize)
+        if let error = refusal(toKeep: outcome, size.text, of: entry) {
             outcome = .failure(error)
-            size = outcome.storedSize
+            size = outcome.measuredSize
         }
         if let error = outcome.failure { backOff(entry, error) }
         let action: Job.Action

@@ -142,8 +142,8 @@ package final class JobCore {
     private var lastCleanUp: CleanUpID = 0
     private var lastCheck: CheckID = 0
     private var isYielding = false
-    /// Owners whose turn came while as much of theirs was being stored as may be.
-    private var turnsAfterSaves: Set<UInt32> = []
+    /// Owners whose turn came while as much was being stored as may be, in the order of their turns.
+    private var turnsAfterSaves: Deque<UInt32> = []
     /// What takes long, by owner, in the order of their turns; what is at work is the first of its owner's.
     private var longWork: [UInt32: Deque<() -> Void>] = [:]
 
@@ -270,15 +270,17 @@ package final class JobCore {
 
     /// Something of an owner's was stored, or was not.
     func saveEnded(of owner: UInt32) {
-        if !turnsAfterSaves.isEmpty, !pendingSaves.isFull(for: owner), turnsAfterSaves.remove(owner) != nil {
-            emit(.turn(owner))
-        }
+        guard !turnsAfterSaves.isEmpty, !pendingSaves.isFull else { return }
+        let ready = turnsAfterSaves.filter { !pendingSaves.isFull(for: $0) }
+        turnsAfterSaves.removeAll { !pendingSaves.isFull(for: $0) }
+        for owner in ready { emit(.turn(owner)) }
     }
 
     private func turnCame(of owner: UInt32) {
-        // What steps make has to be stored before they make more. Stores end by themselves, also those that fail.
-        guard !pendingSaves.isFull(for: owner) else {
-            turnsAfterSaves.insert(owner)
+        // What steps make has to be stored before they make more: each may make as much as a document holds, and each owner may
+        // be at one. Stores end by themselves, also those that fail.
+        guard !pendingSaves.isFull, !pendingSaves.isFull(for: owner) else {
+            turnsAfterSaves.append(owner)
             return
         }
         longWork[owner]?.first?()

@@ -446,8 +446,8 @@ package actor JobEngine {
         // Where the source ended, as to measure a large result takes milliseconds.
         work.upon(on: InlineExecutor()) { outcome in
             let outcome = outcome.mapError(JobError.init(source:))
-            let size = outcome.storedSize
-            if size > StoreWrite.longWork {
+            let size = outcome.measuredSize
+            if size.text > StoreWrite.longWork {
                 self.enterLong(of: run.owner) { engine in
                     withExtendedLifetime(memory) { engine.ended(run.run, outcome, size: size) }
                 }
@@ -457,7 +457,7 @@ package actor JobEngine {
         }
     }
 
-    private func ended(_ id: RunID, _ result: Outcome, size: Int64) {
+    private func ended(_ id: RunID, _ result: Outcome, size: OutcomeSize) {
         guard let run = runs.removeValue(forKey: id) else { return }
         // Random numbers cost a system call, and only a retry needs one.
         let random = if case .failure = result { clock.random() } else { 0.0 }

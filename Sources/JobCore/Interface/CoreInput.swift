@@ -28,9 +28,9 @@ package enum CoreInput: Sendable {
     case rows(ReadID, Result<StoreRows, StoreError>)
     /// How far sources have come, the latest of each.
     case progress([ProgressReport])
-    /// A source ended by itself. `size` is the outcome's `storedSize`, where that was reckoned before; `random` is drawn from
+    /// A source ended by itself. `size` is the outcome's `measuredSize`, where that was reckoned before; `random` is drawn from
     /// 0 ..< 1, for the pause before a retry.
-    case ended(RunID, Outcome, size: Int64? = nil, ProgressReport?, random: Double)
+    case ended(RunID, Outcome, size: OutcomeSize? = nil, ProgressReport?, random: Double)
     /// A source has closed a connection that `CoreEffect.reclaimConnection` asked for.
     case connectionClosed(RunID)
     /// A server asked one of a source's connections to leave it alone for a time, and the source goes on with the others.

@@ -17,7 +17,9 @@ package struct Job: Sendable, Hashable {
         package var incoming: Outcome? { carried?.outcome }
         let carried: MeasuredOutcome?
         /// Bytes of its JSON.
-        package var incomingSize: Int64 { carried?.size ?? 0 }
+        package var incomingSize: Int64 { carried?.size.text ?? 0 }
+        /// What it takes in memory.
+        var incomingMemory: Int64 { carried?.size.memory ?? 0 }
 
         package init(link: Int, incoming: Outcome?) {
             self.init(link: link, carried: incoming.map { MeasuredOutcome($0) })
@@ -72,7 +74,9 @@ package struct Job: Sendable, Hashable {
     }
     var measured: MeasuredOutcome?
     /// Bytes of its JSON.
-    package var carriedSize: Int64 { measured?.size ?? 0 }
+    package var carriedSize: Int64 { measured?.size.text ?? 0 }
+    /// About what it takes in memory.
+    package var carriedMemory: Int64 { measured?.size.memory ?? 0 }
     /// The size of a long result that was left in the store (``StoreRead/result(of:offset:length:)``), in bytes of its JSON;
     /// `carried` is null then. Only of a job that succeeded, which is never saved again.
     package var storedResult: Int?

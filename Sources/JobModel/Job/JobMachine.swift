@@ -9,9 +9,9 @@ extension Job {
         case due
         /// It got a slot of its queue.
         case start
-        /// The running link ended. `size` is the outcome's `storedSize`, where that is known; `random` is drawn from 0 ..< 1
+        /// The running link ended. `size` is the outcome's `measuredSize`, where that is known; `random` is drawn from 0 ..< 1
         /// for the pause before a retry.
-        case finished(Outcome, size: Int64? = nil, random: Double)
+        case finished(Outcome, size: OutcomeSize? = nil, random: Double)
         /// It is to end before its time. Where a source is at work that takes its time to end and was told to, `finished` comes
         /// once it has.
         case stop(Stop, awaitsEnd: Bool = false)
@@ -79,7 +79,8 @@ extension Job {
         attempt += 1
     }
 
-    private mutating func finished(_ outcome: Outcome, size: Int64?, random: Double, at now: Timestamp) -> Action {
+    private mutating func finished(_ outcome: Outcome, size: OutcomeSize?, random: Double, at now: Timestamp) -> Action
+    {
         // What was told to end comes to that, whatever it still made of it.
         var outcome = isEnding ? .failure(stopError) : outcome
         var size = isEnding ? nil : size
@@ -124,7 +125,7 @@ extension Job {
         return max(pause, min(error.retryAfter ?? 0, policy.maxDelay))
     }
 
-    private mutating func record(_ outcome: Outcome, size: Int64? = nil, at now: Timestamp) {
+    private mutating func record(_ outcome: Outcome, size: OutcomeSize? = nil, at now: Timestamp) {
         lastFailure = nil
         crashes = 0
         var failure: JobError?

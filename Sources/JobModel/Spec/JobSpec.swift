@@ -25,13 +25,15 @@ package final class JobSpec: Sendable, Hashable {
     package let size: Int
     /// The part of ``size`` that is stored with the job itself; less where it is made of a template that many share.
     package let storedSize: Int
+    /// About what it takes in memory; of a short one its ``size``, which is nearly that much.
+    package let memorySize: Int
     /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
     package let text: [UInt8]?
 
     /// Of a new long spec with a key: equal where a spec says the same, in whatever order, and with any other as good as never.
     /// It is made here, where nobody else waits, for those who compare it. Another with each start of the program.
     package let fingerprint: Int?
-    /// Bytes past which a spec has one.
+    /// Bytes past which a spec is long.
     private static let longSpec = 4 << 10
 
     package static let members = [
@@ -47,6 +49,7 @@ package final class JobSpec: Sendable, Hashable {
         // Both ways give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
         self.storedSize = storedSize ?? size
+        memorySize = size > Self.longSpec ? json.parsedCost : size
         self.source = source
         self.links = links
         queue = try Self.word(reader, "queue", atMost: 64) ?? "default"
@@ -71,6 +74,7 @@ package final class JobSpec: Sendable, Hashable {
         text = nil
         size = spec.size
         storedSize = spec.storedSize
+        memorySize = 0
         source = Step(.return(.null))
         links = []
         queue = spec.queue

@@ -3,7 +3,7 @@
 /// A page of `list` and `children` ends early with the job that fills it, whatever its limit. So one that is not full and
 /// has fewer than asked for is the last.
 package struct StoredJobPage: Sendable {
-    /// A page is full once its specs and results have this many bytes.
+    /// A page is full once its specs and results take this many bytes of memory.
     package static let largest: Int64 = 2 << 20
 
     package private(set) var jobs: [Job] = []
@@ -38,10 +38,11 @@ package struct StoredJobPage: Sendable {
 }
 
 extension Job {
-    /// About what its spec and its values take up in memory: more than what is stored where it is made of a template. What
-    /// came into a link that failed counts as well, as a retry goes on with that.
+    /// About what its spec and its values take up in memory: more than what is stored where it is made of a template, and where
+    /// it has many small values. What came into a link that failed counts as well, as a retry goes on with that.
     package var memorySize: Int64 {
-        let size = storedSize - bodySize + Int64(spec.size - spec.storedSize) - Int64(storedResult ?? 0)
-        return size.saturatingAdding(failedLink?.incomingSize ?? 0)
+        var size = Int64(spec.memorySize) + Self.rowSize
+        for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        return size.saturatingAdding(carriedMemory).saturatingAdding(failedLink?.incomingMemory ?? 0)
     }
 }

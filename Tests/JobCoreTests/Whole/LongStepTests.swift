@@ -251,6 +251,42 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// Each of them alone may make as much as a document holds.
+    @Test func nextLongStep_waits_whileMuchOfAllOwnersIsBeingStored() throws {
+        let driver = CoreDriver()
+        let large = Outcome.success(.string(String(repeating: "l", count: 17 << 20)))
+        driver.holdsTurns = true
+        var ids: [JobID] = []
+        for (host, caller) in [("a", Caller.one), ("b", .two)] {
+            let spec = url(host, #""then":[{"then":{"return":["{{input}}","{{input}}"]}},{"then":{"return":1}}]"#)
+            ids.append(try driver.submit(spec, as: caller))
+        }
+        for id in ids { try driver.end(id, large) }
+        #expect(driver.heldTurns == [1, 2])
+        driver.holdsWrites = true
+        driver.releaseTurns()
+        #expect(driver.heldWrites.count == 1 && driver.heldTurns.isEmpty, "the second waits for what the first made")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        while !driver.heldTurns.isEmpty { driver.releaseTurns() }
+        #expect(ids.allSatisfy { driver.stored($0)?.state == .succeeded })
+        driver.holdsTurns = false
+        driver.expectQuiet()
+    }
+
+    /// Half a million digits are a MiB of text and 16 of memory.
+    @Test func smallValues_countByWhatTheyTakeInMemory() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url("a"))
+        driver.holdsWrites = true
+        try driver.end(id, .success(.array(Array(repeating: 1, count: 530_000))))
+        #expect(driver.core.hasTooMuchPending(of: 1), "nothing new of its owner starts")
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(!driver.core.hasTooMuchPending(of: 1))
+        driver.expectQuiet()
+    }
+
     /// Each alone would be allowed.
     @Test func childrenOfSeveralLists_areBoundedTogether_thoughTheyAreMadeInTurns() throws {
         let driver = CoreDriver { $0.limits.queuedJobsPerUser = 150 }
@@ -275,6 +311,7 @@ import Testing
                 driver.endAll { _ in outcome }
                 let job = try #require(driver.stored(id))
                 #expect(job.carried?.storedSize == job.carriedSize, "\(count), \(outcome)")
+                #expect(job.carried?.measuredSize.memory == job.carriedMemory, "\(count), \(outcome)")
             }
         }
         driver.expectQuiet()

@@ -134,7 +134,9 @@ extension StorageTests {
         for uid in 1...5 as ClosedRange<UInt32> { try driver.submit(url(), as: Caller(uid: uid, isAdmin: false)) }
         for _ in 0..<5 { try driver.submit(url("b"), as: Caller(uid: 6, isAdmin: false)) }
         driver.holdsWrites = true
-        for job in driver.atWork { try driver.end(job, .success(.string(String(repeating: "x", count: 14 << 20)))) }
+        for job in driver.atWork.prefix(3) {
+            try driver.end(job, .success(.string(String(repeating: "x", count: 14 << 20))))
+        }
         #expect(driver.atWork.count == 4)
         driver.releaseWrites(1)
         #expect(driver.atWork.count == 5)
