@@ -33,8 +33,11 @@ final class ActiveJob {
     /// The value of `updates` when progress was last reported at an interval (in milliseconds).
     private var reported: [(interval: Int, updates: Int)] = []
     private var rate = RateMeter()
+    /// When its progress was last computed of that of its children, and whether these have come further since.
+    private var childrenReadAt: Int64?
+    var hasNewsOfChildren = false
     /// The topics that cover it, and the version of the subscriptions that this is of.
-    var matches: (version: Int, list: [Subscriptions.Match]) = (-1, [])
+    var coverage: (version: Int, of: Subscriptions.Coverage) = (-1, Subscriptions.Coverage())
     /// What to do once the present state is stored; nil where it is stored already.
     var unsaved: Job.Action?
     /// Counts its changes of state, and how many of them are stored.
@@ -68,6 +71,8 @@ final class ActiveJob {
         updates = 0
         reported = []
         rate = RateMeter()
+        childrenReadAt = nil
+        hasNewsOfChildren = false
     }
 
     func report(_ update: Progress, updates: Int, at now: Int64) {
@@ -75,6 +80,23 @@ final class ActiveJob {
         update.rate = rate.measure(update.completed, at: now)
         progress = update
         self.updates = updates
+    }
+
+    /// Nanoseconds between two looks at all of its children; more often only where it is told.
+    private static let childrenInterval: Int64 = 50_000_000
+
+    /// Whether its children are to be looked at again, now that they have come further.
+    func childrenCameFurther(at now: Int64) -> Bool {
+        hasNewsOfChildren = true
+        updates += 1
+        return childrenReadAt.map { now - $0 >= Self.childrenInterval } ?? true
+    }
+
+    /// What its children have come to in sum.
+    func report(ofChildren progress: Progress, at now: Int64) {
+        hasNewsOfChildren = false
+        childrenReadAt = now
+        report(progress, updates: updates, at: now)
     }
 
     /// The number of intervals that are remembered; a subscriber at yet another gets a count that is too high.

@@ -30,13 +30,13 @@ extension JobCore {
     func notify(_ job: Job, lineage: [Ancestor]? = nil) {
         guard !subscriptions.isEmpty else { return }
         let (known, missing) = table.ancestors(of: job, lineage: lineage)
-        var topics = subscriptions.matches(job, parents: known, isWhole: missing == nil).map(\.topic)
+        var matches = subscriptions.coverage(of: job, parents: known, isWhole: missing == nil).matches
         if pendingNotifications[job.id] != nil || missing != nil && subscriptions.coverDescendants {
             // Whoever is still to be told of an earlier change is told of this one after it.
-            topics.removeAll { isBehind($0, of: job.id) }
-            tellLater(JobChange(snapshot: snapshots([job])[0]), Set(topics), known, missing)
+            matches.removeAll { isBehind($0.topic, of: job.id) }
+            tellLater(JobChange(snapshot: snapshots([job])[0]), Set(matches.map(\.topic)), known, missing)
         }
-        let subscribers = topics.flatMap { subscriptions.subscribers(of: $0) }
+        let subscribers = subscriptions.subscribers(of: matches)
         if !subscribers.isEmpty { emit(.notify(subscribers, JobChange(snapshot: snapshots([job])[0]))) }
         if job.state.isTerminal { subscriptions.finished(job.id) }
     }

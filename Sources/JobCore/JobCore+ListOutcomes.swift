@@ -108,7 +108,8 @@ extension JobCore {
         var bytes = list.endedBytes
         var total: Int64? = entry.children.count < join.ids.count - join.endedCount ? nil : bytes
         var countsBytes = bytes > 0
-        for id in entry.children.sorted() {
+        // In no order, as it is a sum.
+        for id in entry.children {
             guard let child = table[id] else { continue }
             guard let progress = progress(of: child), progress.unit == .bytes else {
                 total = nil

@@ -126,44 +126,55 @@ extension JobCore {
     }
 
     private func reportChildren(of entry: ActiveJob) {
-        guard !matches(of: entry).isEmpty, let progress = childrenProgress(of: entry) else { return }
-        entry.report(progress, updates: entry.updates + 1, at: now.monotonic)
+        guard !coverage(of: entry).matches.isEmpty, lists[entry.job.id] != nil || entry.progress != nil else { return }
+        // Thousands of children can end one after the other, and each time all are looked at.
+        if entry.childrenCameFurther(at: now.monotonic) { readChildren(of: entry) }
         mark(entry)
+    }
+
+    private func readChildren(of entry: ActiveJob) {
+        guard let progress = childrenProgress(of: entry) else { return }
+        entry.report(ofChildren: progress, at: now.monotonic)
     }
 
     /// Adds a job to the next report of each interval.
     private func mark(_ entry: ActiveJob) {
         // The end of a complete transfer follows at once, and says more.
-        if let progress = entry.progress, progress.total == progress.completed { return }
-        for match in matches(of: entry) {
-            dirty[match.interval, default: []].insert(entry.job.id)
-            guard !timers.isSet(.progress(match.interval)) else { continue }
-            let next = (reportedAt[match.interval] ?? now.monotonic).saturatingAdding(Int64(match.interval) * 1_000_000)
-            timers.set(.progress(match.interval), at: max(now.monotonic, next))
+        if !entry.hasNewsOfChildren, entry.progress?.isComplete == true { return }
+        for interval in coverage(of: entry).intervals {
+            dirty[interval, default: []].insert(entry.job.id)
+            guard !timers.isSet(.progress(interval)) else { continue }
+            let next = (reportedAt[interval] ?? now.monotonic).saturatingAdding(Int64(interval) * 1_000_000)
+            timers.set(.progress(interval), at: max(now.monotonic, next))
         }
     }
 
     /// The topics that cover a job in memory; looked up again only when subscriptions change.
-    private func matches(of entry: ActiveJob) -> [Subscriptions.Match] {
-        if entry.matches.version != subscriptions.version {
+    private func coverage(of entry: ActiveJob) -> Subscriptions.Coverage {
+        if entry.coverage.version != subscriptions.version {
             let (known, missing) = table.ancestors(of: entry.job)
-            entry.matches = (
-                subscriptions.version, subscriptions.matches(entry.job, parents: known, isWhole: missing == nil)
+            entry.coverage = (
+                subscriptions.version, subscriptions.coverage(of: entry.job, parents: known, isWhole: missing == nil)
             )
         }
-        return entry.matches.list
+        return entry.coverage.of
     }
 
     /// Reports progress to the subscribers of an interval, all jobs of a subscriber at once.
     func tellProgress(_ interval: Int) {
         var rows: [Int: [ProgressRow]] = [:]
         for id in (dirty.removeValue(forKey: interval) ?? []).sorted() {
-            guard let entry = table[id], entry.job.state == .running, let progress = entry.progress else { continue }
+            guard let entry = table[id], entry.job.state == .running else { continue }
+            if entry.hasNewsOfChildren {
+                readChildren(of: entry)
+                if entry.progress?.isComplete == true { continue }
+            }
+            guard let progress = entry.progress else { continue }
             let updates = entry.updatesSinceReport(interval)
             let row = ProgressRow(
                 job: id, link: entry.job.link, links: entry.job.spec.links.count, progress,
                 coalesced: max(0, updates - 1))
-            for match in matches(of: entry) where match.interval == interval {
+            for match in coverage(of: entry).matches where match.interval == interval {
                 rows[match.topic, default: []].append(row)
             }
         }
@@ -249,4 +260,8 @@ extension JobCore {
             }
         }
     }
+}
+
+extension Progress {
+    fileprivate var isComplete: Bool { total == completed }
 }

@@ -33,6 +33,25 @@ struct Subscriptions {
         let interval: Int
     }
 
+    /// The topics that cover a job.
+    struct Coverage {
+        /// From the oldest.
+        fileprivate(set) var matches: [Match] = []
+        /// Their intervals, each once.
+        fileprivate(set) var intervals: [Int] = []
+    }
+
+    /// What decides which topics cover a job that none of them names by its id.
+    private struct Family: Equatable {
+        let version: Int
+        let owner: UInt32
+        let isChild: Bool
+        let isWhole: Bool
+        let parents: [Ancestor]
+        /// Those of a job without parents.
+        let tags: [String]
+    }
+
     private var topics: [Int: Topic] = [:]
     private var topicOf: [SubscriptionID: (topic: Int, owner: UInt32, joined: Int)] = [:]
     /// The topics that are complete.
@@ -48,6 +67,11 @@ struct Subscriptions {
     private(set) var joins = 0
     /// Changes whenever another topic may cover a job than before.
     private(set) var version = 0
+
+    /// What was last found for a family. A list tells of thousands of children at once, and thousands of topics can cover them.
+    private var found: (family: Family, coverage: Coverage)?
+    /// The subscribers that were last asked for: one array for as many notifications as go to the same.
+    private var gathered: (matches: [Match], subscribers: [SubscriptionID])?
 
     /// The shortest interval of any of them, in milliseconds.
     private(set) var shortestInterval: Int?
@@ -66,6 +90,7 @@ struct Subscriptions {
         let owner: UInt32? = if case .jobs = scope.subject { nil } else { caller.isAdmin ? nil : caller.uid }
         let key = Key(scope: scope, owner: owner)
         let topic = byKey[key] ?? open(key)
+        gathered = nil
         topics[topic]?.subscribers.append(id)
         joins += 1
         topicOf[id] = (topic, caller.uid, joins)
@@ -89,6 +114,7 @@ struct Subscriptions {
 
     mutating func remove(_ id: SubscriptionID) {
         guard let number = topicOf.removeValue(forKey: id)?.topic else { return }
+        gathered = nil
         topics[number]?.subscribers.removeAll { $0 == id }
         guard let topic = topics[number], topic.subscribers.isEmpty else { return }
         if topic.isComplete { byKey[topic.key] = nil }
@@ -147,6 +173,21 @@ struct Subscriptions {
         return numbers.compactMap { number in topics[number].map { Match(topic: number, interval: $0.interval) } }
     }
 
+    /// The same, found once for a family.
+    mutating func coverage(of job: Job, parents: [Ancestor], isWhole: Bool = true) -> Coverage {
+        if topicOf.isEmpty { return Coverage() }
+        guard byJob[job.id] == nil else {
+            return Coverage(matches(job, parents: parents, isWhole: isWhole))
+        }
+        let family = Family(
+            version: version, owner: job.owner, isChild: job.parent != nil, isWhole: isWhole, parents: parents,
+            tags: parents.isEmpty ? job.spec.tags : [])
+        if let found, found.family == family { return found.coverage }
+        let coverage = Coverage(matches(job, parents: parents, isWhole: isWhole))
+        found = (family, coverage)
+        return coverage
+    }
+
     private func append(_ candidates: [Int]?, covering job: Job, to numbers: inout [Int]) {
         for number in candidates ?? [] {
             if job.parent == nil || topics[number]?.includesChildren == true { numbers.append(number) }
@@ -158,8 +199,24 @@ struct Subscriptions {
 
     func subscribers(of topic: Int) -> [SubscriptionID] { topics[topic]?.subscribers ?? [] }
 
+    /// The subscribers of several topics; the same array as the last time where nothing has changed.
+    mutating func subscribers(of matches: [Match]) -> [SubscriptionID] {
+        guard matches.count > 1 else { return matches.first.map { subscribers(of: $0.topic) } ?? [] }
+        if let gathered, gathered.matches == matches { return gathered.subscribers }
+        let all = matches.flatMap { subscribers(of: $0.topic) }
+        gathered = (matches, all)
+        return all
+    }
+
     /// The subscribers of a topic that were there when so many had been added.
     func subscribers(of topic: Int, since joins: Int) -> [SubscriptionID] {
         subscribers(of: topic).filter { (topicOf[$0]?.joined ?? .max) <= joins }
+    }
+}
+
+extension Subscriptions.Coverage {
+    fileprivate init(_ matches: [Subscriptions.Match]) {
+        self.matches = matches
+        intervals = Array(Set(matches.map(\.interval))).sorted()
     }
 }

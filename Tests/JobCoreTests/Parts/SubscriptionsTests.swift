@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 @testable import JobCore
@@ -205,5 +206,66 @@ import Testing
         expect(isNew: false)
         subscriptions.parentCame()
         expect(isNew: true)
+    }
+
+    // MARK: - Siblings
+
+    /// Each notification had a list of its own, of all that watch: 48 KB for each of ten thousand children.
+    @Test func subscribersOfSiblings_areOneArray() throws {
+        var subscriptions = Subscriptions()
+        for id in 1...3 {
+            subscriptions.add(
+                SubscriptionID(id), WatchScope(.jobs([1, JobID(10 + id)]), includesChildren: true), .one)
+        }
+        let parent = Ancestor(try job(1))
+        func subscribers(of id: JobID) throws -> [SubscriptionID] {
+            let matches = subscriptions.coverage(of: try job(id, parent: 1), parents: [parent]).matches
+            return subscriptions.subscribers(of: matches)
+        }
+        let found = try (100..<110).map { try subscribers(of: $0) }
+        #expect(found.allSatisfy { $0 == [1, 2, 3] })
+        #expect(Set(found.map { $0.withUnsafeBufferPointer(\.baseAddress) }).count == 1)
+        subscriptions.add(4, WatchScope(.jobs([1, 11]), includesChildren: true), .one)
+        #expect(try subscribers(of: 110) == [1, 4, 2, 3])
+        subscriptions.remove(2)
+        #expect(try subscribers(of: 111) == [1, 4, 3])
+        subscriptions.add(5, WatchScope(.jobs([112])), .one)
+        #expect(try subscribers(of: 112) == [1, 4, 3, 5] && subscribers(of: 113) == [1, 4, 3])
+        subscriptions.finished(1)
+        #expect(try subscribers(of: 114) == [])
+    }
+
+    @Test(arguments: 0..<20) func coverage_isWhatMatches_whateverWasAskedBefore(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var subscriptions = Subscriptions()
+        let roots = try [job(1, tags: ["s", "t"]), job(2, tags: ["t"]), job(3, owner: 2)]
+        var jobs: [(Job, [Ancestor])] = roots.map { ($0, []) }
+        for id in 4..<10 as Range<JobID> {
+            let root = roots[Int(id) % 3]
+            jobs.append((try job(id, owner: root.owner, parent: root.id), [Ancestor(root)]))
+        }
+        for step in 1..<300 {
+            let id = JobID.random(in: 1..<10, using: &random)
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0:
+                let ids = [id, JobID.random(in: 1..<10, using: &random)]
+                let scope = WatchScope(.jobs(ids), includesChildren: Bool.random(using: &random))
+                subscriptions.add(SubscriptionID(step), scope, .one)
+            case 1: subscriptions.add(SubscriptionID(step), WatchScope(.tag("t"), includesChildren: true), .two)
+            case 2: subscriptions.add(SubscriptionID(step), WatchScope(.all, includesChildren: true), .root)
+            case 3: subscriptions.remove(SubscriptionID.random(in: 1...SubscriptionID(step), using: &random))
+            case 4: subscriptions.finished(id)
+            default: break
+            }
+            for _ in 0..<3 {
+                let (job, parents) = jobs[Int.random(in: 0..<jobs.count, using: &random)]
+                let isWhole = Int.random(in: 0..<4, using: &random) > 0
+                let matches = subscriptions.matches(job, parents: parents, isWhole: isWhole)
+                #expect(subscriptions.coverage(of: job, parents: parents, isWhole: isWhole).matches == matches)
+                #expect(
+                    subscriptions.subscribers(of: matches)
+                        == matches.flatMap { match in subscriptions.subscribers(of: match.topic) })
+            }
+        }
     }
 }

@@ -285,6 +285,24 @@ import Testing
         driver.endAll()
     }
 
+    /// A list with thousands of children looked at all of them each time that one ended.
+    @Test func progressOfAList_isComputedOnceItIsTold_whereMuchHappensInBetween() throws {
+        let driver = CoreDriver()
+        let jobs = ["a", "b", "c", "d"].map { url($0) }.joined(separator: ",")
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(jobs)]}}"#)
+        driver.ask(.watch(WatchScope(.jobs([id]), interval: 1), 1))
+        for _ in 0..<3 { try driver.end(driver.atWork[0]) }
+        #expect(driver.core.table[id]?.progress?.completed == 1)
+        driver.advance(1)
+        let row = try #require(driver.reported.last?.rows.first)
+        #expect(row.progress.completed == 3 && row.progress.total == 4 && row.coalesced == 2)
+        // The last of it is not told, as its end follows.
+        let count = driver.reported.count
+        driver.endAll()
+        driver.advance(5)
+        #expect(driver.reported.count == count)
+    }
+
     @Test func progress_isOfTheRunOnly_thatIsAtWork() throws {
         let driver = CoreDriver()
         driver.ask(.watch(WatchScope(.all, interval: 1), 1))
