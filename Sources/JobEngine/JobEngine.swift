@@ -36,6 +36,8 @@ package actor JobEngine {
     private var reports: ProgressReports?
     private var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
     private var subscribers: [SubscriptionID: any JobSubscriber] = [:]
+    /// Those of the last notification of the present input.
+    private var recipients = Recipients()
     private var runs: [RunID: Run] = [:]
     /// Runs the store's answers to the present request.
     private var asker: (any CallbackExecutor)?
@@ -55,6 +57,19 @@ package actor JobEngine {
     private struct Current {
         var settings: EngineSettings
         var admission: Admission
+    }
+
+    private struct Recipients {
+        var ids: [SubscriptionID] = []
+        /// Those of them that are there.
+        var present: [(SubscriptionID, any JobSubscriber)] = []
+        /// Those, of all that the input has told, that nothing reaches any more.
+        var gone: [SubscriptionID] = []
+    }
+
+    private enum News {
+        case event(JobEvent)
+        case batch(ProgressBatch)
     }
 
     /// A source at work; `work` is nil while its checkpoint is read.
@@ -270,6 +285,7 @@ package actor JobEngine {
         let now = clock.now()
         if case .request(_, .submit, _) = input { room?.submitted(at: now.monotonic) }
         for effect in core.handle(input, at: now) { carryOut(effect) }
+        endGone()
         timers?.arm(core.nextWake, now: now)
         if core.progressInterval != nil, !isLookingForProgress { lookForProgress() }
         status.changed(core.statusVersion, on: executor.queue) { [weak self] in self?.enter { $0.reportStatus() } }
@@ -340,12 +356,8 @@ package actor JobEngine {
             files.cleanUp(removed) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .check(let id, let spec): check(id, spec)
         case .answer(let id, let answer): requests.removeValue(forKey: id)?(answer)
-        case .notify(let ids, let change):
-            let event = JobEvent(change.snapshot)
-            for id in ids { subscribers[id]?.receive(event) }
-        case .progress(let ids, let rows):
-            let batch = ProgressBatch(rows)
-            for id in ids { subscribers[id]?.receive(batch) }
+        case .notify(let ids, let change): tell(ids, .event(JobEvent(change.snapshot)))
+        case .progress(let ids, let rows): tell(ids, .batch(ProgressBatch(rows)))
         case .started(let result):
             onStart?.resume(returning: result)
             onStart = nil
@@ -354,6 +366,35 @@ package actor JobEngine {
         case .turn(let owner): enterLong(of: owner) { $0.handle(.turn(owner)) }
         case .log(let entry): logger.log(entry)
         }
+    }
+
+    /// Tells subscribers. One input can have thousands of notifications for thousands of them: they are looked up once, and those
+    /// whose connections ended on the way, as they did not read, are told no more.
+    private func tell(_ ids: [SubscriptionID], _ news: News) {
+        if recipients.ids != ids {
+            recipients.ids = ids
+            recipients.present = ids.compactMap { id in subscribers[id].map { (id, $0) } }
+        }
+        var isAnyGone = false
+        for (_, subscriber) in recipients.present {
+            switch news {
+            case .event(let event): subscriber.receive(event)
+            case .batch(let batch): subscriber.receive(batch)
+            }
+            if subscriber.isGone { isAnyGone = true }
+        }
+        guard isAnyGone else { return }
+        recipients.gone += recipients.present.filter(\.1.isGone).map(\.0)
+        recipients.present.removeAll(where: \.1.isGone)
+    }
+
+    /// Ends the subscriptions that were found gone with the present input: until their connections say so, which have very many
+    /// maybe, each further input would look them up.
+    private func endGone() {
+        guard !recipients.ids.isEmpty else { return }
+        let gone = recipients.gone
+        recipients = Recipients()
+        for id in gone { endSubscription(id) }
     }
 
     // MARK: - Writes

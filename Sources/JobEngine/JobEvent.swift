@@ -38,6 +38,9 @@ package final class JobEvent: Sendable {
 
 /// One who watches jobs.
 package protocol JobSubscriber: AnyObject, Sendable {
+    /// Whether nothing that it receives reaches anybody any more; it stays so.
+    var isGone: Bool { get }
+
     /// Receives an event, on the engine's thread and in order; it must return quickly.
     func receive(_ event: JobEvent)
 

@@ -154,6 +154,8 @@ struct FaultRun {
 private final class Ends: JobSubscriber {
     private let counts = Mutex<[JobID: Int]>([:])
 
+    var isGone: Bool { false }
+
     func receive(_ batch: ProgressBatch) {}
 
     func receive(_ event: JobEvent) {

@@ -66,7 +66,49 @@ import Testing
         }
     }
 
-    private static func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
+    /// Who watches, and is gone after some events.
+    private final class Subscriber: JobSubscriber {
+        private let received = Mutex(0)
+        private let most: Int
+        let isOver = AsyncStream.makeStream(of: Void.self)
+
+        init(most: Int) { self.most = most }
+
+        var count: Int { received.withLock(\.self) }
+        var isGone: Bool { count >= most }
+
+        func receive(_ event: JobEvent) {
+            received.withLock { $0 += 1 }
+            if event.isLast, event.job == 1 { isOver.continuation.finish() }
+        }
+
+        func receive(_ batch: ProgressBatch) {}
+    }
+
+    /// Sixty million notifications of one list went to connections that had ended with the first thousands.
+    @Test func subscriber_isToldNoMore_onceItIsGone() async throws {
+        try await Self.withEngine { engine in
+            let owner = Caller(uid: 7, isAdmin: false)
+            let (stays, goes) = (Subscriber(most: .max), Subscriber(most: 3))
+            for subscriber in [goes, stays] {
+                let id = engine.nextID()
+                engine.register(subscriber, as: id, of: owner.uid)
+                let scope = WatchScope(.all, includesChildren: true)
+                guard case .watching = await engine.ask(.watch(scope, id), for: owner) else {
+                    throw StoreError(.read, "It is not watched.")
+                }
+            }
+            let items = JSON.array((0..<50).map { JSON($0) })
+            let child: JSON = ["source": ["type": "value", "value": 1]]
+            let list = try engine.admission.spec(["source": ["type": "each", "in": items, "job": child]], from: owner)
+            let new = NewJob(spec: list.spec, host: list.host, subscription: nil)
+            #expect(try await engine.ask(.submit([new]), for: owner).submitted?.first?.get().job == 1)
+            for await _ in stays.isOver.stream {}
+            #expect(stays.count >= 100 && goes.count == 3)
+        }
+    }
+
+    static func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
         try await TemporaryDirectory.with { directory in
             let path = directory.path
             for name in ["state", "downloads", "bodies"] { mkdir(path + "/" + name, 0o700) }

@@ -54,6 +54,18 @@ import Testing
         #expect(count.now == 1 && account.used.load(ordering: .relaxed) < 20_000, "nothing is added once it is closed")
     }
 
+    @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async {
+        let account = MemoryAccount(limit: 100_000)
+        let count = Count()
+        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
+        #expect(account.admits(1))
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        for _ in 0..<1000 { watch.receive(.state(7, label: "")) }
+        #expect(account.used.load(ordering: .relaxed) > 1000 * 32 && count.now == 0)
+        for _ in 0..<5000 { watch.receive(.state(7, label: "")) }
+        #expect(count.now == 1 && watch.isGone && account.used.load(ordering: .relaxed) < 200_000)
+    }
+
     @Test func connection_ends_whenMoreChangesComeThanAreHeld() async {
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }

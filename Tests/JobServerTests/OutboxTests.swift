@@ -300,8 +300,9 @@ import Testing
         let (outbox, overflows) = outbox(limit: 100)
         send(String(repeating: "x", count: 99), to: outbox)
         #expect(overflows() == 0, "exactly the limit fits, its line end included")
+        #expect(!outbox.isClosed)
         send("", to: outbox)
-        #expect(overflows() == 1)
+        #expect(overflows() == 1 && outbox.isClosed)
         for _ in 0..<10 { send("more", to: outbox) }
         outbox.send(.progress(7, 1), watch: "w1")
         outbox.send(.state(7), watch: "w1")

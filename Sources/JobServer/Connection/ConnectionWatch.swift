@@ -23,7 +23,7 @@ final class ConnectionWatch: JobSubscriber {
         var bufferedCount = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
-        /// How many of them are counted in memory.
+        /// Bytes that are counted in memory.
         var charged = 0
         /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
         var knowsAll = true
@@ -34,7 +34,7 @@ final class ConnectionWatch: JobSubscriber {
     var name: String { "w\(number)" }
     private let outbox: Outbox
     /// What its jobs take in memory.
-    private let charge: MemoryCharge?
+    private let memory: MemoryCharge?
     /// The most notifications that are buffered.
     private let bound: Int
     private let state = Mutex(State())
@@ -49,18 +49,23 @@ final class ConnectionWatch: JobSubscriber {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
-        self.charge = charge
+        memory = charge
         self.bound = bound
         self.settled = settled
     }
+
+    var isGone: Bool { outbox.isClosed }
 
     func receive(_ event: JobEvent) { receive(.event(event)) }
 
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
-    /// Bytes that a set takes for each job, about, and how many jobs are counted at a time.
-    private static let bytesPerJob = 32
-    private static let countedAtOnce = 64
+    /// Bytes that a job takes, about: in the set of those that are not finished, and with the number of its last notification.
+    fileprivate static let bytesPerJob = 64
+    /// Bytes that a buffered notification takes; its text is shared by all watches.
+    fileprivate static let bytesPerBuffered = 64
+    /// Bytes that are counted at a time, at least.
+    private static let countedAtOnce = 64 * bytesPerJob
 
     private func receive(_ notification: Notification) {
         // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
@@ -73,21 +78,22 @@ final class ConnectionWatch: JobSubscriber {
         case .open:
             send(notification)
             if isSettled { settled() }
-            chargeJobs()
-        case .buffered: break
+            charge()
+        case .buffered: charge()
         case .full: if case .event = notification { outbox.overflow() }
         }
     }
 
-    /// Counts what the jobs take that are not finished.
-    private func chargeJobs() {
-        guard let charge else { return }
+    /// Counts what is buffered, and what the jobs take that are not finished.
+    private func charge() {
+        guard let memory else { return }
         let more = state.withLock { state -> Int in
-            guard state.unfinished.count >= state.charged + Self.countedAtOnce else { return 0 }
-            defer { state.charged = state.unfinished.count }
-            return state.unfinished.count - state.charged
+            let more = state.bytes - state.charged
+            guard more >= Self.countedAtOnce else { return 0 }
+            state.charged += more
+            return more
         }
-        if more > 0, !charge.grow(by: more * Self.bytesPerJob) { outbox.overflow() }
+        if more > 0, !memory.grow(by: more) { outbox.overflow() }
     }
 
     private func send(_ notification: Notification) {
@@ -104,7 +110,7 @@ final class ConnectionWatch: JobSubscriber {
             state.unfinished.formUnion(jobs)
             state.knowsAll = isAll
         }
-        chargeJobs()
+        charge()
         while let buffered = drain() {
             for notification in buffered {
                 _ = state.withLock { $0.count(notification) }
@@ -132,6 +138,10 @@ final class ConnectionWatch: JobSubscriber {
 }
 
 extension ConnectionWatch.State {
+    fileprivate var bytes: Int {
+        unfinished.count * ConnectionWatch.bytesPerJob + bufferedCount * ConnectionWatch.bytesPerBuffered
+    }
+
     /// Buffers what came before the answer, within the bound, unless that is on its way.
     fileprivate mutating func buffer(_ notification: ConnectionWatch.Notification, bound: Int)
         -> ConnectionWatch.Buffering

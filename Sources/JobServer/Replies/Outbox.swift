@@ -184,7 +184,10 @@ final class Outbox: Sendable {
         let (mustDeliver, isOver) = state.withLock { state in
             guard state.phase == .open else { return (false, false) }
             let fits = change(&state)
-            if !fits { account.release(state.close()) }
+            if !fits {
+                closed.store(true, ordering: .relaxed)
+                account.release(state.close())
+            }
             return (state.mustDeliver(), !fits)
         }
         if mustDeliver { deliverSoon() }
