@@ -92,10 +92,12 @@ package struct Admission: Sendable {
         return spec
     }
 
-    /// The parameters of a step whose expressions are filled in.
-    func parameters(_ source: JSON, owner: UInt32) throws(JobError) -> SourceParameters {
+    /// The parameters of a step whose expressions are filled in; `isStored` says that it has none, but what was accepted before.
+    func parameters(_ source: JSON, owner: UInt32, isStored: Bool) throws(JobError) -> SourceParameters {
         let parameters: SourceParameters
-        do { parameters = try SourceParameters(source, mode: .expanded, limits: limits) } catch {
+        do {
+            parameters = try SourceParameters(source, mode: .expanded, isStored: isStored, limits: limits)
+        } catch {
             if error.pointer.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true
             {
                 throw JobError(.tooLarge, "The list has more than \(limits.children) items; split it up.")

@@ -30,7 +30,9 @@ extension JobCore {
                 return .outcome(.failure(JobError(kind, message)))
             case .source(let source):
                 let expanded = job.link == 0 ? source : try expansion.source(source)
-                return .source(try admission.parameters(expanded, owner: job.owner))
+                // What a client wrote is as long as its line at most.
+                let isWritten = job.link == 0 && job.parent == nil
+                return .source(try admission.parameters(expanded, owner: job.owner, isStored: isWritten))
             }
         } catch {
             return .outcome(.failure(error))

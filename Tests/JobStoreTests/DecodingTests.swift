@@ -48,6 +48,16 @@ import Testing
         await store.close()
     }
 
+    @Test func job_isRead_whereAMemberIsLongerThanNewOnesMayBe() async throws {
+        let long = "replace(hex(zeroblob(50000)), '00', '/p')"
+        let store = try await store(
+            """
+            UPDATE jobs SET spec = '{"source":{"type":"json","url":"https://h/","select":"' || \(long) || '"}}' WHERE id = 3
+            """)
+        #expect(try await store.existing(3).spec.source.action != store.existing(2).spec.source.action)
+        await store.close()
+    }
+
     @Test(arguments: [Int64.max, .min]) func times_areThoseThatCanBeWritten_whenStoredOnesAreNot(_ time: Int64)
         async throws
     {

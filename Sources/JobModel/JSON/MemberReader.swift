@@ -15,14 +15,19 @@ package struct MemberReader {
     package let object: JSONObject
     package let pointer: JSONPointer
     package let mode: Mode
+    /// Whether it was accepted before: then strings are read however long they are, as they were when it came.
+    package let isStored: Bool
 
-    package init(_ json: JSON, at pointer: JSONPointer, mode: Mode = .literal) throws(SpecError) {
+    package init(
+        _ json: JSON, at pointer: JSONPointer, mode: Mode = .literal, isStored: Bool = false
+    ) throws(SpecError) {
         guard let object = json.object else {
             throw SpecError(pointer, "This must be an object, not \(json.typeName).")
         }
         self.object = object
         self.pointer = pointer
         self.mode = mode
+        self.isStored = isStored
     }
 
     /// Where the member `name` is, or would be.
@@ -71,7 +76,7 @@ package struct MemberReader {
         guard let value = value(name) else { return nil }
         guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
         guard !isOpen(value) else { return text }
-        guard text.utf8.count <= limit else { throw fault(name, Self.tooLong(name, limit)) }
+        guard isStored || text.utf8.count <= limit else { throw fault(name, Self.tooLong(name, limit)) }
         if let reason = flaw(text) { throw fault(name, reason) }
         return text
     }
@@ -160,7 +165,7 @@ package struct MemberReader {
                 throw SpecError(pointer, "An element of \"\(name)\" must be a string, not \(element.typeName).")
             }
             if !isOpen(element) {
-                guard text.utf8.count <= length else {
+                guard isStored || text.utf8.count <= length else {
                     throw SpecError(pointer, "An element of \"\(name)\" is longer than \(length) bytes.")
                 }
                 if let reason = flaw(text) { throw SpecError(pointer, reason) }

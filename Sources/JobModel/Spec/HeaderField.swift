@@ -23,7 +23,8 @@ package struct HeaderField: Sendable, Equatable {
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
         guard let json = reader.value("headers") else { return [] }
         if reader.isOpen("headers") { return [] }
-        let members = try MemberReader(json, at: reader.pointer(to: "headers"), mode: reader.mode)
+        let members = try MemberReader(
+            json, at: reader.pointer(to: "headers"), mode: reader.mode, isStored: reader.isStored)
         var fields: [HeaderField] = []
         // Of several fields with one name the last counts. Searching all of them for each would take quadratic time.
         var indices: [String: Int] = [:]
@@ -36,7 +37,8 @@ package struct HeaderField: Sendable, Equatable {
             guard !reserved.contains(name.lowercased()) else {
                 throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
             }
-            let alone = try MemberReader(.object(JSONObject([member])), at: members.pointer, mode: reader.mode)
+            let alone = try MemberReader(
+                .object(JSONObject([member])), at: members.pointer, mode: reader.mode, isStored: reader.isStored)
             guard let value = try alone.string(name, flaw: flaw(ofValue:)) else {
                 throw members.fault(name, "The header field \"\(name.echoed)\" must be a string, not null.")
             }

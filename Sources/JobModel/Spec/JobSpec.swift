@@ -161,7 +161,7 @@ extension RetryPolicy {
         guard let json = reader.value(name) else { return nil }
         self = .standard
         if reader.isOpen(name) { return }
-        let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode)
+        let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
         try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])
         max = try members.integer("max", in: 0...1000) ?? max
         initial = try members.number("initial", in: 0...JobSpec.longest) ?? initial

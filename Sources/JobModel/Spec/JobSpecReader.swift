@@ -18,6 +18,8 @@ package struct JobSpecReader {
         var mode: MemberReader.Mode
         /// Whether the expressions were checked earlier: when this spec, or the one that it is a child of, was accepted.
         var isChecked = false
+        /// Whether it was accepted before as it stands here, maybe by a daemon that had other bounds.
+        var isStored = false
         /// Whether it is a whole spec that is to be stored.
         var isNew = false
         /// What is stored of it, in bytes, where that is not all of it.
@@ -68,7 +70,7 @@ package struct JobSpecReader {
             written = .object(object)
         }
         var reader = JobSpecReader(limits: limits)
-        let context = Context(scope: nil, mode: .expanded, isChecked: true, isNew: true)
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, isNew: true)
         do { return try reader.job(written, at: JSONPointer(["spec"]), context) } catch {
             throw JobError(.invalid, "The spec cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
@@ -95,14 +97,14 @@ package struct JobSpecReader {
         limits.links = .max
         limits.depth = 255
         var reader = JobSpecReader(limits: limits)
-        let context = Context(scope: nil, mode: .expanded, isChecked: true, storedSize: storedSize)
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, storedSize: storedSize)
         return try reader.job(json, at: JSONPointer(), context)
     }
 
     private mutating func job(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> JobSpec {
-        let reader = try MemberReader(json, at: pointer, mode: context.mode)
+        let reader = try MemberReader(json, at: pointer, mode: context.mode, isStored: context.isStored)
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
@@ -145,7 +147,7 @@ package struct JobSpecReader {
     private mutating func link(
         _ json: JSON, at pointer: JSONPointer, _ context: Context, _ shape: ResultShape
     ) throws(SpecError) -> Link {
-        let reader = try MemberReader(json, at: pointer)
+        let reader = try MemberReader(json, at: pointer, isStored: context.isStored)
         try reader.allow(["then", "fail", "on", "both", "finally"])
         var steps: [String: Step] = [:]
         for name in ["then", "fail", "both", "finally"] {
@@ -176,7 +178,7 @@ package struct JobSpecReader {
     private mutating func step(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> Step {
-        let reader = try MemberReader(json, at: pointer, mode: .literal)
+        let reader = try MemberReader(json, at: pointer, mode: .literal, isStored: context.isStored)
         try reader.allow(["source", "return", "throw", "timeout", "retry"])
         let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
         guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
@@ -196,7 +198,7 @@ package struct JobSpecReader {
             return Step(.return(written), timeout: timeout, retry: retry)
         default:
             try context.scope?.check(written, at: inside, &search)
-            let members = try MemberReader(written, at: inside, mode: context.mode)
+            let members = try MemberReader(written, at: inside, mode: context.mode, isStored: context.isStored)
             try members.allow(["kind", "message"])
             _ = try SourceParameters.kind(members)
             _ = try members.requiredString("message", atMost: .max)
@@ -207,7 +209,8 @@ package struct JobSpecReader {
     private mutating func source(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> Step {
-        let parameters = try SourceParameters(json, at: pointer, mode: context.mode, limits: limits)
+        let parameters = try SourceParameters(
+            json, at: pointer, mode: context.mode, isStored: context.isStored, limits: limits)
         switch parameters {
         case .list(let list):
             try enter(list.jobs.count, at: pointer, context)

@@ -69,7 +69,8 @@ package struct ProgramSpec: Sendable, Equatable {
     private static func environment(_ reader: MemberReader) throws(SpecError) -> [(name: String, value: String)] {
         guard let written = reader.value("environment") else { return [] }
         if reader.isOpen("environment") { return [] }
-        let variables = try MemberReader(written, at: reader.pointer(to: "environment"), mode: reader.mode)
+        let variables = try MemberReader(
+            written, at: reader.pointer(to: "environment"), mode: reader.mode, isStored: reader.isStored)
         guard variables.object.members.count <= mostVariables else {
             throw reader.fault("environment", "\"environment\" holds more than \(mostVariables) variables.")
         }

@@ -12,11 +12,13 @@ package enum SourceParameters: Sendable, Equatable {
     case upload(UploadSpec)
     case program(ProgramSpec)
 
-    /// Reads the members of a source. In the mode `template` the result only shows that they fit.
+    /// Reads the members of a source. In the mode `template` the result only shows that they fit. `isStored` says that they were
+    /// accepted before as they stand here.
     package init(
-        _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode,
+        isStored: Bool = false, limits: JobLimits
     ) throws(SpecError) {
-        let reader = try MemberReader(json, at: pointer, mode: mode)
+        let reader = try MemberReader(json, at: pointer, mode: mode, isStored: isStored)
         guard let type = try SourceType(reader) else { throw reader.missing("type") }
         switch type {
         case .url:
@@ -124,7 +126,7 @@ package enum SourceParameters: Sendable, Equatable {
 extension SourceType {
     /// The member `type`, which no expression can stand for.
     init?(_ reader: MemberReader) throws(SpecError) {
-        let literal = try MemberReader(.object(reader.object), at: reader.pointer)
+        let literal = try MemberReader(.object(reader.object), at: reader.pointer, isStored: reader.isStored)
         guard let type = try literal.choice("type", of: SourceType.self) else { return nil }
         self = type
     }
