@@ -58,6 +58,27 @@ import Testing
         await store.close()
     }
 
+    /// Text that a client sent takes up to forty times as much memory, and a template is read with each of its children.
+    @Test func templateWhoseValuesTakeTooMuch_isNotTakenApart() async throws {
+        let reports = Mutex<[String]>([])
+        let first = try SQLiteStore(path: directory.path)
+        let root = try await first.stored()
+        let template: JSON = ["source": ["type": "value", "value": "{{item}}"]]
+        let new = NewChildren(parent: root, template: template, children: [.example(0, .item(1))])
+        guard case .numbered(let ids) = try await first.write(.children(new)) else { throw WrongAnswer() }
+        await first.close()
+        let deep = String(repeating: "[", count: 50) + String(repeating: "]", count: 50)
+        try DatabaseFile(directory.database).execute(
+            """
+            UPDATE templates SET template =
+            '{"source":{"type":"value","value":[' || replace(hex(zeroblob(140000)), '00', '\(deep),') || '0]}}'
+            """)
+        let store = try SQLiteStore(path: directory.path) { error in reports.withLock { $0.append(error.message) } }
+        #expect(try await store.job(ids[0]) == nil)
+        #expect(reports.withLock(\.self).first?.contains("template") == true)
+        await store.close()
+    }
+
     @Test(arguments: [Int64.max, .min]) func times_areThoseThatCanBeWritten_whenStoredOnesAreNot(_ time: Int64)
         async throws
     {

@@ -37,7 +37,7 @@ package struct JobLimits: Sendable, Equatable {
     /// What the values of one document take in memory at most.
     package var documentValues: Int { min(max(body, 1 << 20), Self.mostValues) }
     /// What the values of one request line take in memory at most.
-    package var lineValues: Int { max(line, 128 << 10).multipliedReportingOverflow(by: 8).partialValue }
+    package var lineValues: Int { min(max(line, 128 << 10).saturatingMultiplied(by: 8), Self.mostValues) }
 
     /// What a value that is put together of results takes in memory at most, once it is read from the store: as much as
     /// the values of one document with the template around it, which came in one line.
@@ -45,8 +45,8 @@ package struct JobLimits: Sendable, Equatable {
         min(documentValues.saturatingAdding(lineValues), Self.mostValues)
     }
 
-    /// What the values of one result take in memory at most, whatever the configuration says: one of more is never read
-    /// from the store again.
+    /// What the values of one result or spec take in memory at most, whatever the configuration says: one of more is never
+    /// read from the store again.
     package static let mostValues = 512 << 20
 
     package init() {}

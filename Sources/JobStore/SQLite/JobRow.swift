@@ -9,8 +9,8 @@ enum JobRow {
     /// How deep a stored value may be nested: a result may be as deep as a request line, and a template can put it
     /// deeper.
     static let maximumDepth = 1024
-    /// About what a stored result may take in memory, with what the store writes around it. Documents, expansions and lists
-    /// make none that takes more; a row with one would end the daemon at each start, so it counts as damaged.
+    /// About what a stored value may take in memory, with what the store writes around it. Lines, documents, expansions and
+    /// lists make none that takes more; a row with one would end the daemon at each start, so it counts as damaged.
     static let maximumValues = JobLimits.mostValues + (1 << 20)
 
     /// The columns as ``job(_:)`` reads them, in the order of `Column`.
@@ -29,6 +29,11 @@ enum JobRow {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
         case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size, bodies
+    }
+
+    /// The stored value that `text` is, and what it takes in memory; nil where it makes no sense.
+    static func value(_ text: UnsafeRawBufferPointer) -> (value: JSON, cost: Int)? {
+        try? JSONParser.parse(text, maximumDepth: maximumDepth, budget: maximumValues)
     }
 
     /// Stores the columns that change during a job's life.
@@ -92,9 +97,7 @@ enum JobRow {
         func json(_ column: Column, _ what: String) throws(StoreError) -> JSON? {
             let parsed = row.utf8(column.rawValue) { utf8 in
                 Result { () throws(JSONSyntaxError) in
-                    // What a client wrote was bounded by its line.
-                    let budget = column == .spec ? Int.max : maximumValues
-                    return try JSONParser.parse(utf8, maximumDepth: maximumDepth, budget: budget).value
+                    try JSONParser.parse(utf8, maximumDepth: maximumDepth, budget: maximumValues).value
                 }
             }
             do { return try parsed?.get() } catch { throw damaged(what, error) }

@@ -175,7 +175,7 @@ extension Reader {
         let statement = try statement("SELECT spec FROM schedule_specs WHERE owner = ?1 AND name = ?2")
         ScheduleRow.bind(key, to: statement)
         return try statement.row { row in
-            row.utf8(0) { text in try? JSONParser.parse(text, maximumDepth: JobRow.maximumDepth) } ?? nil
+            row.utf8(0) { text in JobRow.value(text)?.value } ?? nil
         }
     }
 }

@@ -180,12 +180,14 @@ enum Schema {
 
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.
     private static let storedSize = DatabaseFunction("stored_size", argumentCount: 3, pure: true) { values in
-        func size(_ text: String) -> Int64 {
-            Int64((try? JSON(parsing: text, maximumDepth: JobRow.maximumDepth))?.size ?? text.utf8.count)
+        func json(_ text: String) -> JSON? {
+            var text = text
+            return text.withUTF8 { JobRow.value(UnsafeRawBufferPointer($0)) }?.value
         }
+        func size(_ text: String) -> Int64 { Int64(json(text)?.size ?? text.utf8.count) }
         let texts = values.map { String.fromDatabaseValue($0) }
         var sum = Job.rowSize + (texts[0].map(size) ?? 0) + (texts[1].map(size) ?? 0)
-        for outcome in texts[2].flatMap({ try? JSON(parsing: $0, maximumDepth: JobRow.maximumDepth) })?.array ?? [] {
+        for outcome in texts[2].flatMap(json)?.array ?? [] {
             sum += LinkOutcome.storedSize(isSuccess: outcome["error"] == nil)
         }
         return sum

@@ -3,10 +3,10 @@ import JobModel
 
 /// The templates that one batch of reads needs, each parsed once for all the children that are made of it.
 ///
-/// It lives as long as the batch, and is emptied before it has more than ``mostBytes`` of text; only a single template
-/// can be larger.
+/// It lives as long as the batch, and is emptied before its values take more than ``mostBytes`` of memory; only a single
+/// template can take more.
 final class TemplateCache {
-    private static let mostBytes = 1 << 20
+    private static let mostBytes = 8 << 20
 
     private let connection: Database
     private var known: [Key: JSON] = [:]
@@ -25,27 +25,23 @@ final class TemplateCache {
     func template(of parent: Job.Parent) throws(StoreError) -> JSON? {
         let key = Key(parent: parent.job, link: parent.link)
         if let template = known[key] { return template }
-        let found: (template: JSON, size: Int)?
+        let found: (value: JSON, cost: Int)?
         do {
             let select = try PreparedStatement(
                 "SELECT template FROM templates WHERE parent = ?1 AND link = ?2", on: connection)
             select.bind(key.parent, at: 1)
             select.bind(key.link, at: 2)
-            found = try select.row { row in
-                row.utf8(0) { text in
-                    (try? JSONParser.parse(text, maximumDepth: JobRow.maximumDepth)).map { ($0, text.count) }
-                }?.flatMap(\.self)
-            }
+            found = try select.row { row in row.utf8(0, JobRow.value) ?? nil } ?? nil
         } catch {
             throw StoreError(.read, "The template of job \(parent.job) cannot be read: \(error)", underlying: error)
         }
         guard let found else { return nil }
-        if bytes + found.size > Self.mostBytes {
+        if bytes + found.cost > Self.mostBytes {
             known.removeAll()
             bytes = 0
         }
-        known[key] = found.template
-        bytes += found.size
-        return found.template
+        known[key] = found.value
+        bytes += found.cost
+        return found.value
     }
 }

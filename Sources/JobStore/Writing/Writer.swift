@@ -191,9 +191,7 @@ final class Writer {
             let isSame = row.utf8(2) { stored in
                 if (job.spec.text ?? job.spec.json.utf8).elementsEqual(stored) { return true }
                 if let new = job.spec.fingerprint, let known = fingerprints[id] { return new == known }
-                guard let earlier = try? JSONParser.parse(stored, maximumDepth: JobRow.maximumDepth) else {
-                    return false
-                }
+                guard let earlier = JobRow.value(stored)?.value else { return false }
                 guard let new = job.spec.fingerprint else { return earlier == job.spec.json }
                 let known = earlier.hashValue
                 if fingerprints.count >= Self.mostFingerprints { fingerprints = [:] }
