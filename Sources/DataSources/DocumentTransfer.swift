@@ -16,6 +16,7 @@ struct DocumentTransfer: Sendable {
     let files: FileOperations
     let queue: FileQueue
     let documents: DocumentBudget
+    let bodies: SpilledBodies
     let task: TransferTask
 
     /// Status, headers and body, as `make` has them.
@@ -69,9 +70,9 @@ struct DocumentTransfer: Sendable {
 
     /// What is sent: a long body from a file, as a slow server would else keep it in memory for long.
     private func body(_ handle: TransferHandle) async throws(JobError) -> OutgoingRequest.Body? {
-        guard body.look({ $0?.count ?? 0 }) > Self.longestSent else {
-            return body.take().map(OutgoingRequest.Body.bytes)
-        }
+        let size = body.look { $0?.count ?? 0 }
+        guard size > Self.longestSent else { return body.take().map(OutgoingRequest.Body.bytes) }
+        let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody)
         return .spilled(
             try await handle.control.wait { delivery in
                 queue.start { [self] in
@@ -80,7 +81,9 @@ struct DocumentTransfer: Sendable {
                     guard !delivery.isDelivered else { return }
                     delivery.deliver(
                         Result { () throws(JobError) in
-                            try SpilledBody(bytes, for: context, files: files, queue: queue)
+                            try SpilledBody(
+                                bytes, in: room, leaving: settings.downloads.minimumFree, for: context, files: files,
+                                queue: queue)
                         })
                 }
             })

@@ -22,6 +22,7 @@ package final class SourceLibrary: Sendable {
     private let files: FileOperations
     private let queue: FileQueue
     private let documents: DocumentBudget
+    private let bodies = SpilledBodies()
     private let programs: ProgramHost
     private let running = RunningTransfers()
     private let logger: Logger
@@ -166,7 +167,7 @@ package final class SourceLibrary: Sendable {
         return DocumentTransfer(
             spec: bodiless, body: Handover(spec.body), transport: rules.transport, policy: rules.policy.access,
             settings: rules.settings, context: context, files: files, queue: queue.of(context.owner),
-            documents: documents, task: task(context))
+            documents: documents, bodies: bodies, task: task(context))
     }
 
     /// Fetches a file: into `directory`, or where the settings say.

@@ -1,4 +1,3 @@
-import DataSources
 import DeferredKit
 import Foundation
 import Glibc
@@ -6,8 +5,11 @@ import JobModel
 import NIOCore
 import NIOEmbedded
 import SystemPackage
+import Synchronization
 import Testing
 import TestOrigin
+
+@testable import DataSources
 
 /// What requests and programs are given is not kept in memory for as long as a server or a program likes.
 @Suite struct SentMemoryTests {
@@ -88,6 +90,54 @@ import TestOrigin
                 #expect(growth < SentMemoryTests.most, "\(growth) KiB are kept")
                 for one in running { one.cancel() }
                 for one in running { _ = try await bench.failure(of: one) }
+            }
+        }
+    }
+
+    /// A server that reads nothing keeps a body's file for as long as the attempt may take.
+    @Test func bodiesInFiles_countAsStored_ofOneUser() async throws {
+        try await ScriptedOrigin.run(readsBodies: false) { _, _ in
+            [.stopReading, .hold]
+        } _: { origin in
+            try await Workbench.run { bench in
+                bench.roomForBody.withLock { $0 = 1_500_000 }
+                let source = Self.put(origin.url("/x"), .string(String(repeating: "x", count: 1_000_000)))
+                let first = try bench.start(source)
+                await origin.log.reaches(1)
+                let second = try await bench.failure(source, job: 2)
+                #expect(second.kind == .storage && second.postponed == 5 && second.isRetryable, "\(second)")
+                // Others have room of their own.
+                let others = try bench.start(source, job: 3, owner: 1001)
+                await origin.log.reaches(2)
+                bench.roomForBody.withLock { $0 = 999_999 }
+                let third = try await bench.failure(source, job: 4, owner: 1002)
+                #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
+                for one in [first, others] { one.cancel() }
+            }
+        }
+    }
+
+    @Test func roomOfABody_isGivenBack_withIt() throws {
+        let bodies = SpilledBodies()
+        var room: SpilledRoom? = try bodies.admit(60, of: 1, within: 100)
+        #expect(throws: JobError.self) { try bodies.admit(60, of: 1, within: 100) }
+        withExtendedLifetime(room) {}
+        room = nil
+        #expect(throws: Never.self) { try bodies.admit(100, of: 1, within: 100) }
+    }
+
+    @Test func body_isPutOff_whileTheDiskOfTheStateHasLittleRoom() async throws {
+        let free = Mutex<Int64>(1_000_099)
+        let body = JSON.string(String(repeating: "x", count: 1_000_000))
+        try await TestOrigin.run { origin in
+            origin["/x"] = .json("1")
+            var files = FileOperations.real
+            files.freeBytes = { _ in free.withLock(\.self) }
+            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
+                let error = try await bench.failure(Self.put(origin.url("/x"), body))
+                #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
+                free.withLock { $0 += 1 }
+                #expect(try await bench.result(Self.put(origin.url("/x"), body))["status"] == 200)
             }
         }
     }

@@ -14,10 +14,16 @@ final class SpilledBody: Sendable {
     private let path: String
     private let files: FileOperations
     private let queue: FileQueue
+    private let room: SpilledRoom
 
-    /// Writes `bytes` into the directory of `context`'s bodies. Blocks.
-    init(_ bytes: [UInt8], for context: SourceContext, files: FileOperations, queue: FileQueue) throws(JobError) {
+    /// Writes `bytes`, for which there is `room`, into the directory of `context`'s bodies, where that leaves the disk
+    /// `minimumFree` bytes. Blocks.
+    init(
+        _ bytes: [UInt8], in room: SpilledRoom, leaving minimumFree: Int, for context: SourceContext,
+        files: FileOperations, queue: FileQueue
+    ) throws(JobError) {
         size = Int64(bytes.count)
+        self.room = room
         path = context.bodyPath + Self.ending
         self.files = files
         self.queue = queue
@@ -26,6 +32,14 @@ final class SpilledBody: Sendable {
             descriptor = try directory.makeUnnamedFile(name)
         } catch {
             throw JobError(storage: error, "made", path)
+        }
+        if minimumFree > 0, let free = files.freeBytes(descriptor), free.saturatingSubtracting(size) < minimumFree {
+            var error = JobError(
+                .storage,
+                "\"\(path)\" is to have \(size) bytes where \(free) are free, and \(minimumFree) are left so; make room.",
+                retryable: true)
+            error.postponed = SpilledBodies.pauseWithoutRoom
+            throw error
         }
         let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
             Result { () throws(Errno) in try files.write(descriptor, raw) }
