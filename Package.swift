@@ -200,7 +200,8 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "TestSupport", log,
+                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin",
+                "TestSupport", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),
