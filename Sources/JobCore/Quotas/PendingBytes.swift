@@ -6,8 +6,7 @@ import JobModel
 struct PendingBytes {
     /// Bytes of one owner beyond which nothing of theirs starts.
     static let mostOfOwner: Int64 = 16 << 20
-    /// Bytes of all beyond which nothing starts. The last to start may make as much as a document holds, and what is being written
-    /// is there as text as well.
+    /// Bytes of all beyond which nothing starts; the last to start may make as much as a document holds.
     static let most: Int64 = 32 << 20
     /// Bytes of all beyond which jobs that are to be stopped are read slowly, and none are resumed at a start: they can be
     /// very many, and wait as well where they are.

@@ -121,6 +121,14 @@ package struct TemplateText: Sendable {
     /// The segments side by side, with expressions that are left as they were written.
     package static func plain(_ segments: [Segment]) -> String {
         var plain = ""
+        // A text of 60 MB that grows by doubling takes 100 MB on its way.
+        plain.reserveCapacity(
+            segments.reduce(0) { size, segment in
+                switch segment {
+                case .text(let text), .quoted(let text): size + text.utf8.count
+                case .expression(_, _, let source): size + source.utf8.count + 4
+                }
+            })
         for segment in segments {
             switch segment {
             case .text(let text), .quoted(let text): plain += text
