@@ -69,6 +69,11 @@ final class Workbench: Sendable {
         var settings = SourceSettings()
         settings.downloads.directory = directory + "/downloads"
         settings.downloads.roots = [directory + "/root"]
+        if timers == nil {
+            // Not as long as a busy machine may take, by which the time would be up.
+            settings.http.connectTimeout = 300
+            settings.http.idleTimeout = 300
+        }
         change(&settings)
         let bench = try Workbench(
             directory: directory, settings: settings, timers: timers, files: files, names: names)
