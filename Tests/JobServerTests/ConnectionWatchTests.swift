@@ -55,15 +55,40 @@ import Testing
     }
 
     @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async {
-        let account = MemoryAccount(limit: 100_000)
+        let account = MemoryAccount(limit: 1_000_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
         #expect(account.admits(1))
         let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
-        for _ in 0..<1000 { watch.receive(.state(7, label: "")) }
-        #expect(account.used.load(ordering: .relaxed) > 1000 * 32 && count.now == 0)
-        for _ in 0..<5000 { watch.receive(.state(7, label: "")) }
-        #expect(count.now == 1 && watch.isGone && account.used.load(ordering: .relaxed) < 200_000)
+        let text = String(repeating: "x", count: 100)
+        for _ in 0..<100 { watch.receive(.state(7, label: text)) }
+        #expect(account.used.load(ordering: .relaxed) > 100 * 260 && count.now == 0)
+        for _ in 0..<10_000 { watch.receive(.state(7, label: text)) }
+        #expect(count.now == 1 && watch.isGone && account.used.load(ordering: .relaxed) < 2_000_000)
+    }
+
+    @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async {
+        let account = MemoryAccount(limit: 10_000_000)
+        let outbox = Outbox(limit: 1 << 30, account: account) {}
+        #expect(account.admits(1))
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        let text = String(repeating: "x", count: 100)
+        for _ in 0..<100 { watch.receive(.state(7, label: text)) }
+        watch.open(unfinished: [7])
+        outbox.finish()
+        #expect(await outbox.allLines().count == 100)
+        #expect(account.used.load(ordering: .relaxed) < 1000)
+    }
+
+    @Test func connection_ends_whenMoreIsHeldThanMayBeUnread() {
+        let count = Count()
+        let outbox = Outbox(limit: 10_000) { count.value.withLock { $0 += 1 } }
+        let watch = ConnectionWatch(number: 1, outbox: outbox) {}
+        let text = String(repeating: "x", count: 100)
+        for _ in 0..<5 { watch.receive(.state(7, label: text)) }
+        #expect(count.now == 0)
+        for _ in 0..<50 { watch.receive(.state(7, label: text)) }
+        #expect(count.now == 1 && watch.isGone)
     }
 
     @Test func connection_ends_whenMoreChangesComeThanAreHeld() async {

@@ -19,8 +19,9 @@ final class ConnectionWatch: JobSubscriber {
     fileprivate struct State {
         /// What came before the answer.
         var buffered: [Notification]? = []
-        /// How many notifications are buffered.
+        /// How many notifications are buffered, and how many bytes they take.
         var bufferedCount = 0
+        var bufferedBytes = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
         /// Bytes that are counted in memory.
@@ -41,7 +42,8 @@ final class ConnectionWatch: JobSubscriber {
     private let settled: @Sendable () -> Void
 
     /// `settled` is called whenever nothing it watches is unfinished any more. A change of state beyond `bound` that comes
-    /// before the answer ends the connection, as none may be left out; progress beyond it is left out.
+    /// before the answer, or beyond what may wait in the outbox, ends the connection, as none may be left out; progress beyond
+    /// it is left out. The answer can be long in coming: in a batch it waits for that of each other call.
     init(
         number: Int, subscription: SubscriptionID = 0, outbox: Outbox, charge: MemoryCharge? = nil,
         bound: Int = 100_000, settled: @escaping @Sendable () -> Void
@@ -62,7 +64,7 @@ final class ConnectionWatch: JobSubscriber {
 
     /// Bytes that a job takes, about: in the set of those that are not finished, and with the number of its last notification.
     fileprivate static let bytesPerJob = 64
-    /// Bytes that a buffered notification takes; its text is shared by all watches.
+    /// Bytes that a buffered notification takes beside its text, or that one job's progress takes.
     fileprivate static let bytesPerBuffered = 64
     /// Bytes that are counted at a time, at least.
     private static let countedAtOnce = 64 * bytesPerJob
@@ -71,7 +73,7 @@ final class ConnectionWatch: JobSubscriber {
         // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
         guard !outbox.isClosed else { return }
         let (buffering, isSettled) = state.withLock { state in
-            let buffering = state.buffer(notification, bound: bound)
+            let buffering = state.buffer(notification, bound: bound, bytes: outbox.most)
             return (buffering, buffering == .open && state.count(notification))
         }
         switch buffering {
@@ -96,6 +98,16 @@ final class ConnectionWatch: JobSubscriber {
         if more > 0, !memory.grow(by: more) { outbox.overflow() }
     }
 
+    /// Gives back what was counted for what is buffered no more: the outbox has counted it since.
+    private func release() {
+        let less = state.withLock { state -> Int in
+            let less = max(0, state.charged - state.bytes)
+            state.charged -= less
+            return less
+        }
+        memory?.shrink(by: less)
+    }
+
     private func send(_ notification: Notification) {
         switch notification {
         case .event(let event): outbox.send(event, watch: number)
@@ -116,6 +128,7 @@ final class ConnectionWatch: JobSubscriber {
                 _ = state.withLock { $0.count(notification) }
                 send(notification)
             }
+            release()
         }
         if isSettled { settled() }
     }
@@ -124,6 +137,7 @@ final class ConnectionWatch: JobSubscriber {
     private func drain() -> [Notification]? {
         state.withLock { state in
             state.bufferedCount = 0
+            state.bufferedBytes = 0
             guard let buffered = state.buffered, !buffered.isEmpty else {
                 state.buffered = nil
                 return nil
@@ -139,19 +153,24 @@ final class ConnectionWatch: JobSubscriber {
 
 extension ConnectionWatch.State {
     fileprivate var bytes: Int {
-        unfinished.count * ConnectionWatch.bytesPerJob + bufferedCount * ConnectionWatch.bytesPerBuffered
+        unfinished.count * ConnectionWatch.bytesPerJob + bufferedBytes
     }
 
     /// Buffers what came before the answer, within the bound, unless that is on its way.
-    fileprivate mutating func buffer(_ notification: ConnectionWatch.Notification, bound: Int)
+    fileprivate mutating func buffer(_ notification: ConnectionWatch.Notification, bound: Int, bytes: Int)
         -> ConnectionWatch.Buffering
     {
         guard buffered != nil else { return .open }
-        guard bufferedCount < bound else { return .full }
+        guard bufferedCount < bound, bufferedBytes <= bytes else { return .full }
         buffered?.append(notification)
         switch notification {
-        case .event: bufferedCount += 1
-        case .batch(let batch): bufferedCount += batch.rows.count
+        case .event(let event):
+            bufferedCount += 1
+            // Others may have the same text, or be gone before this one: it counts for each.
+            bufferedBytes += ConnectionWatch.bytesPerBuffered + OutboxWatch.size(of: event)
+        case .batch(let batch):
+            bufferedCount += batch.rows.count
+            bufferedBytes += batch.rows.count * ConnectionWatch.bytesPerBuffered
         }
         return .buffered
     }

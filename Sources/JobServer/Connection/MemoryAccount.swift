@@ -192,5 +192,11 @@ final class MemoryCharge: Sendable {
         return !account.isOverfull
     }
 
+    /// Counts so many bytes no more.
+    func shrink(by less: Int) {
+        bytes.subtract(less, ordering: .relaxed)
+        account.release(less)
+    }
+
     deinit { account.release(bytes.load(ordering: .relaxed)) }
 }

@@ -81,6 +81,9 @@ final class Outbox: Sendable {
         account.enter(self)
     }
 
+    /// How many bytes may wait.
+    var most: Int { limit.load(ordering: .relaxed) }
+
     /// Changes how many bytes may wait, from the next on.
     func configure(limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
