@@ -65,7 +65,7 @@ package struct Admission: Sendable {
     ) throws(CoreError) -> Admitted {
         let pointer = JSONPointer(["spec"])
         let spec: JobSpec
-        do { spec = try JobSpecReader.scheduled(json, by: key, at: time, hasKey: hasKey, limits: limits) } catch {
+        do { spec = try JobSpecReader.scheduled(json, by: key, at: time, hasKey: hasKey) } catch {
             throw CoreError(.invalid(pointer), error.message)
         }
         do {
@@ -77,6 +77,9 @@ package struct Admission: Sendable {
 
     /// The spec of a child whose expressions are filled in; an error in it fails the list. `storedSize` is what is
     /// stored of it, in bytes, where that is not all of it.
+    ///
+    /// What its list's spec holds was accepted with that; limits that were lowered since hold for what comes out of
+    /// expressions.
     func child(
         _ json: JSON, index: Int, of parent: Job, storedSize: Int? = nil
     ) throws(JobError) -> JobSpec {
@@ -84,7 +87,9 @@ package struct Admission: Sendable {
         let depth = parent.parentage(ofChild: index).depth
         let spec: JobSpec
         do {
-            spec = try JobSpecReader.child(json, at: pointer, depth: depth, limits: limits, storedSize: storedSize)
+            spec = try JobSpecReader.child(
+                json, at: pointer, depth: depth, limits: limits, accepted: parent.writtenChild(index),
+                storedSize: storedSize)
         } catch {
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }
@@ -93,8 +98,13 @@ package struct Admission: Sendable {
     }
 
     /// The parameters of a step whose expressions are filled in; `isStored` says that it has none, but what was accepted before.
-    func parameters(_ source: JSON, owner: UInt32, isStored: Bool) throws(JobError) -> SourceParameters {
+    /// `written` is the step as it was accepted: a limit that was lowered since lets it have the children that it names.
+    func parameters(
+        _ source: JSON, written: JSON, owner: UInt32, isStored: Bool
+    ) throws(JobError) -> SourceParameters {
         let parameters: SourceParameters
+        var limits = limits
+        limits.children = max(limits.children, written.writtenChildren)
         do {
             parameters = try SourceParameters(source, mode: .expanded, isStored: isStored, limits: limits)
         } catch {
@@ -228,6 +238,16 @@ package struct Admission: Sendable {
     @discardableResult
     private func check(url: String, _ pointer: @autoclosure () -> JSONPointer) throws(Refusal) -> String {
         do { return try policy.checkURL(url) } catch { throw Refusal(error: error, pointer: pointer()) }
+    }
+}
+
+extension Job {
+    /// The child that a list or an `each` is to have at `index`, as the job's spec has it; nil where an expression gives it.
+    fileprivate func writtenChild(_ index: Int) -> JSON? {
+        guard case .source(let source)? = step?.action else { return nil }
+        if let job = source["job"] { return job }
+        guard let jobs = source["jobs"]?.array, jobs.indices.contains(index) else { return nil }
+        return jobs[index]
     }
 }
 

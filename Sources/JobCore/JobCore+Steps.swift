@@ -14,7 +14,10 @@ extension JobCore {
                 .failure(JobError(.internal, "Link \(job.link) has no step; this is a defect of the daemon.")))
         }
         do {
-            let expansion = TemplateExpansion(job.expressionValues, budget: settings.limits.composedValues)
+            // What came in and what was written were accepted, whatever the limits are now.
+            let expansion = TemplateExpansion(
+                job.expressionValues, budget: settings.limits.composedValues,
+                atLeast: max(settings.limits.documentValues, Int(clamping: job.carriedMemory)))
             switch step.action {
             case .return(let value): return .outcome(.success(try expansion.value(value)))
             case .throw(let written):
@@ -32,7 +35,8 @@ extension JobCore {
                 let expanded = job.link == 0 ? source : try expansion.source(source)
                 // What a client wrote is as long as its line at most.
                 let isWritten = job.link == 0 && job.parent == nil
-                return .source(try admission.parameters(expanded, owner: job.owner, isStored: isWritten))
+                return .source(
+                    try admission.parameters(expanded, written: source, owner: job.owner, isStored: isWritten))
             }
         } catch {
             return .outcome(.failure(error))

@@ -1,12 +1,28 @@
 /// Checks a spec whole, children and links and expressions included, and makes a ``JobSpec`` of it.
 package struct JobSpecReader {
     private let limits: JobLimits
+    /// Children that the spec may hold in all, those of its children included.
+    private let mostChildren: Int
     /// Children written in the spec so far.
     private var children = 0
     private(set) var search = PointerSearch()
 
     package init(limits: JobLimits) {
+        self.init(limits: limits, mostChildren: limits.children * limits.depth)
+    }
+
+    private init(limits: JobLimits, mostChildren: Int) {
         self.limits = limits
+        self.mostChildren = mostChildren
+    }
+
+    /// A reader of what was accepted before, maybe by a daemon that had other limits.
+    private static var ofStored: JobSpecReader {
+        var limits = JobLimits()
+        limits.children = .max >> 8
+        limits.links = .max
+        limits.depth = 255
+        return JobSpecReader(limits: limits)
     }
 
     /// What is around the part that is being read.
@@ -59,9 +75,10 @@ package struct JobSpecReader {
     }
 
     /// The spec of a job that a schedule submits for `time`, of the schedule's spec. It has a key unless it is submitted
-    /// by hand.
+    /// by hand. It is read whatever the limits are now, as the schedule's was accepted: what is filled in are texts, which
+    /// make nothing of it longer or deeper.
     package static func scheduled(
-        _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, hasKey: Bool, limits: JobLimits
+        _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, hasKey: Bool
     ) throws(JobError) -> JobSpec {
         let about: JSON = ["name": .string(schedule.name), "time": .string(time.description)]
         var written = try TemplateExpansion([.schedule: about]).child(json)
@@ -69,7 +86,7 @@ package struct JobSpecReader {
             object["key"] = .string(schedule.jobKey(at: time))
             written = .object(object)
         }
-        var reader = JobSpecReader(limits: limits)
+        var reader = ofStored
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, isNew: true)
         do { return try reader.job(written, at: JSONPointer(["spec"]), context) } catch {
             throw JobError(.invalid, "The spec cannot run; see \(error.pointer.description.echoed): \(error.reason)")
@@ -77,26 +94,33 @@ package struct JobSpecReader {
     }
 
     /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `storedSize` is what is stored
-    /// of it, in bytes, where that is not all of it.
+    /// of it, in bytes, where that is not all of it. `accepted` is what its expressions were filled into, which was
+    /// accepted before: no limit that was lowered since refuses what that holds.
     package static func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, storedSize: Int? = nil
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil,
+        storedSize: Int? = nil
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
         let context = Context(
             scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: storedSize == nil,
             storedSize: storedSize)
-        return try reader.job(json, at: pointer, context)
+        do { return try reader.job(json, at: pointer, context) } catch {
+            // Only here, as hardly any is refused and each would be measured.
+            guard let accepted else { throw error }
+            let shape = SpecShape(of: accepted, depth: depth)
+            let raised = limits.raised(to: shape)
+            let mostChildren = max(reader.mostChildren, shape.allChildren)
+            guard raised != limits || mostChildren > reader.mostChildren else { throw error }
+            reader = JobSpecReader(limits: raised, mostChildren: mostChildren)
+            return try reader.job(json, at: pointer, context)
+        }
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
     ///
     /// `storedSize` is what is stored of it, in bytes, where that is not all of it.
     package static func stored(_ json: JSON, storedSize: Int? = nil) throws(SpecError) -> JobSpec {
-        var limits = JobLimits()
-        limits.children = .max >> 8
-        limits.links = .max
-        limits.depth = 255
-        var reader = JobSpecReader(limits: limits)
+        var reader = ofStored
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, storedSize: storedSize)
         return try reader.job(json, at: JSONPointer(), context)
     }
@@ -240,8 +264,8 @@ package struct JobSpecReader {
             throw SpecError(pointer, "Lists are nested deeper than \(limits.depth) levels.")
         }
         children += count
-        guard children <= limits.children * limits.depth else {
-            throw SpecError(pointer, "The spec holds more than \(limits.children * limits.depth) children in all.")
+        guard children <= mostChildren else {
+            throw SpecError(pointer, "The spec holds more than \(mostChildren) children in all.")
         }
     }
 

@@ -15,10 +15,15 @@ package struct TemplateExpansion: Sendable {
     /// What the expanded value may take in memory once it is made anew of its text (``JSON/parsedCost``). It takes little
     /// where one result is filled in many times, until it is read from the store.
     private let budget: Int
+    /// What may be filled in anyhow, as the template may have come when longer ones were allowed.
+    private let least: Int
 
-    package init(_ values: [TemplateText.Name: JSON], budget: Int = JobLimits().composedValues) {
+    package init(
+        _ values: [TemplateText.Name: JSON], budget: Int = JobLimits().composedValues, atLeast least: Int = 0
+    ) {
         self.values = values
         self.budget = budget
+        self.least = least
     }
 
     /// A source's members with the link's expressions filled in.
@@ -40,8 +45,10 @@ package struct TemplateExpansion: Sendable {
     private func run(
         of template: JSON, _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
     ) throws(JobError) -> JSON {
-        var run = ExpansionRun(
-            values: values, left: Self.largest, budget: budget.saturatingSubtracting(template.parsedCost))
+        let own = template.parsedCost
+        // What is of more values than any may have cannot be read from the store again.
+        let left = min(max(budget.saturatingSubtracting(own), least), JobLimits.mostValues.saturatingSubtracting(own))
+        var run = ExpansionRun(values: values, left: Self.largest, budget: left)
         let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
         guard expanded.nests(atMost: Self.deepest) else {
             throw JobError(

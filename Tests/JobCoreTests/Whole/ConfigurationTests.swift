@@ -36,6 +36,40 @@ import Testing
         #expect(core.show(list)?.carried?.kind == .tooLarge)
     }
 
+    /// Four children and more in each of the places where lists stand: beside one another, in one another, in links.
+    private static let lists: String = {
+        let value = #"{"source": {"type": "value", "value": 1}}"#
+        let four = "[" + Array(repeating: value, count: 4).joined(separator: ",") + "]"
+        let list = #"{"type": "list", "mode": "all", "jobs": \#(four)}"#
+        let chain = #"{"source": \#(list), "then": [{"then": {"source": \#(list)}}, {"then": {"return": 1}}]}"#
+        let chains = "[" + Array(repeating: chain, count: 4).joined(separator: ",") + "]"
+        let each = #"{"type": "each", "mode": "all", "in": [1, 2, 3, 4], "job": \#(chain)}"#
+        return #"{"delay": 10, "source": {"type": "list", "mode": "all", "jobs": \#(chains)},"#
+            + #" "then": [{"then": {"source": \#(each)}}, {"then": {"source": \#(list)}}]}"#
+    }()
+
+    @Test(arguments: [false, true])
+    func limits_thatAreLowered_endNothingThatWasAccepted(_ restarts: Bool) throws {
+        let core = CoreDriver()
+        let waiting = try core.submit(Self.lists)
+        let open = try core.submit(
+            #"{"source": {"type": "list", "mode": "all", "jobs": ["#
+                + Array(repeating: #"{"source": {"type": "url", "url": "http://a/"}}"#, count: 4)
+                .joined(separator: ",") + "]}}")
+        func lower(_ settings: inout CoreSettings) {
+            settings.limits.children = 2
+            settings.limits.links = 0
+            settings.limits.depth = 1
+        }
+        lower(&core.settings)
+        if restarts { core.restart() } else { configure(core, lower) }
+        core.endAll()
+        core.advance(11)
+        core.endAll()
+        #expect(core.state(open) == .succeeded)
+        #expect(core.state(waiting) == .succeeded, "\(core.show(waiting)?.carried?.failure?.message ?? "")")
+    }
+
     @Test func policy_holdsForTheNextLink() throws {
         let core = CoreDriver()
         let job = try core.submit(

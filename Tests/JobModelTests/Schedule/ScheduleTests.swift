@@ -116,7 +116,7 @@ struct ScheduleTests {
             {"source":{"type":"url","url":"http://a/?t={{schedule/time}}&b=\\{{x}}"},"then":[{"then":{"return":["{{input}}","{{schedule/name}}","\\{{y}}"]}}]}
             """#
         let spec = try JobSpecReader.scheduled(
-            JSON(parsing: text), by: key, at: set, hasKey: true, limits: JobLimits())
+            JSON(parsing: text), by: key, at: set, hasKey: true)
         #expect(spec.key == "schedule:nightly:2026-09-21T14:13:20.000Z")
         #expect(spec.json["source"]?["url"] == "http://a/?t=2026-09-21T14%3A13%3A20.000Z&b={{x}}")
         // What the link fills in later stands as it was, braces that are none with their backslash.
@@ -124,12 +124,12 @@ struct ScheduleTests {
         let stored = try JobSpecReader.stored(JSON(parsing: spec.description))
         #expect(stored == spec && stored.key == spec.key)
         let byHand = try JobSpecReader.scheduled(
-            JSON(parsing: text), by: key, at: set, hasKey: false, limits: JobLimits())
+            JSON(parsing: text), by: key, at: set, hasKey: false)
         #expect(byHand.key == nil)
         // Braces that a schedule's spec has escaped are the name of a file.
         let braces = try JobSpecReader.scheduled(
             ["source": ["type": "download", "url": "http://a/", "path": #"\{{schedule/name}}"#]], by: key, at: set,
-            hasKey: true, limits: JobLimits())
+            hasKey: true)
         #expect(braces.json["source"]?["path"] == "{{schedule/name}}")
     }
 }

@@ -179,7 +179,7 @@ import Testing
         #expect(try JobSpecReader.stored(spec).json == spec)
         #expect(throws: Never.self) {
             try JobSpecReader.scheduled(
-                spec, by: ScheduleKey(owner: 1, name: "s"), at: .after(0), hasKey: true, limits: JobLimits())
+                spec, by: ScheduleKey(owner: 1, name: "s"), at: .after(0), hasKey: true)
         }
         guard long["jobs"] == nil else { return }
         #expect(throws: Never.self) {

@@ -209,4 +209,15 @@ import Testing
         #expect(error?.kind == .tooLarge)
         #expect(depth >= 64, "what a client may write can be wrapped")
     }
+
+    @Test func budget_leavesRoomForWhatMayBeFilledIn_howeverLongTheTemplateIs() throws {
+        let template: JSON = .array([.string("{{input}}"), .string(String(repeating: "x", count: 1000))])
+        let input: JSON = .string(String(repeating: "y", count: 500))
+        #expect(throws: JobError.self) { try TemplateExpansion([.input: input], budget: 1000).value(template) }
+        let filled = try TemplateExpansion([.input: input], budget: 1000, atLeast: 2000).value(template)
+        #expect(filled[0] == input)
+        #expect(throws: JobError.self) {
+            try TemplateExpansion([.input: input], budget: 1000, atLeast: 100).value(template)
+        }
+    }
 }
