@@ -60,7 +60,8 @@ extension JobCore {
         guard phase == .serving, var maker = making.removeValue(forKey: list) else { return }
         guard let entry = table[list], entry.step == maker.step else { return }
         let owner = entry.job.owner
-        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.settings(of: $0) != nil }
+        // Also in one that takes no new jobs: these came with the list.
+        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.has(queue: $0) }
         guard maker.isDone else {
             making[list] = maker
             return inTurn(of: entry) { [unowned self] in makeChildren(of: list) }

@@ -6,8 +6,18 @@ extension JobCore {
         QueueStatus(
             settings: scheduler.settings(of: name) ?? QueueSettings(name: name, concurrency: 0),
             perUser: scheduler.perUser(of: name),
-            jobs: counters.totals(queue: name, owner: caller.isAdmin ? nil : caller.uid))
+            jobs: counters.totals(queue: name, owner: caller.isAdmin ? nil : caller.uid), takesJobs: takesJobs(name))
     }
+
+    /// The queues that there are: those that were made, and those that have jobs.
+    func statuses(for caller: Caller) -> [QueueStatus] {
+        let used = Set(counters.queues)
+        return scheduler.names.filter { takesJobs($0) || used.contains($0) }.map { status(of: $0, caller) }
+    }
+
+    /// Whether the configuration or an administrator made a queue. One that was taken out of the file is there for the jobs
+    /// that it has, and what they make, and takes no others.
+    func takesJobs(_ name: String) -> Bool { configuredQueues.contains(name) || storedQueues.contains(name) }
 
     /// Queues that there can be.
     private static let mostQueues = 1000
@@ -52,6 +62,8 @@ extension JobCore {
         settings = changed
         admission = Admission(policy: policy ?? admission.policy, limits: changed.limits)
         scheduler.configure(perHost: changed.perHost, openLists: changed.openLists)
+        configuredQueues = Set(changed.queues.map(\.name))
+        // Also those that are configured no more, which go on as they are.
         for name in scheduler.names {
             if let queue = scheduler.settings(of: name) { open(queue) }
         }

@@ -20,13 +20,17 @@ extension JobCore {
 
     private func recover(_ state: StoredState) {
         counters.load(state.counts)
+        configuredQueues = Set(settings.queues.map(\.name))
         for queue in settings.queues { open(queue) }
         for queue in state.queues { open(queue) }
         storedQueues = Set(state.queues.map(\.name))
-        // Jobs run also in a queue that the configuration no longer has.
-        for name in counters.queues where scheduler.settings(of: name) == nil {
-            log(.warning, "A queue with jobs is not configured; it is opened with 16 slots.", queue: name)
-            open(QueueSettings(name: name, concurrency: 16))
+        // Jobs run also in a queue that the configuration no longer has. How many it let run is not known any more, and no queue
+        // was ever allowed fewer than one.
+        for name in counters.queues where !scheduler.has(queue: name) {
+            log(
+                .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
+                queue: name)
+            open(QueueSettings(name: name, concurrency: 1))
         }
         for key in counters.keys(with: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         phase = .serving

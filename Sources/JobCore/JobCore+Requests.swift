@@ -15,7 +15,7 @@ extension JobCore {
         case .remove(let job): remove(job, id, caller)
         case .result(let job, let offset, let length):
             result(of: job, offset: offset, length: length, id, caller)
-        case .queues: answer(id, .queues(scheduler.names.map { status(of: $0, caller) }))
+        case .queues: answer(id, .queues(statuses(for: caller)))
         case .setQueue(let name, let change): setQueue(name, change, id, caller)
         case .setSchedule(let new): setSchedule(new, id, caller)
         case .schedule(let key): showSchedule(key, id, caller)
@@ -99,7 +99,7 @@ extension JobCore {
         if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
-        guard scheduler.has(queue: new.spec.queue) else {
+        guard takesJobs(new.spec.queue) else {
             return noQueue(new.spec.queue, at: ["queue"])
         }
         let limits = settings.limits
@@ -119,7 +119,7 @@ extension JobCore {
     }
 
     func noQueue(_ name: String, at pointer: [String]) -> CoreError {
-        let names = scheduler.names.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
+        let names = scheduler.names.lazy.filter(takesJobs).prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
         return CoreError(
             .invalid(JSONPointer(pointer)), "There is no queue \"\(name.echoed)\"; there are \(names).")
     }

@@ -54,7 +54,7 @@ extension JobCore {
         if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
-        if let queue = new.queue, !scheduler.has(queue: queue) { return noQueue(queue, at: ["spec", "queue"]) }
+        if let queue = new.queue, !takesJobs(queue) { return noQueue(queue, at: ["spec", "queue"]) }
         guard new.timing.next(after: now.wall, since: now.wall, in: new.zone) != nil else {
             return CoreError(
                 .invalid(JSONPointer(["calendar"])), "The calendar has no time in the next 9 years; check its days.")

@@ -92,6 +92,8 @@ package final class JobCore {
     var spareRuns: Set<RunID> = []
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
+    /// Queues that the configuration makes.
+    var configuredQueues: Set<String> = []
     /// Queues that the store has, as ``CoreRequest/setQueue(_:_:)`` changed them: the configuration says nothing about these.
     var storedQueues: Set<String> = []
     /// Jobs whose source was at work when a daemon was killed and that wait for their turn; no more than there are

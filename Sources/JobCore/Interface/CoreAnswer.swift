@@ -76,6 +76,8 @@ package struct QueueStatus: Sendable {
     package let perUser: Int
     /// By state, of the jobs that the caller may see.
     package let jobs: [JobState: Int]
+    /// Whether jobs can be submitted to it, and not only those run that it has.
+    package let takesJobs: Bool
 }
 
 package struct CoreStatistics: Sendable {

@@ -84,7 +84,8 @@ extension Connection {
         }
         let spec: (queue: String, text: [UInt8])
         do { spec = try read.get() } catch { throw ProtocolError(error) }
-        guard try await ask(.queues, \.queues).contains(where: { $0.settings.name == spec.queue }) else {
+        guard try await ask(.queues, \.queues).contains(where: { $0.settings.name == spec.queue && $0.takesJobs })
+        else {
             throw ProtocolError(
                 CoreError(.invalid(JSONPointer(["queue"])), "There is no queue \"\(spec.queue.echoed)\"."))
         }

@@ -75,6 +75,34 @@ import Testing
         }
     }
 
+    @Test func queue_takesNothingNew_onceTheFileHasItNoMore() async throws {
+        try await Household.with { household in
+            var daemon = try await household.start(configuration: "queues:\n  a: 2\n")
+            var wire = try daemon.connect()
+            let ids = [
+                try await wire.submit(.timer(1000, ["queue": "a"])),
+                try await wire.submit(.timer(1000, ["queue": "a"])),
+            ]
+            func expectLeft(_ concurrency: JSON) async throws {
+                for method in ["job.submit", "job.explain"] {
+                    #expect(try await wire.refusal(method, .value(1, ["queue": "a"])).code == -32602)
+                }
+                let queues = try await wire.call("queue.list")["queues"]?.array ?? []
+                #expect(queues.map { $0["queue"] } == ["a", "default"] && queues.first?["concurrency"] == concurrency)
+                for id in ids { #expect(try await wire.call("job.get", .job(id))["state"] == "running") }
+            }
+            try await daemon.reload("")
+            try await expectLeft(2)
+            try await daemon.stop()
+            daemon = try await household.start(configuration: "")
+            wire = try daemon.connect()
+            try await expectLeft(1)
+            _ = try await wire.call("queue.set", ["queue": "a", "concurrency": 3])
+            _ = try await wire.succeed(.value(1, ["queue": "a"]))
+            try await daemon.stop()
+        }
+    }
+
     @Test(.enabled(if: User.canBeOthers, "other users' connections need root, setpriv and socat"))
     func adminGroup_isAskedForAtEachCall() async throws {
         try await Household.with { household in

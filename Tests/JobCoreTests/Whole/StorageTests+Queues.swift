@@ -57,6 +57,36 @@ extension StorageTests {
         driver.expectQuiet()
     }
 
+    @Test(arguments: [false, true])
+    func queue_thatIsNotConfiguredAnyMore_runsWhatItHas_andTakesNothingNew(_ restarts: Bool) throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 2)) }
+        let list = #"{"queue":"old","source":{"type":"list","mode":"all","jobs":[\#(url("a")),\#(url("a"))]}}"#
+        var ids = try (0..<3).map { _ in try driver.submit(url("a", #""queue":"old""#)) }
+        ids.append(try driver.submit(list))
+        driver.settings.queues.removeLast()
+        if restarts {
+            driver.restart()
+        } else {
+            driver.ask(.configure(driver.settings, policy: nil), as: .root)
+        }
+        #expect(driver.atWork == Array(ids.prefix(restarts ? 1 : 2)))
+        let names = { driver.answer(to: driver.ask(.queues, as: .root))?.queues?.map(\.settings.name) }
+        #expect(names() == ["default", "old"])
+        let refused = try driver.submitted(driver.requestSubmit(url("a", #""queue":"old""#))).first
+        guard case .failure(let error) = refused else { return #expect(Bool(false), "it was accepted") }
+        #expect(error.code == .invalid(JSONPointer(["queue"])))
+        #expect(error.message == #"There is no queue "old"; there are "default"."#)
+        driver.endAll()
+        #expect(ids.allSatisfy { driver.state($0) == .succeeded })
+        driver.expectQuiet()
+        // With its last job it is gone.
+        for id in ids { driver.ask(.remove(id), as: .root) }
+        #expect(names() == ["default"])
+        driver.ask(.setQueue("old", QueueChange(concurrency: 3)), as: .root)
+        #expect(names() == ["default", "old"])
+        #expect(throws: Never.self) { try driver.submit(list) }
+    }
+
     @Test func submissions_areRefused_whileThereIsLittleRoom() throws {
         let driver = CoreDriver()
         let id = try driver.submit(url())
