@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Yams
 
 /// A configuration file in YAML: its keys in their order, each with its line, and what is wrong with its form.
@@ -16,16 +17,7 @@ struct ConfigurationFile {
     /// Throws where it cannot be read at all.
     init(path: String) throws(ConfigurationError) {
         self.path = path
-        let text: String
-        do {
-            text = try String(contentsOfFile: path, encoding: .utf8)
-        } catch {
-            throw ConfigurationError(
-                location: path, key: nil,
-                reason: (error as? CocoaError)?.code == .fileReadNoSuchFile
-                    ? "there is no such file; check its path"
-                    : "cannot be read; check its path, its mode and that it is UTF-8")
-        }
+        let text = try Self.text(of: path)
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)
@@ -35,6 +27,39 @@ struct ConfigurationFile {
             throw ConfigurationError(location: path, key: nil, reason: "is not YAML: \(error)")
         }
         if let root { read(root, prefix: "") }
+    }
+
+    /// The most bytes of a file. What is made of it takes many times as much, while the daemon serves.
+    private static let longest = 1 << 20
+
+    private static func text(of path: String) throws(ConfigurationError) -> String {
+        func fault(_ reason: String) -> ConfigurationError {
+            ConfigurationError(location: path, key: nil, reason: reason)
+        }
+        let unreadable = fault("cannot be read; check its path, its mode and that it is a file in UTF-8")
+        // To open a FIFO would wait for somebody who writes to it otherwise.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { throw errno == ENOENT ? fault("there is no such file; check its path") : unreadable }
+        defer { close(file) }
+        var facts = stat()
+        guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { throw unreadable }
+        var isRead = true
+        // What it says of its size may have changed by the time that it is read.
+        let bytes = [UInt8](unsafeUninitializedCapacity: longest + 1) { buffer, count in
+            while count < buffer.count {
+                let part = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[count...])
+                let more = Glibc.read(file, part.baseAddress, part.count)
+                if more < 0, errno == EINTR { continue }
+                isRead = more >= 0
+                guard more > 0 else { return }
+                count += more
+            }
+        }
+        guard bytes.count <= longest else {
+            throw fault("is longer than \(longest) bytes, and no more are read; take out what is no setting")
+        }
+        guard isRead, let text = String(bytes: bytes, encoding: .utf8) else { throw unreadable }
+        return text
     }
 
     private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {

@@ -108,6 +108,29 @@ import Testing
         #expect(errors.contains("/nonexistent/d.yaml: there is no such file") && errors.contains("DEFERD_LIMITS_LINE"))
     }
 
+    @Test func file_isRefused_whereItIsTooLongOrNone() async throws {
+        try await TemporaryDirectory.with { directory in
+            func refusal(_ path: String) async throws -> String {
+                let (end, _, errors) = try await ChildProcess.run(
+                    [BuiltProgram.deferd, "--config", path, "--check"], environment: ["HOME": "/h"])
+                #expect(end == .code(78), "\(errors)")
+                #expect(errors.contains("\(path): "), "\(errors)")
+                return errors
+            }
+            let long = try directory.write("limits:\n", to: "long.yaml")
+            #expect(truncate(long, 1 << 30) == 0)
+            #expect(try await refusal(long).contains("is longer than 1048576 bytes, and no more are read; take out"))
+            let pipe = directory.path + "/pipe"
+            #expect(mkfifo(pipe, 0o600) == 0)
+            for path in [pipe, "/dev/zero", directory.path] {
+                #expect(try await refusal(path).contains("cannot be read; check"))
+            }
+        }
+        let longest = "#" + String(repeating: " ", count: (1 << 20) - 1)
+        #expect(try await check(longest).end == .code(0))
+        #expect(try await check(longest + " ").end == .code(78))
+    }
+
     @Test func missingRoots_areWarnedOf_byCheckAndAtTheStart() async throws {
         try await Household.with { household in
             let directory = household.directory.path
