@@ -19,9 +19,6 @@ extension JobCore {
     /// that it has, and what they make, and takes no others.
     func takesJobs(_ name: String) -> Bool { configuredQueues.contains(name) || storedQueues.contains(name) }
 
-    /// Queues that there can be.
-    private static let mostQueues = 1000
-
     func setQueue(_ name: String, _ change: QueueChange, _ id: RequestID, _ caller: Caller) {
         guard caller.isAdmin else {
             return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
@@ -29,10 +26,10 @@ extension JobCore {
         guard phase == .serving else { return fail(id, .stopping) }
         let present = scheduler.settings(of: name)
         let others = queueChanges.keys.count { $0 != name && scheduler.settings(of: $0) == nil }
-        guard present != nil || scheduler.names.count + others < Self.mostQueues else {
+        guard present != nil || scheduler.names.count + others < QueueSettings.most else {
             return fail(
                 id,
-                CoreError(.busy(retryAfter: 60), "There are \(Self.mostQueues) queues already; use one of them."))
+                CoreError(.busy(retryAfter: 60), "There are \(QueueSettings.most) queues already; use one of them."))
         }
         // Changes of one queue are stored one after another, as each builds on the one before; as many wait as requests
         // may be open.

@@ -24,13 +24,13 @@ struct ConfigurationKey: Sendable {
     /// `merge` says what becomes of the value that is there and the one that was read.
     private init<Value: Equatable & Sendable>(
         _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable, _ change: Change = .reload,
-        merge: @escaping @Sendable (Value, Value) -> Value = { $1 },
+        merge: @escaping @Sendable (Value, Value) throws(ConfigurationValue.Misfit) -> Value = { $1 },
         _ read: @escaping @Sendable (ConfigurationValue) throws(ConfigurationValue.Misfit) -> Value
     ) {
         self.name = name
         self.change = change
         apply = { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = merge(configuration[keyPath: path], try read(value))
+            configuration[keyPath: path] = try merge(configuration[keyPath: path], try read(value))
         }
         isSame = { $0[keyPath: path] == $1[keyPath: path] }
         copy = { $1[keyPath: path] = $0[keyPath: path] }
@@ -76,6 +76,19 @@ struct ConfigurationKey: Sendable {
     /// The largest size or count that a limit takes.
     private static let most = 1 << 40
 
+    /// The queues with those that `later` adds or changes. A reload opens all of them while calls wait.
+    private static func merged(
+        _ queues: [String: QueueSettings], _ later: [String: QueueSettings]
+    ) throws(ConfigurationValue.Misfit) -> [String: QueueSettings] {
+        let merged = queues.merging(later) { $1 }
+        guard merged.count <= QueueSettings.most else {
+            let others = queues.keys.contains { later[$0] == nil } ? ", with those that are there without it" : ""
+            throw ConfigurationValue.Misfit(
+                reason: "makes \(merged.count) queues\(others), and there can be \(QueueSettings.most); take some out")
+        }
+        return merged
+    }
+
     static let all: [ConfigurationKey] = [
         path("socket.path", \.socketPath),
         ConfigurationKey("socket.mode", \.socketMode, .restart) { (value) throws(ConfigurationValue.Misfit) in
@@ -88,8 +101,8 @@ struct ConfigurationKey: Sendable {
             try value.paths()
         },
         count("downloads.minimumFree", \.downloads.minimumFree, 0...most),
-        ConfigurationKey("queues", \.queues, merge: { $0.merging($1) { $1 } }) {
-            (value) throws(ConfigurationValue.Misfit) in try value.queues()
+        ConfigurationKey("queues", \.queues, merge: merged) { (value) throws(ConfigurationValue.Misfit) in
+            try value.queues()
         },
         ConfigurationKey("programs", \.programs, merge: { $0.overridden(by: $1) }) {
             (value) throws(ConfigurationValue.Misfit) in try value.programs()

@@ -52,6 +52,9 @@ package enum Submission: Sendable, Equatable {
 
 /// How a queue runs, as the configuration or an administrator says.
 package struct QueueSettings: Sendable, Hashable {
+    /// Queues that a configuration can make, and that there are at most where an administrator makes another.
+    package static let most = 1000
+
     package var name: String
     /// Slots: jobs whose source works at the same time.
     package var concurrency: Int
