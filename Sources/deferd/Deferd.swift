@@ -64,6 +64,9 @@ struct Deferd: AsyncParsableCommand {
     /// Runs on the main actor and, whatever leaves it, on an event loop: libdispatch's pool, where tasks run otherwise, wakes
     /// up every second from its first task on.
     @MainActor static func main() async {
+        // Who has just changed the file may say so before there is a handler, and the file is read after that. What the daemon
+        // starts does not inherit it: the program guard has all signals do what they do by default.
+        signal(SIGHUP, SIG_IGN)
         // The main queue's thread asks for a priority that only root may have, and libdispatch would complain in the journal.
         setenv("LIBDISPATCH_LOG", "NO", 0)
         Tuning.begin()

@@ -235,6 +235,25 @@ import Testing
         }
     }
 
+    /// With `--check` there never is a handler, so that there is time to look.
+    @Test func hangUp_isIgnored_beforeThereIsAHandler() async throws {
+        try await TemporaryDirectory.with { directory in
+            let hosts = (0..<20_000).map { "    - h\($0).example\n" }.joined()
+            let yaml = "policy:\n  denyHosts:\n\(hosts)"
+            let process = try ChildProcess(try Daemon.command(in: directory, configuration: yaml) + ["--check"])
+            var isIgnored = false
+            while !isIgnored, let status = try? String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8),
+                !status.contains("State:\tZ")
+            {
+                let mask = status.firstMatch(of: /SigIgn:\s*([0-9a-f]+)/).flatMap { UInt64($0.1, radix: 16) } ?? 0
+                isIgnored = mask & 1 << UInt64(SIGHUP - 1) != 0
+            }
+            #expect(isIgnored)
+            process.send(signal: SIGHUP)
+            #expect(try await process.end() == .code(0), "\(process.errorText)")
+        }
+    }
+
     @Test func serviceManager_isToldWhyAStartFails() async throws {
         try await Stage.with {
             try await TemporaryDirectory.with { directory in
