@@ -114,6 +114,75 @@ import Testing
         #expect(bytes.count == 300_000)
     }
 
+    /// Leaves what a daemon does that is killed while it changes the backup that it starts from: some pages are changed and
+    /// others are not, and a journal has what they were.
+    private func cutShort(_ source: TemporaryDirectory, in target: TemporaryDirectory) throws {
+        let queue = try DatabaseQueue(path: source.database)
+        try queue.writeWithoutTransaction { connection in
+            // With few pages in memory SQLite writes them before the transaction ends.
+            try connection.execute(
+                sql: """
+                    PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA cache_size = 10;
+                    BEGIN; DROP TABLE \(BackupBodies.table)
+                    """)
+            for ending in ["", "-journal"] {
+                try FileManager.default.copyItem(
+                    atPath: source.database + ending, toPath: target.database + ending)
+            }
+            try connection.execute(sql: "ROLLBACK")
+        }
+        try queue.close()
+    }
+
+    @Test func backup_isWhole_whenTheFirstStartFromItWasCutShort() async throws {
+        let store = try SQLiteStore(path: directory.path)
+        var job = try await store.existing(store.create(.example())[0]).finished(at: .after(1))
+        job.bodies = [0: 600_000]
+        try await store.save(job)
+        try body("1-0", 600_000)
+        let whole = try copy(await store.backUp())
+        await store.close()
+        let (started, verified) = (try TemporaryDirectory(), try TemporaryDirectory())
+        for target in [started, verified] {
+            try cutShort(whole, in: target)
+            #expect(try HotJournal.isThere(for: target.database))
+            #expect(try target.contents()["deferd.db"] != whole.contents()["deferd.db"])
+        }
+        let verification = try StateVerification(of: verified.path)
+        #expect(verification.flaws == [] && verification.jobs == 1)
+        #expect(try verified.contents() == whole.contents())
+        let restored = try SQLiteStore(path: started.path)
+        #expect(try await restored.existing(job.id) == job)
+        await restored.close()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: started.path + "/bodies/1-0")).count == 600_000)
+        #expect(try StateVerification(of: started.path).flaws == [])
+    }
+
+    /// Somebody put another database where that one was.
+    @Test func journal_isNotTakenForOneOfAnotherDatabase() async throws {
+        let store = try SQLiteStore(path: directory.path)
+        var job = try await store.existing(store.create(.example())[0]).finished(at: .after(1))
+        job.bodies = [0: 600_000]
+        try await store.save(job)
+        try body("1-0", 600_000)
+        let whole = try copy(await store.backUp())
+        await store.close()
+        for isThere in [false, true] {
+            let target = try TemporaryDirectory()
+            try cutShort(whole, in: target)
+            try FileManager.default.removeItem(atPath: target.database)
+            if isThere {
+                let other = try TemporaryDirectory()
+                let store = try SQLiteStore(path: other.path)
+                for index in 0..<3000 { _ = try await store.create(.example(#""label": "\#(index)""#)) }
+                await store.close()
+                try FileManager.default.copyItem(atPath: other.database, toPath: target.database)
+            }
+            let error = #expect(throws: StoreError.self) { try SQLiteStore(path: target.path) }
+            #expect(error?.code == .damaged, "\(String(describing: error))")
+        }
+    }
+
     @Test(arguments: [
         ("UPDATE jobs SET size = size + 1000 WHERE id = 2", "counts for"),
         ("UPDATE jobs SET spec = 'x' WHERE id = 2", "spec makes no sense"),

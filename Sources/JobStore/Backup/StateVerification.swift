@@ -3,8 +3,8 @@ import Glibc
 package import JobModel
 import SystemPackage
 
-/// Looks for what is wrong with a state that no daemon has open, or with a backup, without changing a byte of it: each page,
-/// each index, and what must hold between the rows.
+/// Looks for what is wrong with a state that no daemon has open, or with a backup: each page, each index, and what must hold
+/// between the rows. It changes no byte, but that it undoes what a killed daemon left half done (``HotJournal``).
 package struct StateVerification {
     /// Beyond so many it has been said that all is not well.
     private static let mostFlaws = 100

@@ -5,7 +5,8 @@ import Glibc
 import JobModel
 import Synchronization
 
-/// Checks a database before it is used, without changing a byte of it or its log.
+/// Checks a database before it is used, without changing a byte of it or its log, but that it undoes first what a killed
+/// process left half done (``HotJournal``).
 ///
 /// A damaged database must be unchanged when its owner looks for what can be saved, and must be refused again at the
 /// next start. What is checked is bounded by what a start can afford: always the header, the length, the log and the
@@ -30,9 +31,12 @@ struct DatabaseInspection {
     }
 
     private func run() throws(StoreError) -> Bool {
+        let wasRolledBack = try HotJournal.rollBack(path)
         guard let file = try ReadableFile(path) else {
             // SQLite never leaves a log without its database; one that is alone has jobs that can still be saved.
             guard try ReadableFile(path + "-wal") == nil else { throw damaged("it is missing, but its log is there") }
+            // It would be put into a new one.
+            guard try !HotJournal.isThere(for: path) else { throw damaged("it is missing, but its journal is there") }
             return false
         }
         guard let header = DatabaseHeader(try file.read(DatabaseHeader.length, at: 0, of: path)) else {
@@ -49,9 +53,10 @@ struct DatabaseInspection {
             throw damaged("it ends after \(file.length) bytes of \(pageCount * header.pageSize)")
         }
         // A disk that loses what it said it had written gives back an older page, whose checksum is right. That takes a
-        // loss of power, after which there is a log.
+        // loss of power, after which there is a log. A journal may be of another database that was here before, and its
+        // pages have checksums that are right.
         let areRight = try hasRightPages(file, header, pageCount, except: log.pages)
-        let isKnownGood = try ReadableFile(path + "-wal") == nil && areRight
+        let isKnownGood = try ReadableFile(path + "-wal") == nil && areRight && !wasRolledBack
         let length = max(file.length, pageCount * header.pageSize)
         try Self.leavingNothingBehind(of: path) { () throws(StoreError) in
             try readTables(header, everyPage: length <= largestChecked && !isKnownGood)

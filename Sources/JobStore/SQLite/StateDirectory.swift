@@ -80,7 +80,12 @@ final class StateDirectory: Sendable {
 
     /// Makes the entry of the file or directory `path` durable.
     static func sync(directoryOf path: String) -> Bool {
-        sync(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
+        sync(directory(of: path))
+    }
+
+    /// The directory that has the file or directory `path`.
+    static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
     /// Makes what was written into the file durable, or the entries of the directory.
