@@ -116,7 +116,11 @@ static int write_checked(sqlite3_file *file, const void *buffer, int amount, sql
 
 int deferd_room_for_checks(void) { return sizeof(struct known); }
 
-void deferd_open_checked(sqlite3_file *file) {
+static int immutable_characteristics(sqlite3_file *file) {
+    return known(file)->original->xDeviceCharacteristics(file) | SQLITE_IOCAP_IMMUTABLE;
+}
+
+void deferd_open_checked(sqlite3_file *file, int is_immutable) {
     struct known *state = known(file);
     memset(state, 0, sizeof *state);
     state->original = file->pMethods;
@@ -125,6 +129,7 @@ void deferd_open_checked(sqlite3_file *file) {
     if (state->replaced.iVersion > 2) state->replaced.iVersion = 2;
     state->replaced.xRead = read_checked;
     state->replaced.xWrite = write_checked;
+    if (is_immutable) state->replaced.xDeviceCharacteristics = immutable_characteristics;
     file->pMethods = &state->replaced;
 }
 

@@ -3,6 +3,10 @@
 #include "settings.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 // Why C: a VFS of SQLite is a struct of C functions, and what it knows of a file lies behind SQLite's own struct.
 //
@@ -17,11 +21,27 @@ static int rounded(int size) { return (size + 15) & ~15; }
 
 void *deferd_behind(sqlite3_file *file) { return (char *)file + rounded(platform->szOsFile); }
 
+/// Whether a database stands alone in a directory that cannot be written, as on a disk that is mounted for reading only.
+/// SQLite would make the index of a log there, which it wants of every database that is used with one. Nobody has this one
+/// open, as then there is an index.
+static int is_alone(const char *name) {
+    char path[4096];
+    struct stat status;
+    if (name == NULL || snprintf(path, sizeof path, "%s-shm", name) >= (int)sizeof path) return 0;
+    if (stat(path, &status) == 0) return 0;
+    memcpy(strrchr(path, '-'), "-wal", 4);
+    if (stat(path, &status) == 0 && status.st_size > 0) return 0;
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) return 0;
+    slash[1] = 0;
+    return access(path, W_OK) != 0;
+}
+
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened) {
     (void)vfs;
     int code = platform->xOpen(platform, name, file, flags, opened);
     if (code != SQLITE_OK || file->pMethods == NULL) return code;
-    if (flags & SQLITE_OPEN_MAIN_DB) deferd_open_checked(file);
+    if (flags & SQLITE_OPEN_MAIN_DB) deferd_open_checked(file, flags & SQLITE_OPEN_READONLY && is_alone(name));
     if (flags & SQLITE_OPEN_WAL) deferd_open_log(file);
     return code;
 }

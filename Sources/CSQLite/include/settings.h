@@ -17,7 +17,8 @@ int deferd_extend(int file, long size);
 ///
 /// It keeps a checksum in the last 8 bytes of each page of a database that reserves them, and refuses a page whose bytes
 /// are not what was written, as damaged. Other databases are as always. Pages in the log have none: SQLite has checksums
-/// of its own there. What it does for the log says deferd_gather_log.
+/// of its own there. What it does for the log says deferd_gather_log. A database that is opened for reading only in a
+/// directory that cannot be written, and has no log, is taken for one that nobody changes: else SQLite could not read it.
 void deferd_register_vfs(void);
 
 struct sqlite3;

@@ -46,6 +46,7 @@ struct DatabaseInspection {
         guard !header.hasChecks || header.reserved == PageChecks.reserved else {
             throw damaged("its header leaves no room for checksums")
         }
+        try checkIndex()
         let log = try log(pageSize: header.pageSize)
         let pageCount = log.pageCount ?? header.pageCount ?? 1
         let firstMissing = file.length / header.pageSize + 1
@@ -85,6 +86,19 @@ struct DatabaseInspection {
             }
         }
         return areAllRight
+    }
+
+    /// SQLite reads a log by way of an index, which it makes beside it. Without a log it needs none where it cannot make
+    /// one (`vfs.c`).
+    private func checkIndex() throws(StoreError) {
+        guard access(path + "-shm", F_OK) != 0, access(StateDirectory.directory(of: path), W_OK) != 0,
+            let log = try ReadableFile(path + "-wal"), log.length > 0
+        else { return }
+        throw StoreError(
+            .read,
+            "The database \(path) has a log, which cannot be read where its directory cannot be written; give "
+                + "permission, or copy it and the files named \(path)-* elsewhere and name that.",
+            isLasting: true)
     }
 
     private func log(pageSize: Int) throws(StoreError) -> WriteAheadLog {
