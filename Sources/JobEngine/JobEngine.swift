@@ -133,6 +133,8 @@ package actor JobEngine {
         ) { [weak self] shortage in
             self?.enter { $0.handle(.room(shortage: shortage)) }
         }
+        // Else the first submission after a start would be accepted whatever room there is.
+        await room?.begin()
         timers = WakeTimers(on: executor.queue) { [weak self] in self?.enter { $0.timeCame() } }
         // The core looks at the time with each input.
         clockWatch = ClockWatch(on: executor.queue) { [weak self] in self?.enter { $0.handle(.time) } }

@@ -2,8 +2,8 @@ import Dispatch
 import JobModel
 import Synchronization
 
-/// Looks at how much room the disk of the state has, when jobs are submitted but at most once a second, and each second
-/// while it has too little.
+/// Looks at how much room the disk of the state has: at the start, when jobs are submitted but at most once a second, and
+/// each second while it has too little.
 ///
 /// States: idle, looking, and short, in which a timer looks again. It looks on a queue of its own, as the call can
 /// block on a slow disk.
@@ -32,6 +32,17 @@ final class RoomWatch: Sendable {
         state = Mutex(State(minimum: minimum))
         self.freeBytes = freeBytes
         self.changed = changed
+    }
+
+    /// Looks for the first time; `changed` was told when it returns.
+    func begin() async {
+        guard state.withLock({ $0.minimum > 0 }) else { return }
+        await withCheckedContinuation { continuation in
+            queue.async {
+                self.look()
+                continuation.resume()
+            }
+        }
     }
 
     /// Called when jobs are submitted, with the monotonic time in nanoseconds.

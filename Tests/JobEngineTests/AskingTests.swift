@@ -108,7 +108,10 @@ import Testing
         }
     }
 
-    static func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
+    static func withEngine(
+        _ change: (inout EngineSettings) -> Void = { _ in }, clock: EngineClock = .system,
+        _ body: (JobEngine) async throws -> Void
+    ) async throws {
         try await TemporaryDirectory.with { directory in
             let path = directory.path
             for name in ["state", "downloads", "bodies"] { mkdir(path + "/" + name, 0o700) }
@@ -118,10 +121,11 @@ import Testing
             settings.downloads.directory = path + "/downloads"
             let library = try SourceLibrary(
                 settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+            var engineSettings = EngineSettings(bodies: path + "/bodies")
+            change(&engineSettings)
             let engine = JobEngine(
-                settings: EngineSettings(bodies: path + "/bodies"),
-                store: try SQLiteStore(path: path + "/state") { _ in },
-                library: library, logger: logger)
+                settings: engineSettings, store: try SQLiteStore(path: path + "/state") { _ in }, library: library,
+                clock: clock, logger: logger)
             try await engine.start()
             let outcome: Result<Void, any Error>
             do { outcome = .success(try await body(engine)) } catch { outcome = .failure(error) }

@@ -1,3 +1,5 @@
+import JobCore
+import JobModel
 import Synchronization
 import Testing
 
@@ -15,6 +17,26 @@ import Testing
         // It looks by itself from now on.
         free.withLock { $0 = 10 }
         #expect(await events.next() == .some(nil))
+    }
+
+    @Test func shortage_isTold_beforeAnyJobIsSubmitted() async throws {
+        let told = Mutex<[Bool]>([])
+        let watch = RoomWatch(path: "/state", minimum: 10, freeBytes: { _ in 5 }) { shortage in
+            told.withLock { $0.append(shortage != nil) }
+        }
+        await watch.begin()
+        #expect(told.withLock { $0.first } == true)
+        try await AskingTests.withEngine({ $0.minimumFree = .max }) { engine in
+            let caller = Caller(uid: 7, isAdmin: false)
+            let value = try engine.admission.spec(["source": ["type": "value", "value": 1]], from: caller)
+            let new = NewJob(spec: value.spec, host: value.host, subscription: nil)
+            let answer = await engine.ask(.submit([new]), for: caller)
+            guard case .failure(let error)? = answer.submitted?.first else {
+                Issue.record("\(answer)")
+                return
+            }
+            #expect(error.message.contains("make room"))
+        }
     }
 
     @Test func room_isEnough_whereItIsNotKnown_orNoneIsAskedFor() async {
