@@ -23,6 +23,7 @@ package actor JobEngine {
     nonisolated let logger: Logger
     nonisolated let files: FileCleaner
     package nonisolated let metrics: EngineMetrics
+    nonisolated let latestBackup = Mutex(LatestBackup())
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 

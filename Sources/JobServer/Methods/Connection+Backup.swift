@@ -2,7 +2,6 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
-import SystemPackage
 
 /// `server.backup`.
 ///
@@ -29,11 +28,23 @@ extension Connection {
         }
         let piece = resultPiece(call, length)
         guard piece > 0 || length == 0 else { throw Replies.full }
-        do throws(Errno) {
+        do throws(StateBackup.Failure) {
             let part = try await engine.read(backup, offset: offset, length: piece, for: caller.uid)
             answer(call, part, at: offset)
         } catch {
-            throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
+            throw Self.refusal(of: error)
+        }
+    }
+
+    private static func refusal(of piece: StateBackup.Failure) -> ProtocolError {
+        switch piece {
+        case .givenUp:
+            ProtocolError(
+                .notFound,
+                "The backup was given up, as nobody read of it for \(StateBackup.longestPause / 1_000_000_000) seconds and "
+                    + "another one was asked for; call server.backup without an offset to make one.")
+        case .unreadable(let error):
+            ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
         }
     }
 
