@@ -81,7 +81,8 @@ import Testing
         #expect(
             removed == [
                 RemovedJob(id: first[0], owner: 1000, queue: "default", state: .succeeded, links: 0, size: sizes[0]),
-                RemovedJob(id: first[1], owner: 1000, queue: "default", state: .queued, links: 0, size: sizes[1],
+                RemovedJob(
+                    id: first[1], owner: 1000, queue: "default", state: .queued, links: 0, size: sizes[1],
                     parent: first[0], tags: ["t"]),
             ])
     }
