@@ -64,8 +64,13 @@ extension JobCore {
                 unreadAncestors.append(id)
                 return setTimer(.readAgain, in: 1)
             }
-            // Where it was removed, everything below it was, too, and the answer to the removal is about to say so.
-            guard let row = rows.first else { return }
+            guard let row = rows.first else {
+                // Where it was removed, everything below it was, too, and the answer to the removal is about to say so. Where
+                // nothing is being written its row is damaged, and is never found.
+                guard pendingWrites > 0 else { return pendingNotifications[id] = nil }
+                unreadAncestors.append(id)
+                return setTimer(.readAgain, in: 1)
+            }
             let (above, next) = table.ancestors(of: row, lineage: nil)
             let found = found + [Ancestor(row)] + above
             if let next { return readAncestors(of: id, from: next, found: found) }

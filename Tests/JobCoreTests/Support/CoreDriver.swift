@@ -27,6 +27,8 @@ final class CoreDriver {
     /// Says which reads and writes fail.
     var failsWrite: (StoreWrite) -> Bool = { _ in false }
     var failsRead: (StoreRead) -> Bool = { _ in false }
+    /// Says which reads find nothing, as rows that are damaged.
+    var missesRead: (StoreRead) -> Bool = { _ in false }
     private(set) var heldWrites: [(id: WriteID, write: StoreWrite)] = []
     /// Durable, but the core was not told.
     private(set) var unanswered: [(id: WriteID, result: Result<StoreWritten, StoreError>)] = []
@@ -174,7 +176,9 @@ final class CoreDriver {
         case .read(let id, let read):
             reads.append(read)
             let result: Result<StoreRows, StoreError> =
-                failsRead(read) ? .failure(StoreError(.read, "The disk cannot be read.")) : .success(store.read(read))
+                if failsRead(read) { .failure(StoreError(.read, "The disk cannot be read.")) } else {
+                    .success(missesRead(read) ? .jobs([]) : store.read(read))
+                }
             if holdsReads { heldReads.append((id, read, result)) } else { inputs.append(.rows(id, result)) }
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run):

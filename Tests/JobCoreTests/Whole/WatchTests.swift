@@ -169,6 +169,20 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// Its row is damaged, so nobody can say who is above it.
+    @Test func notifications_areDropped_whereWhatIsAboveIsNotFound() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"list","jobs":[\#(url("a", #""then":[{"finally":\#(step("f"))}]"#))]},"tags":["t"]}"#)
+        driver.ask(.watch(WatchScope(.tag("t"), includesChildren: true), 1))
+        driver.missesRead = { if case .jobs([id], _) = $0 { true } else { false } }
+        driver.ask(.cancel(id))
+        driver.endAll()
+        driver.advance(5)
+        #expect(driver.stored(id + 1)?.state == .cancelled && driver.core.pendingNotifications.isEmpty)
+        driver.expectQuiet()
+    }
+
     @Test func endOfAChild_isTold_onceItsParentsCanBeRead() throws {
         let driver = CoreDriver()
         let id = try driver.submit(
