@@ -21,7 +21,7 @@ package struct ZoneFiles: Sendable {
             throw Flaw(reason: "\"\(zone.echoed)\" is no name of a zone; those are written as in Europe/Berlin.")
         }
         let path = "\(directory)/\(zone)"
-        guard let bytes = read(path) else {
+        guard let bytes = try? RegularFile.contents(of: path, atMost: ZoneRules.longest) else {
             let isThere = access(directory + "/Etc/UTC", R_OK) == 0 || access(directory + "/UTC", R_OK) == 0
             throw Flaw(
                 reason: isThere
@@ -44,25 +44,5 @@ package struct ZoneFiles: Sendable {
         }
         return isPlain && zone.utf8.count <= 64 && parts.count <= 4
             && !["posix", "right", "posixrules", "localtime"].contains(parts.first)
-    }
-
-    private func read(_ path: String) -> [UInt8]? {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= ZoneRules.longest else {
-            return nil
-        }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 8192)
-        while bytes.count <= ZoneRules.longest {
-            let count = Glibc.read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return nil }
-            if count == 0 { return bytes }
-            bytes += buffer[..<count]
-        }
-        return nil
     }
 }

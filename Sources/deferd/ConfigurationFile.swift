@@ -1,5 +1,5 @@
 import Foundation
-import Glibc
+import JobEngine
 import Yams
 
 /// A configuration file in YAML: its keys in their order, each with its line, and what is wrong with its form.
@@ -37,28 +37,17 @@ struct ConfigurationFile {
             ConfigurationError(location: path, key: nil, reason: reason)
         }
         let unreadable = fault("cannot be read; check its path, its mode and that it is a file in UTF-8")
-        // To open a FIFO would wait for somebody who writes to it otherwise.
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw errno == ENOENT ? fault("there is no such file; check its path") : unreadable }
-        defer { close(file) }
-        var facts = stat()
-        guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { throw unreadable }
-        var isRead = true
-        // What it says of its size may have changed by the time that it is read.
-        let bytes = [UInt8](unsafeUninitializedCapacity: longest + 1) { buffer, count in
-            while count < buffer.count {
-                let part = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[count...])
-                let more = Glibc.read(file, part.baseAddress, part.count)
-                if more < 0, errno == EINTR { continue }
-                isRead = more >= 0
-                guard more > 0 else { return }
-                count += more
-            }
-        }
-        guard bytes.count <= longest else {
+        let bytes: [UInt8]
+        do {
+            bytes = try RegularFile.contents(of: path, atMost: longest)
+        } catch .missing {
+            throw fault("there is no such file; check its path")
+        } catch .tooLong {
             throw fault("is longer than \(longest) bytes, and no more are read; take out what is no setting")
+        } catch {
+            throw unreadable
         }
-        guard isRead, let text = String(bytes: bytes, encoding: .utf8) else { throw unreadable }
+        guard let text = String(bytes: bytes, encoding: .utf8) else { throw unreadable }
         return text
     }
 
