@@ -21,6 +21,13 @@ enum SourceMessage {
 }
 
 extension JobError {
+    /// There is no room for what is to be written; it is tried again in 5 s at the earliest.
+    static func withoutRoom(_ message: String) -> JobError {
+        var error = JobError(.storage, message, retryable: true)
+        error.postponed = 5
+        return error
+    }
+
     /// The kind `storage`: `action` on `path` failed.
     init(storage error: Errno, _ action: String, _ path: String) {
         if error == .notSupported {

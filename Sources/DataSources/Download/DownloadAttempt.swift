@@ -82,21 +82,14 @@ final class DownloadAttempt: Sendable {
         }
     }
 
-    /// Seconds after which a download that waits for room is tried again.
-    private static let pauseWithoutRoom = 5.0
-
     /// Puts the download off where its disk has little room left.
     private func checkRoom(for target: DownloadTarget) async throws(JobError) {
         let minimum = Int64(services.minimumFree)
         guard minimum > 0 else { return }
         let free = await services.queue.run { target.freeBytes }
         guard let free, free < minimum else { return }
-        var error = JobError(
-            .storage,
-            "\"\(target.path.directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.",
-            retryable: true)
-        error.postponed = Self.pauseWithoutRoom
-        throw error
+        throw .withoutRoom(
+            "\"\(target.path.directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.")
     }
 
     /// Bytes that a download may write before it looks again how much room there is.

@@ -23,16 +23,10 @@ final class SpilledBodies: Sendable {
             return nil
         }
         guard let used else { return SpilledRoom(size, of: user, in: self) }
-        var error = JobError(
-            .storage,
-            "Your bodies that are being sent take up \(used) bytes, and there is room for \(room) of them; wait for some.",
-            retryable: true)
-        error.postponed = Self.pauseWithoutRoom
-        throw error
+        throw .withoutRoom(
+            "Your bodies that are being sent take up \(used) bytes, and there is room for \(room) of them; wait for some."
+        )
     }
-
-    /// Seconds after which a body for which there is no room is tried again.
-    static let pauseWithoutRoom = 5.0
 
     fileprivate func release(_ size: Int64, of user: UInt32) {
         byUser.withLock { byUser in

@@ -34,12 +34,9 @@ final class SpilledBody: Sendable {
             throw JobError(storage: error, "made", path)
         }
         if minimumFree > 0, let free = files.freeBytes(descriptor), free.saturatingSubtracting(size) < minimumFree {
-            var error = JobError(
-                .storage,
-                "\"\(path)\" is to have \(size) bytes where \(free) are free, and \(minimumFree) are left so; make room.",
-                retryable: true)
-            error.postponed = SpilledBodies.pauseWithoutRoom
-            throw error
+            throw .withoutRoom(
+                "\"\(path)\" is to have \(size) bytes where \(free) are free, and \(minimumFree) are left so; make room."
+            )
         }
         let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
             Result { () throws(Errno) in try files.write(descriptor, raw) }
