@@ -37,7 +37,7 @@ final class ActiveJob {
     private var childrenReadAt: Int64?
     var hasNewsOfChildren = false
     /// The topics that cover it, and the version of the subscriptions that this is of.
-    var coverage: (version: Int, of: Subscriptions.Coverage) = (-1, Subscriptions.Coverage())
+    var coverage: (version: Int, topics: Subscriptions.Coverage) = (-1, Subscriptions.Coverage())
     /// What to do once the present state is stored; nil where it is stored already.
     var unsaved: Job.Action?
     /// Counts its changes of state, and how many of them are stored.

@@ -157,7 +157,7 @@ extension JobCore {
                 subscriptions.version, subscriptions.coverage(of: entry.job, parents: known, isWhole: missing == nil)
             )
         }
-        return entry.coverage.of
+        return entry.coverage.topics
     }
 
     /// Reports progress to the subscribers of an interval, all jobs of a subscriber at once.

@@ -68,11 +68,6 @@ package actor JobEngine {
         var gone: [SubscriptionID] = []
     }
 
-    private enum News {
-        case event(JobEvent)
-        case batch(ProgressBatch)
-    }
-
     /// A source at work; `work` is nil while its checkpoint is read.
     private struct Run {
         let progress: RunProgress
@@ -359,8 +354,12 @@ package actor JobEngine {
             files.cleanUp(removed) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .check(let id, let spec): check(id, spec)
         case .answer(let id, let answer): requests.removeValue(forKey: id)?(answer)
-        case .notify(let ids, let change): tell(ids, .event(JobEvent(change.snapshot)))
-        case .progress(let ids, let rows): tell(ids, .batch(ProgressBatch(rows)))
+        case .notify(let ids, let change):
+            let event = JobEvent(change.snapshot)
+            tell(ids) { $0.receive(event) }
+        case .progress(let ids, let rows):
+            let batch = ProgressBatch(rows)
+            tell(ids) { $0.receive(batch) }
         case .started(let result):
             onStart?.resume(returning: result)
             onStart = nil
@@ -373,17 +372,14 @@ package actor JobEngine {
 
     /// Tells subscribers. One input can have thousands of notifications for thousands of them: they are looked up once, and those
     /// whose connections ended on the way, as they did not read, are told no more.
-    private func tell(_ ids: [SubscriptionID], _ news: News) {
+    private func tell(_ ids: [SubscriptionID], _ receive: (any JobSubscriber) -> Void) {
         if recipients.ids != ids {
             recipients.ids = ids
             recipients.present = ids.compactMap { id in subscribers[id].map { (id, $0) } }
         }
         var isAnyGone = false
         for (_, subscriber) in recipients.present {
-            switch news {
-            case .event(let event): subscriber.receive(event)
-            case .batch(let batch): subscriber.receive(batch)
-            }
+            receive(subscriber)
             if subscriber.isGone { isAnyGone = true }
         }
         guard isAnyGone else { return }
