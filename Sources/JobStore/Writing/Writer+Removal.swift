@@ -45,27 +45,23 @@ extension Writer {
         (SELECT json_group_array(tag) FROM tags WHERE job = id) FROM tree CROSS JOIN jobs USING (id)
         """
 
-    /// The checkpoints in an array of their texts, but for those that make no sense.
-    private static func checkpoints(_ texts: UnsafeRawBufferPointer) -> [JSON] {
-        let texts = (try? JSONParser.parse(texts))?.array ?? []
-        return texts.compactMap { text in text.string.flatMap { try? JSON(parsing: $0) } }
+    /// The texts of an array of JSON.
+    private static func texts(_ array: UnsafeRawBufferPointer) -> [String] {
+        (try? JSONParser.parse(array))?.array?.compactMap(\.string) ?? []
     }
 
     private func removals(_ sql: String, _ arguments: Int64...) throws -> [RemovedJob] {
         let statement = try statement(sql)
         for (index, argument) in arguments.enumerated() { statement.bind(argument, at: Int32(index) + 1) }
         return try statement.rows { row in
-            // One that makes no sense can be removed all the same; it was counted nowhere.
+            // One that makes no sense can be removed all the same; it was counted nowhere. A checkpoint that makes none is left out.
             RemovedJob(
                 id: row.integer(0), owner: UInt32(truncatingIfNeeded: row.integer(1)), queue: row.text(2) ?? "",
                 state: JobState(code: row.integer(3)) ?? .failed, links: Int(row.integer(4)),
-                size: row.integer(5), checkpoints: row.utf8(6, Self.checkpoints) ?? [],
-                parent: row.optionalInteger(7), tags: row.utf8(8, Self.tags) ?? [])
+                size: row.integer(5),
+                checkpoints: (row.utf8(6, Self.texts) ?? []).compactMap { try? JSON(parsing: $0) },
+                parent: row.optionalInteger(7), tags: row.utf8(8, Self.texts) ?? [])
         }
-    }
-
-    private static func tags(_ texts: UnsafeRawBufferPointer) -> [String] {
-        (try? JSONParser.parse(texts))?.array?.compactMap(\.string) ?? []
     }
 
     func remove(_ jobs: some Collection<JobID>) throws {
