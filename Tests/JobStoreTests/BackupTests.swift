@@ -97,15 +97,21 @@ import Testing
         await store.close()
     }
 
-    /// A daemon was killed while it took the bodies out.
-    @Test func bodies_areTakenOutAgain_whenThatWasCutShort() async throws {
+    /// A job whose result is a body of so many bytes, and a directory with a backup of it.
+    private func backup(withBodyOf size: Int) async throws -> (Job, TemporaryDirectory) {
         let store = try SQLiteStore(path: directory.path)
         var job = try await store.existing(store.create(.example())[0]).finished(at: .after(1))
-        job.bodies = [0: 300_000]
+        job.bodies = [0: size]
         try await store.save(job)
-        try body("1-0", 300_000)
+        try body("1-0", size)
         let target = try copy(await store.backUp())
         await store.close()
+        return (job, target)
+    }
+
+    /// A daemon was killed while it took the bodies out.
+    @Test func bodies_areTakenOutAgain_whenThatWasCutShort() async throws {
+        let (_, target) = try await backup(withBodyOf: 300_000)
         try FileManager.default.createDirectory(
             atPath: target.path + "/bodies", withIntermediateDirectories: false)
         try Data("half".utf8).write(to: URL(fileURLWithPath: target.path + "/bodies/1-0"))
@@ -135,13 +141,7 @@ import Testing
     }
 
     @Test func backup_isWhole_whenTheFirstStartFromItWasCutShort() async throws {
-        let store = try SQLiteStore(path: directory.path)
-        var job = try await store.existing(store.create(.example())[0]).finished(at: .after(1))
-        job.bodies = [0: 600_000]
-        try await store.save(job)
-        try body("1-0", 600_000)
-        let whole = try copy(await store.backUp())
-        await store.close()
+        let (job, whole) = try await backup(withBodyOf: 600_000)
         let (started, verified) = (try TemporaryDirectory(), try TemporaryDirectory())
         for target in [started, verified] {
             try cutShort(whole, in: target)
@@ -160,13 +160,7 @@ import Testing
 
     /// Somebody put another database where that one was.
     @Test func journal_isNotTakenForOneOfAnotherDatabase() async throws {
-        let store = try SQLiteStore(path: directory.path)
-        var job = try await store.existing(store.create(.example())[0]).finished(at: .after(1))
-        job.bodies = [0: 600_000]
-        try await store.save(job)
-        try body("1-0", 600_000)
-        let whole = try copy(await store.backUp())
-        await store.close()
+        let (_, whole) = try await backup(withBodyOf: 600_000)
         for isThere in [false, true] {
             let target = try TemporaryDirectory()
             try cutShort(whole, in: target)
