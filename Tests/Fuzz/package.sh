@@ -35,7 +35,7 @@ package.targets = package.targets.filter { !\$0.isTest } + [
         name: "Fuzzing", dependencies: ["CLibFuzzer"], path: "Tests/Fuzz/Programs/Fuzzing",
         swiftSettings: ours),
     fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
-    fuzzer("configuration", ["DataSources", "JobCore", "JobModel", "Yams", arguments, log], path: "Configuration"),
+    fuzzer("configuration", ["DataSources", "JobCore", "JobEngine", "JobModel", "JobServer", "Yams", arguments, log], path: "Configuration"),
 ]
 PACKAGE
 } > "$scratch/Package.swift.new"

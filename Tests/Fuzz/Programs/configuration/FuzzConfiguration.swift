@@ -23,7 +23,7 @@ import JobModel
                 configuration.socketPath.hasPrefix("/") && configuration.stateDirectory.hasPrefix("/"),
                 "A path is relative: \(configuration.socketPath), \(configuration.stateDirectory)")
             try Finding.unless(configuration.limits.line > 0, "There is no room for a line.")
-            _ = configuration.core
+            _ = configuration.engine
         } catch let errors as ConfigurationErrors {
             for error in errors.errors {
                 try Finding.unless(
