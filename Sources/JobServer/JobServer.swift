@@ -128,7 +128,7 @@ package struct JobServer: Service {
         let raw = channel.channel
         let connection = Connection(
             peer: peer, engine: engine, server: state, account: account,
-            scheduler: state.scheduler(of: raw.eventLoop), loop: LoopExecutor(raw.eventLoop), logger: logger
+            scheduler: state.scheduler(of: raw.eventLoop), channel: raw, logger: logger
         ) {
             warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
             raw.close(promise: nil)

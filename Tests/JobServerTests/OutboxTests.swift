@@ -77,6 +77,66 @@ import Testing
         #expect(all == "1\n\(line)\n3\n" && overflows() == 0)
     }
 
+    @Test func lines_keepTheirOrder_whetherTheReaderSendsThemOrTheyGoAtOnce() async {
+        struct Sent {
+            var text = ""
+            var atOnce = 0
+            var byReader = 0
+        }
+        let sent = Mutex(Sent())
+        let goesAtOnce = Atomic(false)
+        let outbox = Outbox(
+            limit: 1 << 20,
+            sendNow: { next in
+                guard goesAtOnce.load(ordering: .relaxed), let bytes = next() else { return }
+                sent.withLock {
+                    $0.text += String(buffer: bytes.bytes)
+                    $0.atOnce += 1
+                }
+            }, overflowed: {})
+        async let reader: Void = {
+            while let piece = await outbox.next() {
+                sent.withLock {
+                    $0.text += String(buffer: piece.bytes)
+                    $0.byReader += 1
+                }
+            }
+        }()
+        var expected = ""
+        // Whether the reader waits when a line comes is not for this test to say, so it goes on until both have sent some.
+        while sent.withLock({ $0.atOnce < 20 || $0.byReader < 20 }) {
+            goesAtOnce.store(expected.utf8.count % 3 == 0, ordering: .relaxed)
+            let line = String(repeating: "x", count: expected.utf8.count % 7) + "\n"
+            outbox.send(lines: Array(line.utf8))
+            expected += line
+            await Task.yield()
+        }
+        outbox.finish()
+        await reader
+        #expect(sent.withLock(\.text) == expected)
+        #expect(outbox.backlog.size == 0)
+    }
+
+    @Test func nothingGoesAtOnce_onceTheReaderWasWoken() async {
+        let deliveries = Mutex<[@Sendable () -> Void]>([])
+        let atOnce = Atomic(0)
+        let outbox = Outbox(
+            limit: 1 << 20, deliver: { body in deliveries.withLock { $0.append(body) } },
+            sendNow: { next in if next() != nil { atOnce.add(1, ordering: .relaxed) } }, overflowed: {})
+        async let all = outbox.allLines()
+        var sent: [String] = []
+        // It is delivered once the reader waits.
+        while deliveries.withLock(\.isEmpty) {
+            send("\(sent.count)", to: outbox)
+            sent.append("\(sent.count)")
+            await Task.yield()
+        }
+        outbox.finish()
+        for deliver in deliveries.withLock({ $0 }) { deliver() }
+        #expect(await all == sent)
+        #expect(atOnce.load(ordering: .relaxed) == 0)
+    }
+
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
         async let all = outbox.allLines()

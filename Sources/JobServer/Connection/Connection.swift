@@ -50,18 +50,23 @@ final class Connection: Sendable {
 
     init(
         peer: Peer, engine: JobEngine, server: ServerState, account: MemoryAccount, scheduler: LoopScheduler,
-        loop: LoopExecutor, logger: Logger, overflowed: @escaping @Sendable () -> Void
+        channel: any Channel, logger: Logger, overflowed: @escaping @Sendable () -> Void
     ) {
         self.peer = peer
         self.engine = engine
         self.server = server
         self.account = account
         self.scheduler = scheduler
-        self.loop = loop
+        loop = LoopExecutor(channel.eventLoop)
         self.logger = logger
         limits = server.limits
         outbox = Outbox(
-            limit: limits.outbound, account: account, deliver: engine.afterwards, overflowed: overflowed)
+            limit: limits.outbound, account: account, deliver: engine.afterwards,
+            sendNow: { next in
+                guard channel.eventLoop.inEventLoop, channel.isWritable, let bytes = next() else { return }
+                channel.writeAndFlush(bytes, promise: nil)
+            },
+            overflowed: overflowed)
     }
 
     // MARK: - Reading

@@ -65,18 +65,23 @@ final class Outbox: Sendable {
     var isClosed: Bool { closed.load(ordering: .relaxed) }
     private let account: MemoryAccount
     private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let sendNow: @Sendable (() -> OutgoingBytes?) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together.
+    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together. Before that
+    /// `sendNow` is offered what waits: it takes and sends it where it is called on the socket's event loop and the socket
+    /// accepts more, which spares the reader's task.
     /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, account: MemoryAccount = MemoryAccount(limit: .max),
         deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        sendNow: @escaping @Sendable (() -> OutgoingBytes?) -> Void = { _ in },
         overflowed: @escaping @Sendable () -> Void
     ) {
         self.limit = Atomic(limit)
         self.account = account
         self.deliver = deliver
+        self.sendNow = sendNow
         self.overflowed = overflowed
         account.enter(self)
     }
@@ -144,6 +149,7 @@ final class Outbox: Sendable {
 
     private func deliverSoon() {
         deliver {
+            self.sendNow { self.dequeueForReader() }
             let reader = self.state.withLock { state in
                 state.isDelivering = false
                 return state.removeReader()
@@ -228,6 +234,14 @@ final class Outbox: Sendable {
             }
             if isFlushed { continuation.resume() }
         }
+    }
+
+    /// What the reader would get next, while it waits; nil once it was woken.
+    private func dequeueForReader() -> OutgoingBytes? {
+        let next = state.withLock { $0.reader == nil ? .nothing : $0.dequeue() }
+        guard case .bytes(let bytes, let size) = next else { return nil }
+        let sending = SendingBytes(size, of: self)
+        return bytes.readableBytes > 0 ? OutgoingBytes(bytes: bytes, sending: sending) : nil
     }
 
     /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
