@@ -8,6 +8,8 @@ struct SimulatedStore {
         case well
         /// Each write and read takes seconds.
         case slow
+        /// Each read does.
+        case readsAreSlow
         /// No group of writes is kept.
         case writesFail
         /// A group now and then is not kept.

@@ -49,9 +49,9 @@ extension World {
             // Only what the store answers still counts; the rest comes after the end.
             switch event {
             case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
-            case .userActs, .schedulesAct, .administratorActs, .crowd, .impatience, .impatientActs, .setClock,
-                .storeFault,
-                .storeHeals, .spuriousTime, .inspect, .startAgain:
+            case .userActs, .schedulesAct, .administratorActs, .crowd, .impatience, .impatientActs, .busyHost,
+                .treesToCancel, .readsSlowDown, .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect,
+                .startAgain:
                 scheduleAnyway(event, in: 1)
             default: break
             }

@@ -69,7 +69,7 @@ extension World {
 
     func read(_ id: ReadID, _ read: StoreRead) {
         store.reads += 1
-        let isSlow = store.health == .slow
+        let isSlow = store.health == .slow || store.health == .readsAreSlow
         schedule(.look(id, read), in: isSlow ? random.spread(0.01, 5) : random.spread(0.00002, 0.003))
     }
 

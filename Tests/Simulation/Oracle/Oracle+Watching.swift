@@ -87,8 +87,9 @@ extension Oracle {
             if told.isOver {
                 if case .jobs(let ids) = subscription.scope.subject, ids.contains(job) {
                     world.violate(7, "more is told of job \(job) after its end")
-                } else if change.state.isTerminal, told.generation == known.generation {
-                    world.violate(7, "the end of job \(job) is told twice")
+                } else if told.generation == known.generation {
+                    let what = change.isLast ? "is told twice" : "is followed by more"
+                    world.violate(7, "the end of job \(job) \(what)")
                 }
             } else if told.generation == known.generation,
                 shown.outcomes.count < told.outcomes || shown.outcomes.count == told.outcomes && shown.link < told.link

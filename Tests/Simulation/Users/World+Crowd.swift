@@ -34,10 +34,11 @@ extension World {
         ]
     }
 
-    private func submit(_ count: Int, by index: Int, _ json: (inout SeededGenerator) -> JSON) {
+    func submit(_ count: Int, by index: Int, _ json: (inout SeededGenerator) -> JSON) {
         let caller = users[index].caller
-        for _ in stride(from: 0, to: count, by: 100) {
-            let jobs = (0..<100).compactMap { _ in oracle.admitted(json(&random), caller, self) }
+        for first in stride(from: 0, to: count, by: 100) {
+            let numbers = first..<min(count, first + 100)
+            let jobs = numbers.compactMap { _ in oracle.admitted(json(&random), caller, self) }
             ask(.submit(jobs), by: caller, user: index)
         }
     }

@@ -178,7 +178,7 @@ extension World {
         ask(.watch(scope, lastSubscription), by: user.caller, user: index)
     }
 
-    private func endWatch(_ user: User) {
+    func endWatch(_ user: User) {
         guard isRunning, let subscription = random.element(of: user.subscriptions) else { return }
         user.subscriptions.removeAll { $0 == subscription }
         oracle.unsubscribes(subscription)

@@ -20,8 +20,10 @@ struct Scenario {
     /// A queue of simple jobs of about the same length, in which shares can be measured.
     static let fairQueue = "fair"
     private(set) var hasFairQueue = false
+    /// A queue in which two owners can have all slots between them. Administrators leave it alone.
+    static let narrowQueue = "narrow"
 
-    init(random: inout SeededGenerator, hasCrowds: Bool = false) {
+    init(random: inout SeededGenerator, hasCrowds: Bool = false, hasBusyHosts: Bool = false) {
         settings.limits.children = random.pick([5, 12, 40])
         settings.limits.links = 12
         settings.limits.depth = random.within(2...4)
@@ -36,13 +38,16 @@ struct Scenario {
         settings.retentionCount = random.pick([20, 200, 1000])
         settings.retentionBytes = random.pick([100_000, 1 << 20, 1 << 30])
         settings.storedPerUser = random.pick([200_000, 4 << 20, 1 << 30])
-        if hasCrowds {
-            // There has to be room for one, and few lists are open.
+        if hasCrowds || hasBusyHosts {
+            // There has to be room for so many jobs.
             settings.limits.queuedJobs = 10_000
             settings.limits.queuedJobsPerUser = 2_000
             settings.storedPerUser = 1 << 30
-            settings.openLists = min(settings.openLists, 8)
         }
+        // In a crowd few lists are open.
+        if hasCrowds { settings.openLists = min(settings.openLists, 8) }
+        // One owner's job leaves room for that of another.
+        if hasBusyHosts { settings.perHost = max(3, settings.perHost) }
         queues = [Self.defaultQueue] + (1...random.within(1...3)).map { "q\($0)" }
         settings.queues = queues.map { name in
             QueueSettings(
@@ -53,6 +58,7 @@ struct Scenario {
             settings.queues.append(QueueSettings(name: Self.fairQueue, concurrency: random.within(3...12)))
             hasFairQueue = true
         }
+        if hasBusyHosts { settings.queues.append(QueueSettings(name: Self.narrowQueue, concurrency: 3, perUser: 2)) }
         hosts = (0..<random.within(3...8)).map { HostProfile(number: $0, random: &random) }
         users = UserProfile.all(random: &random)
         if random.chance(0.8) { effectsBetweenCrashes = random.spread(2_000, 60_000) }

@@ -34,6 +34,9 @@ final class World {
         case crowd
         case impatience
         case impatientActs
+        case busyHost
+        case treesToCancel
+        case readsSlowDown
         case setClock
         case storeFault
         case storeHeals
@@ -87,7 +90,7 @@ final class World {
         scheduleRandom = SeededGenerator(seed: seed ^ 0x5C4E_D01E)
         programRandom = SeededGenerator(seed: seed ^ 0x9406_4A35)
         refusalRandom = SeededGenerator(seed: seed ^ 0x2EF0_5A17)
-        scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed))
+        scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed), hasBusyHosts: Self.hasBusyHosts(seed))
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
         oracle = Oracle(scenario: scenario)
@@ -122,6 +125,8 @@ final class World {
         if Self.hasCrowds(seed) { scheduleAnyway(.crowd, in: 1_800) }
         if Self.hasSchedules(seed) { scheduleAnyway(.schedulesAct, in: 60) }
         if Self.hasImpatience(seed) { scheduleAnyway(.impatience, in: 300) }
+        if Self.hasBusyHosts(seed) { scheduleAnyway(.busyHost, in: 600) }
+        if Self.hasSlowReads(seed) { scheduleAnyway(.treesToCancel, in: 120) }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
@@ -187,6 +192,9 @@ final class World {
         case .crowd: crowd()
         case .impatience: impatience()
         case .impatientActs: impatientActs()
+        case .busyHost: busyHost()
+        case .treesToCancel: treesToCancel()
+        case .readsSlowDown: readsSlowDown()
         case .setClock: setClock()
         case .storeFault: storeFault()
         case .storeHeals: storeHeals()
