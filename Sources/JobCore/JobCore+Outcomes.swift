@@ -134,18 +134,10 @@ extension JobCore {
     /// A job is finished, and its end is stored.
     private func finish(_ entry: ActiveJob) {
         let job = entry.job
-        count(job.owner) { totals in
-            switch job.state {
-            case .succeeded: totals.succeeded += 1
-            case .failed: totals.failed += 1
-            default: totals.cancelled += 1
-            }
-        }
-        log(job, job.end)
+        countEnd(of: job)
         deactivate(entry)
         schedules.jobEnded(job.id)
-        notify(job, lineage: entry.lineage)
-        for wait in waits.finished(job.id) { answer(wait, having: job) }
+        tellEnd(of: entry)
         if let parent = job.parent {
             childEnded(parent, job, bytes: entry.progress.flatMap { $0.unit == .bytes ? $0.completed : nil } ?? 0)
         } else {
@@ -155,6 +147,23 @@ extension JobCore {
                 timers.setEarlier(.retention, at: now.monotonic(after: 1))
             }
         }
+    }
+
+    func countEnd(of job: Job) {
+        count(job.owner) { totals in
+            switch job.state {
+            case .succeeded: totals.succeeded += 1
+            case .failed: totals.failed += 1
+            default: totals.cancelled += 1
+            }
+        }
+        log(job, job.end)
+    }
+
+    /// Tells those who watch a job, and those who wait for it, that it has ended.
+    func tellEnd(of entry: ActiveJob) {
+        notify(entry.job, lineage: entry.lineage)
+        for wait in waits.finished(entry.job.id) { answer(wait, having: entry.job) }
     }
 
     // MARK: - A storage that fails

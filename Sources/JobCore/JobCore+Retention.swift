@@ -57,6 +57,7 @@ extension JobCore {
     /// Drops all state of jobs that the store removed, and has their files removed; then calls `done`.
     func forget(_ removed: [RemovedJob], _ done: @escaping () -> Void) {
         guard !removed.isEmpty else { return done() }
+        tellEnds(of: removed)
         tellPending(of: removed)
         for job in removed {
             let entry = table[job.id]
@@ -80,5 +81,15 @@ extension JobCore {
         }
         statusVersion += 1
         emit(.cleanUp(cleanUp(done), removed))
+    }
+
+    /// Tells of those removed jobs that they ended whose end is stored and was not told: it waits for its owner's turn, or
+    /// the save that counted was a repeated one, and failed.
+    private func tellEnds(of removed: [RemovedJob]) {
+        let ended = removed.compactMap { table[$0.id] }.filter { $0.job.state.isTerminal && $0.isStored }
+        for entry in ended {
+            countEnd(of: entry.job)
+            tellEnd(of: entry)
+        }
     }
 }

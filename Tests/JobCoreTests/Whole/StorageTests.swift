@@ -368,6 +368,36 @@ import Testing
         #expect(driver.store.all.map(\.id) == [scheduled])
     }
 
+    /// A repeated save is the one that counts, and fails, though the one before it is stored.
+    @Test func endOfAJob_isTold_whereItIsPurgedBeforeItsSaveIsAnswered() throws {
+        let driver = CoreDriver { $0.retentionCount = 0 }
+        let ids = try (0..<3).map { _ in try driver.submit(url("a")) }
+        driver.ask(.watch(WatchScope(.jobs([ids[0]])), 1))
+        let wait = driver.ask(.wait([ids[0]], timeout: nil))
+        try driver.end(ids[1])
+        let isSave: (StoreWrite) -> Bool = { if case .save = $0 { true } else { false } }
+        driver.failsWrite = isSave
+        try driver.end(ids[2])
+        driver.failsWrite = { _ in false }
+        driver.holdsWrites = true
+        driver.advance(1)
+        try driver.end(ids[0])
+        driver.commitWrites()
+        #expect(driver.stored(ids[0])?.state == .succeeded && driver.told.isEmpty)
+        driver.failsWrite = isSave
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        #expect(driver.told.isEmpty && driver.answer(to: wait) == nil)
+        driver.advance(60)
+        #expect(driver.stored(ids[0]) == nil)
+        #expect(driver.told.map(\.change.job) == [ids[0]] && driver.told.last?.change.isLast == true)
+        guard case .job(let snapshot) = driver.answer(to: wait) else { return #expect(Bool(false)) }
+        #expect(snapshot.job.state == .succeeded)
+        driver.failsWrite = { _ in false }
+        driver.advance(60)
+        driver.expectQuiet()
+    }
+
     @Test func purge_isTriedAgain_afterItFailed() throws {
         let driver = CoreDriver { $0.retentionCount = 0 }
         try driver.submit(url())
