@@ -37,6 +37,7 @@ final class World {
         case busyHost
         case treesToCancel
         case readsSlowDown
+        case wideLists
         case setClock
         case storeFault
         case storeHeals
@@ -91,6 +92,13 @@ final class World {
         programRandom = SeededGenerator(seed: seed ^ 0x9406_4A35)
         refusalRandom = SeededGenerator(seed: seed ^ 0x2EF0_5A17)
         scenario = Scenario(random: &random, hasCrowds: Self.hasCrowds(seed), hasBusyHosts: Self.hasBusyHosts(seed))
+        if Self.hasWideLists(seed) {
+            // Many are open at a time, and few of their children may wait.
+            scenario.settings.openLists = 256
+            scenario.settings.limits.queuedJobsPerUser = 60
+            scenario.settings.limits.children = 60
+            scenario.settings.storedPerUser = 1 << 30
+        }
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
         oracle = Oracle(scenario: scenario)
@@ -127,6 +135,7 @@ final class World {
         if Self.hasImpatience(seed) { scheduleAnyway(.impatience, in: 300) }
         if Self.hasBusyHosts(seed) { scheduleAnyway(.busyHost, in: 600) }
         if Self.hasSlowReads(seed) { scheduleAnyway(.treesToCancel, in: 120) }
+        if Self.hasWideLists(seed) { scheduleAnyway(.wideLists, in: 240) }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
@@ -195,6 +204,7 @@ final class World {
         case .busyHost: busyHost()
         case .treesToCancel: treesToCancel()
         case .readsSlowDown: readsSlowDown()
+        case .wideLists: wideLists()
         case .setClock: setClock()
         case .storeFault: storeFault()
         case .storeHeals: storeHeals()
