@@ -137,6 +137,27 @@ import Testing
         #expect(atOnce.load(ordering: .relaxed) == 0)
     }
 
+    @Test func whatIsSentAtOnce_waitsForNothingElse() async {
+        let deliveries = Atomic(0)
+        let sent = Mutex("")
+        let outbox = Outbox(
+            limit: 1 << 20, deliver: { _ in deliveries.add(1, ordering: .relaxed) },
+            sendNow: { next in if let bytes = next() { sent.withLock { $0 += String(buffer: bytes.bytes) } } },
+            overflowed: {})
+        async let reader = outbox.allLines()
+        var lines = 0
+        // Before the reader waits it takes some itself.
+        while sent.withLock(\.isEmpty), deliveries.load(ordering: .relaxed) == 0 {
+            outbox.send(lines: Array("\(lines)\n".utf8), atOnce: true)
+            lines += 1
+            await Task.yield()
+        }
+        #expect(sent.withLock(\.self) == "\(lines - 1)\n")
+        #expect(deliveries.load(ordering: .relaxed) == 0)
+        outbox.finish()
+        #expect(await reader == (0..<lines - 1).map(String.init))
+    }
+
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
         async let all = outbox.allLines()

@@ -116,9 +116,9 @@ final class Outbox: Sendable {
         send(lines: line)
     }
 
-    /// Sends lines with their ends.
-    func send(lines: [UInt8]) {
-        whileOpen { state in
+    /// Sends lines with their ends; `atOnce` where nothing is to be sent together with them.
+    func send(lines: [UInt8], atOnce: Bool = false) {
+        whileOpen(atOnce: atOnce) { state in
             state.append(lines)
             return count(lines.count, &state)
         }
@@ -147,15 +147,13 @@ final class Outbox: Sendable {
         append(.end(watch: watch), size: 0)
     }
 
-    private func deliverSoon() {
-        deliver {
-            self.sendNow { self.dequeueForReader() }
-            let reader = self.state.withLock { state in
-                state.isDelivering = false
-                return state.removeReader()
-            }
-            reader?.resume()
+    private func wakeReader() {
+        sendNow { dequeueForReader() }
+        let reader = state.withLock { state in
+            state.isDelivering = false
+            return state.removeReader()
         }
+        reader?.resume()
     }
 
     /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
@@ -189,7 +187,7 @@ final class Outbox: Sendable {
     }
 
     /// Changes what waits, unless it is closed, and closes where `change` says that it does not fit.
-    private func whileOpen(_ change: (inout State) -> Bool) {
+    private func whileOpen(atOnce: Bool = false, _ change: (inout State) -> Bool) {
         let (mustDeliver, isOver) = state.withLock { state in
             guard state.phase == .open else { return (false, false) }
             let fits = change(&state)
@@ -199,7 +197,7 @@ final class Outbox: Sendable {
             }
             return (state.mustDeliver(), !fits)
         }
-        if mustDeliver { deliverSoon() }
+        if mustDeliver { atOnce ? wakeReader() : deliver(wakeReader) }
         if isOver { overflowed() }
     }
 

@@ -56,7 +56,8 @@ struct SubmitReplies {
     /// Sends the answers so far; those of later calls come behind them.
     mutating func flush() {
         guard answered > 0 else { return }
-        if !lines.bytes.isEmpty { connection.outbox.send(lines: lines.bytes) }
+        // Who submits one job at a time waits for this answer and nothing else.
+        if !lines.bytes.isEmpty { connection.outbox.send(lines: lines.bytes, atOnce: answered == 1 && watches.isEmpty) }
         for (watch, unfinished) in watches { watch.open(unfinished: unfinished) }
         connection.answered(lines: answered)
         lines = JSONWriter()
