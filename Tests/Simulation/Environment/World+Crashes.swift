@@ -50,7 +50,8 @@ extension World {
             switch event {
             case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
             case .userActs, .schedulesAct, .administratorActs, .crowd, .impatience, .impatientActs, .busyHost,
-                .treesToCancel, .readsSlowDown, .wideLists, .setClock, .storeFault, .storeHeals, .spuriousTime,
+                .treesToCancel, .readsSlowDown, .treesToRemove, .wideLists, .setClock, .storeFault, .storeHeals,
+                .spuriousTime,
                 .inspect,
                 .startAgain:
                 scheduleAnyway(event, in: 1)

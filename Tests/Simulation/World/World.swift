@@ -37,6 +37,7 @@ final class World {
         case busyHost
         case treesToCancel
         case readsSlowDown
+        case treesToRemove
         case wideLists
         case setClock
         case storeFault
@@ -204,6 +205,7 @@ final class World {
         case .busyHost: busyHost()
         case .treesToCancel: treesToCancel()
         case .readsSlowDown: readsSlowDown()
+        case .treesToRemove: treesToRemove()
         case .wideLists: wideLists()
         case .setClock: setClock()
         case .storeFault: storeFault()
