@@ -56,8 +56,8 @@ import Testing
 
     @Test func ids_comeBackAsTheyWereWritten() async throws {
         let ids = [
-            "1", "0", "-7", "1.50", "1e2", "1E+2", "123456789012345678901234567890", "null", "\"\"", "\"a b\"",
-            "\"\\u00fc\"", "\"\\\"\"",
+            "1", "0", "-0", "-0.0", "-7", "1.50", "1e2", "1E+2", "123456789012345678901234567890", "null", "\"\"",
+            "\"a b\"", "\"\\u00fc\"", "\"\\\"\"",
         ]
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -72,7 +72,14 @@ import Testing
                     #expect(line.text.hasPrefix(#"{"jsonrpc":"2.0","id":\#(id),"#), "\(line)")
                 }
                 wire.sendLine(#"{"jsonrpc":"2.0","id":\#(id),"method":"nothing"}"#)
-                #expect(try await wire.next()?.json["error"]?["code"] == -32601)
+                let refusal = try #require(try await wire.next()?.json)
+                #expect(refusal["error"]?["code"] == -32601 && refusal["id"] == line.json["id"])
+                // Written by a way of its own.
+                wire.sendLine(
+                    #"{"jsonrpc":"2.0","id":\#(id),"method":"job.submit","params":{"source":{"type":"value","value":1}}}"#
+                )
+                let submitted = try #require(try await wire.next()?.json)
+                #expect(submitted["result"] != nil && submitted["id"] == line.json["id"])
             }
         }
     }
