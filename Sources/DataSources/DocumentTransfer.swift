@@ -74,19 +74,9 @@ struct DocumentTransfer: Sendable {
         guard size > Self.longestSent else { return body.take().map(OutgoingRequest.Body.bytes) }
         let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody)
         return .spilled(
-            try await handle.control.wait { delivery in
-                queue.start { [self] in
-                    // Where nobody waits any more, it goes all the same.
-                    let bytes = body.take() ?? []
-                    guard !delivery.isDelivered else { return }
-                    delivery.deliver(
-                        Result { () throws(JobError) in
-                            try SpilledBody(
-                                bytes, in: room, leaving: settings.downloads.minimumFree, for: context, files: files,
-                                queue: queue)
-                        })
-                }
-            })
+            try await SpilledBody.writing(
+                { [body] in body.take() ?? [] }, in: room, leaving: settings.downloads.minimumFree, for: context,
+                files: files, queue: queue, handle.control))
     }
 
     private func request(accepting types: String, _ body: OutgoingRequest.Body?) throws(JobError) -> OutgoingRequest {

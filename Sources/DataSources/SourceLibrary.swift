@@ -206,7 +206,7 @@ package final class SourceLibrary: Sendable {
             try await ProgramAttempt(
                 spec: rest, input: input, command: command, context: context, directory: settings.programs.directory,
                 budget: settings.limits.documentValues, host: programs, files: files, queue: queue.of(context.owner),
-                documents: documents, handle: handle
+                documents: documents, bodies: bodies, minimumFree: settings.downloads.minimumFree, handle: handle
             ).run()
         }
     }

@@ -117,6 +117,34 @@ import TestOrigin
         }
     }
 
+    /// A program has the file of its input until its group ends, and need not read it.
+    @Test func inputsInFiles_countAsStored_ofOneUser() async throws {
+        try await ProgramSourceTests.run { bench async throws in
+            bench.roomForBody.withLock { $0 = 1_500_000 }
+            let input: [String: JSON] = ["input": .string(String(repeating: "x", count: 1_000_000))]
+            let source = ProgramSourceTests.shell(
+                "echo '{\"progress\":{\"completed\":1}}'; exec sleep 1000", input)
+            let started = AsyncStream<Void>.makeStream()
+            let first = try bench.start(source)
+            first.onProgress { _ in started.continuation.yield() }
+            for await _ in started.stream { break }
+            let other = ProgramSourceTests.shell("wc -c", input)
+            let second = try await bench.failure(other, job: 2)
+            #expect(second.kind == .storage && second.postponed == 5 && second.isRetryable, "\(second)")
+            // It counts together with what is sent.
+            let sent = try await bench.failure(Self.put("http://127.0.0.1:1/x", input["input"] ?? nil), job: 3)
+            #expect(sent.kind == .storage && sent.postponed == 5, "\(sent)")
+            // Others have room of their own.
+            #expect(try await bench.result(other, job: 4, owner: 1001) == 1_000_003)
+            first.cancel()
+            _ = try await bench.failure(of: first)
+            #expect(try await bench.result(other, job: 5) == 1_000_003)
+            bench.roomForBody.withLock { $0 = 1_000_002 }
+            let third = try await bench.failure(other, job: 6)
+            #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
+        }
+    }
+
     @Test func roomOfABody_isGivenBack_withIt() throws {
         let bodies = SpilledBodies()
         var room: SpilledRoom? = try bodies.admit(60, of: 1, within: 100)

@@ -1,20 +1,22 @@
 import JobModel
 import Synchronization
 
-/// How many bytes of bodies that are being sent stand in files, of each user.
+/// How many bytes of bodies that are being sent, and of inputs of programs, stand in files, of each user.
 ///
 /// They count as what a user has stored does: with it they take no more than `limits.storedPerUser`. Those of all users together
 /// leave the disk as much room as downloads do.
 final class SpilledBodies: Sendable {
     private let byUser = Mutex<[UInt32: Int64]>([:])
 
-    /// Room for a body of `size` bytes, where its user may have `room`.
-    func admit(_ size: Int64, of user: UInt32, within room: Int64) throws(JobError) -> SpilledRoom {
+    /// Room for `size` bytes, where their user may have `room`; errors call them `name`.
+    func admit(
+        _ size: Int64, of user: UInt32, within room: Int64, as name: String = "body"
+    ) throws(JobError) -> SpilledRoom {
         guard size <= room else {
             throw JobError(
                 .tooLarge,
-                "The body of \(size) bytes cannot be kept until it is sent, as there is room for \(max(0, room)) bytes more of "
-                    + "your jobs; remove some that are over, then retry the job.")
+                "The \(name) of \(size) bytes cannot be kept until it is sent, as there is room for \(max(0, room)) bytes more "
+                    + "of your jobs; remove some that are over, then retry the job.")
         }
         let used = byUser.withLock { byUser -> Int64? in
             let used = byUser[user, default: 0]
@@ -24,7 +26,7 @@ final class SpilledBodies: Sendable {
         }
         guard let used else { return SpilledRoom(size, of: user, in: self) }
         throw .withoutRoom(
-            "Your bodies that are being sent take up \(used) bytes, and there is room for \(room) of them; wait for some."
+            "What your jobs send and give to programs takes up \(used) bytes, and there is room for \(room); wait for some."
         )
     }
 

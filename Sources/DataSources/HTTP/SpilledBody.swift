@@ -3,22 +3,41 @@ import JobModel
 import NIOCore
 import SystemPackage
 
-/// A long body of a request, in a file without a name: a server may take it as slowly as it likes, or not at all, and no more
-/// than a block of it is in memory meanwhile.
+/// A long body of a request, or input of a program, in a file without a name: a server may take it as slowly as it likes, or
+/// not at all, and no more than a block of it is in memory meanwhile.
 final class SpilledBody: Sendable {
     /// As large as those of uploads.
     private static let block = UploadReader.block
 
     let size: Int64
-    private let descriptor: Int32
+    let descriptor: Int32
     private let path: String
     private let files: FileOperations
     private let queue: FileQueue
     private let room: SpilledRoom
 
+    /// Writes what `bytes` gives, for which there is `room`, without keeping up who waits for it by `control`.
+    static func writing(
+        _ bytes: @escaping @Sendable () -> [UInt8], in room: SpilledRoom, leaving minimumFree: Int,
+        for context: SourceContext, files: FileOperations, queue: FileQueue, _ control: TransferControl
+    ) async throws(JobError) -> SpilledBody {
+        try await control.wait { delivery in
+            queue.start {
+                // Where nobody waits any more, they go all the same.
+                let bytes = bytes()
+                guard !delivery.isDelivered else { return }
+                delivery.deliver(
+                    Result { () throws(JobError) in
+                        try SpilledBody(
+                            bytes, in: room, leaving: minimumFree, for: context, files: files, queue: queue)
+                    })
+            }
+        }
+    }
+
     /// Writes `bytes`, for which there is `room`, into the directory of `context`'s bodies, where that leaves the disk
     /// `minimumFree` bytes. Blocks.
-    init(
+    private init(
         _ bytes: [UInt8], in room: SpilledRoom, leaving minimumFree: Int, for context: SourceContext,
         files: FileOperations, queue: FileQueue
     ) throws(JobError) {

@@ -19,6 +19,9 @@ struct ProgramAttempt: Sendable {
     let files: FileOperations
     let queue: FileQueue
     let documents: DocumentBudget
+    let bodies: SpilledBodies
+    /// Bytes that a long input leaves the disk.
+    let minimumFree: Int
     let handle: TransferHandle
 
     /// Bytes of standard error that an error shows.
@@ -34,10 +37,13 @@ struct ProgramAttempt: Sendable {
 
     func run() async throws(JobError) -> JSON {
         let connection = try await host.connect(in: directory, handle.control)
+        let longInput = try await longInput()
+        // The program's group has the file until it ends.
+        defer { withExtendedLifetime(longInput) {} }
         let run = host.makeRun(clock: handle.clock)
         let launch: Launch
         do throws(JobError) {
-            launch = try await queue.run { () throws(JobError) in try start(run, connection) }
+            launch = try await queue.run { () throws(JobError) in try start(run, connection, longInput) }
         } catch {
             host.forget(run)
             throw error
@@ -77,7 +83,9 @@ struct ProgramAttempt: Sendable {
     }
 
     /// Hands the program over to the guard. Blocks.
-    private func start(_ run: ProgramRun, _ connection: ProgramGuard) throws(JobError) -> Launch {
+    private func start(
+        _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: SpilledBody?
+    ) throws(JobError) -> Launch {
         var opened: [Int32] = []
         // The guard has its own by then.
         defer { for descriptor in opened { close(descriptor) } }
@@ -87,7 +95,7 @@ struct ProgramAttempt: Sendable {
             let block = command.block(in: workingDirectory)
             let blockFile = try Self.memoryFile(block)
             opened.append(blockFile)
-            opened.append(try standardInput("\(directory)/\(name).input"))
+            opened.append(try standardInput(longInput))
             let output = try Self.pipe()
             opened.append(output.write)
             let errors: (read: Int32, write: Int32)
@@ -123,29 +131,34 @@ struct ProgramAttempt: Sendable {
             retryable: true)
     }
 
+    /// An input that is too long to be kept in memory for as long as the program runs; it counts as bodies do that are being
+    /// sent.
+    private func longInput() async throws(JobError) -> SpilledBody? {
+        // With the end of the line.
+        let size = input.look { $0?.size ?? 0 } + 1
+        guard size > Self.largestInMemory else { return nil }
+        let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody, as: "input")
+        return try await SpilledBody.writing(
+            { [input] in input.take().map(Self.line) ?? [] }, in: room, leaving: minimumFree, for: context,
+            files: files, queue: queue, handle.control)
+    }
+
     /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
-    /// A long one is in a file that has the name `path` for a moment.
-    private func standardInput(_ path: String) throws(Errno) -> Int32 {
+    private func standardInput(_ long: SpilledBody?) throws(Errno) -> Int32 {
+        if let long { return try Self.reading(long.descriptor) }
         // The kernel has it from here on, and a program may run for long.
         guard let input = input.take() else {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             return descriptor
         }
-        let line = Self.line(of: input)
-        let file: Int32
-        if line.count <= Self.largestInMemory {
-            file = try Self.memoryFile(line)
-        } else {
-            let (directory, name) = try OpenDirectory.above(path, files: files)
-            file = try directory.makeUnnamedFile(name)
-            do throws(Errno) { try Self.write(line, to: file) } catch {
-                close(file)
-                throw error
-            }
-        }
-        // Opened anew, so that the program can only read it, from its beginning.
+        let file = try Self.memoryFile(Self.line(of: input))
         defer { close(file) }
+        return try Self.reading(file)
+    }
+
+    /// Opens a file anew, so that the program can only read it, from its beginning.
+    private static func reading(_ file: Int32) throws(Errno) -> Int32 {
         let descriptor = open("/proc/self/fd/\(file)", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
         return descriptor
@@ -160,18 +173,14 @@ struct ProgramAttempt: Sendable {
     private static func memoryFile(_ bytes: [UInt8]) throws(Errno) -> Int32 {
         let file = deferd_memory_file("deferd")
         guard file >= 0 else { throw Errno(rawValue: errno) }
-        do throws(Errno) { try write(bytes, to: file) } catch {
+        let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+            Result { () throws(Errno) in try FileOperations.real.write(file, raw) }
+        }
+        if case .failure(let error) = written {
             close(file)
             throw error
         }
         return file
-    }
-
-    private static func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
-        let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
-            Result { () throws(Errno) in try FileOperations.real.write(file, raw) }
-        }
-        try written.get()
     }
 
     private static func pipe() throws(Errno) -> (read: Int32, write: Int32) {
