@@ -104,7 +104,6 @@ extension JobCore {
         case .failure(let error):
             guard isCurrent else { return }
             entry.job.children -= made.count
-            if error.code == .write { storageFailed(error) }
             stepEnded(entry, .failure(JobError(.storage, "The children cannot be stored: \(error.message)")))
         case .success(.numbered(let ids)):
             guard ids.count == made.children.count else { return }

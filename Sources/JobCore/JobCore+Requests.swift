@@ -63,7 +63,6 @@ extension JobCore {
                 }
             case .success: break
             case .failure(let error):
-                if error.code == .write { storageFailed(error) }
                 for index in indexes { answers[index] = .failure(CoreError(error)) }
             }
             for new in requested { if let subscription = new.subscription { beginning.remove(subscription) } }

@@ -36,7 +36,6 @@ extension JobCore {
     private func changed(_ row: Schedule, _ result: Result<StoreWritten, StoreError>, _ id: RequestID) {
         switch result {
         case .failure(let error):
-            if error.code == .write { storageFailed(error) }
             fail(id, CoreError(error))
         case .success:
             schedules.put(row, isLastOpen: schedules[row.key]?.isLastOpen ?? false, at: now.wall)
@@ -249,9 +248,7 @@ extension JobCore {
                 count(submissions, [job], owner)
                 done(.success(submissions.first))
             case .success: done(.success(nil))
-            case .failure(let error):
-                if error.code == .write { storageFailed(error) }
-                done(.failure(error))
+            case .failure(let error): done(.failure(error))
             }
         }
     }

@@ -169,7 +169,10 @@ package final class JobCore {
         case .unsubscribe(let id):
             beginning.remove(id)
             subscriptions.remove(id)
-        case .written(let id, let result): writes.removeValue(forKey: id)?(result)
+        case .written(let id, let result):
+            // Whatever was to be written: nothing else will be either.
+            if case .failure(let error) = result, error.code == .write { storageFailed(error) }
+            writes.removeValue(forKey: id)?(result)
         case .rows(let id, let result):
             if let body = reads.removeValue(forKey: id) {
                 body(result)

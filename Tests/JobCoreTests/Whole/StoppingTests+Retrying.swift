@@ -112,6 +112,8 @@ extension StoppingTests {
         #expect(driver.state(id) == .failed)
         driver.expectCounted()
         driver.failsWrite = { _ in false }
+        // Nothing starts until storing is known to work again.
+        driver.advance(1)
         driver.ask(.retry(id, from: .failed))
         driver.endAll()
         #expect(driver.stored(id)?.state == .succeeded)

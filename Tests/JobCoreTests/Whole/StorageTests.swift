@@ -115,6 +115,34 @@ import Testing
         #expect(driver.core.inspection.storageFails && driver.core.overallStatistics.storageFailure != nil)
     }
 
+    /// Nobody else is to be told that a job was accepted meanwhile, whatever it was that failed.
+    @Test func storage_isKnownToFail_whateverCouldNotBeWritten() throws {
+        let writes: [(CoreDriver, JobID) throws -> RequestID] = [
+            { driver, _ in try driver.requestSubmit(url()) },
+            { driver, id in driver.ask(.remove(id)) },
+            { driver, id in driver.ask(.retry(id, from: .failed)) },
+            { driver, _ in driver.ask(.setQueue("new", QueueChange(concurrency: 2)), as: .root) },
+            { driver, _ in try driver.requestSet("other", every: 1000) },
+            { driver, _ in driver.ask(.removeSchedule(ScheduleKey(owner: 1, name: "s"))) },
+            { driver, _ in driver.ask(.suspendSchedule(ScheduleKey(owner: 1, name: "s"), isSuspended: true)) },
+            { driver, _ in driver.ask(.runSchedule(ScheduleKey(owner: 1, name: "s"))) },
+        ]
+        for (index, write) in writes.enumerated() {
+            let driver = CoreDriver()
+            try driver.set("s", every: 1000)
+            let list = try driver.submit(
+                #"{"source": {"type": "list", "mode": "all", "jobs": [\#(url())]}, "retry": {"max": 0}}"#)
+            driver.endAll { _ in .lasting }
+            #expect(driver.state(list) == .failed)
+            driver.failsWrite = { _ in true }
+            _ = try write(driver, list)
+            #expect(driver.core.inspection.storageFails, "\(index)")
+            driver.failsWrite = { _ in false }
+            driver.advance(1)
+            #expect(!driver.core.inspection.storageFails, "\(index)")
+        }
+    }
+
     @Test func removal_fails_whereItCannotBeStored() throws {
         let driver = CoreDriver()
         let id = try driver.submit(url())
