@@ -36,6 +36,37 @@ struct DaemonConnection: Sendable {
         }
     }
 
+    /// Runs `body` with those of `jobs` that are there, and from which it may drop some, and says which are not. Gives nil
+    /// where none is left, and the status for each that is not there.
+    func keeping<Value>(
+        _ client: JobClient, _ jobs: [Int64], _ body: (JobClient, inout [Int64]) async throws -> Value
+    ) async throws -> (value: Value?, missing: [ExitStatus]) {
+        var (present, missing) = (jobs, [ExitStatus]())
+        let value = try await keeping(client) { client -> Value? in
+            while !present.isEmpty {
+                do {
+                    return try await body(client, &present)
+                } catch let error as JobClientError where error.isNotFound {
+                    // It does not say of which.
+                    let before = missing.count
+                    for job in Set(present).sorted() {
+                        do throws(JobClientError) { _ = try await client.get(job) } catch {
+                            guard error.isNotFound else { throw error }
+                            let failure = CommandFailure(error)
+                            present.removeAll { $0 == job }
+                            missing.append(failure.status)
+                            await say(failure.message.sanitized)
+                        }
+                    }
+                    // All are there now, so the refusal is all that is known.
+                    if missing.count == before { throw error }
+                }
+            }
+            return nil
+        }
+        return (value, missing)
+    }
+
     private func reconnect() async throws -> JobClient {
         let deadline = ContinuousClock.now + Self.patience
         var pause = Duration.milliseconds(50)
@@ -75,4 +106,7 @@ struct DaemonConnection: Sendable {
 extension JobClientError {
     /// Whether the daemon went away or is going to.
     var isLossOfDaemon: Bool { code == .closed || rpc?.kind == "shutting-down" }
+
+    /// Whether there is no such job.
+    fileprivate var isNotFound: Bool { rpc?.kind == "not-found" }
 }

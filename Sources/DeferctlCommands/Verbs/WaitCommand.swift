@@ -31,30 +31,17 @@ struct WaitCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let interruption = Interruption(from: "wait", jobs: ids.jobs)
         let (jobs, timeout, console) = (ids.jobs, timeout, invocation.console)
-        let (finished, unknown) = try await interruption.run {
+        let (ended, missing) = try await interruption.run {
             let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
             let connection = DaemonConnection(path: invocation.socket) { console.say($0) }
             return try await invocation.withDaemon { client in
-                var (known, unknown) = (jobs, [ExitStatus]())
-                let finished = try await connection.keeping(client) { client in
-                    while !known.isEmpty {
-                        let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
-                        do throws(JobClientError) {
-                            return try await client.wait(known, timeout: rest)
-                        } catch {
-                            guard error.rpc?.kind == "not-found" else { throw error }
-                            for failure in try await client.missing(among: Set(known), after: error) {
-                                known.removeAll { $0 == failure.job }
-                                console.say(failure.message)
-                                unknown.append(failure.status)
-                            }
-                        }
-                    }
-                    return []
+                try await connection.keeping(client, jobs) { client, present in
+                    let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
+                    return try await client.wait(present, timeout: rest)
                 }
-                return (finished, unknown)
             }
         }
+        let finished = ended ?? []
         for job in finished {
             if invocation.writesJSON {
                 try console.line(job.json)
@@ -62,6 +49,6 @@ struct WaitCommand: DaemonCommand {
                 try console.line("\(job.id) \(job.state.sanitized)")
             }
         }
-        return .worst(unknown + finished.map(invocation.report))
+        return .worst(missing + finished.map(invocation.report))
     }
 }
