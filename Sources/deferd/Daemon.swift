@@ -38,6 +38,7 @@ struct Daemon {
         let timeout = TimeoutExtension(logger: logger)
         timeout.begin()
         defer { timeout.end() }
+        StartSignals.opensState()
         let store = try openStore(timeout)
         let group = MultiThreadedEventLoopGroup.singleton
         let settings = configuration.engine

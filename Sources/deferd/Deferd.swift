@@ -79,6 +79,8 @@ struct Deferd: AsyncParsableCommand {
             }
             // What starts no thread needs none, so it answers whatever the limits are.
             if deferd.check { return try deferd.checkConfiguration() }
+            // The others that end by themselves have not done what they were asked for where a signal ends them.
+            if !deferd.verifyState, deferd.upgradeState == nil { StartSignals.begin() }
             do { try ThreadLimit.check() } catch {
                 throw ended(error.message, error.code, JournalLogHandler.isJournal())
             }

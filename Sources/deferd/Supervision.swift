@@ -37,6 +37,8 @@ struct Supervision: Service {
     }
 
     func run() async throws {
+        // Signals that come from here on are the service group's, which takes the end of this for one.
+        if StartSignals.wasToldToStop { return }
         let notifier = ServiceNotifier()
         if notifier.isActive {
             let (logger, status) = (logger, status)

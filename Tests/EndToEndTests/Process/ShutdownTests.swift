@@ -1,5 +1,7 @@
+import Foundation
 import Glibc
 import JobModel
+import TestSupport
 import Testing
 
 /// An orderly stop: what was read is answered, nothing is lost, and the daemon ends with 0.
@@ -179,5 +181,64 @@ import Testing
             try await daemon.stop()
             #expect(throws: (any Error).self) { try daemon.connect() }
         }
+    }
+
+    // MARK: - While it starts
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func start_endsInOrder_whenSignalledBeforeAnythingIsOpen(_ signal: Int32) async throws {
+        try await Stage.with {
+            try await TemporaryDirectory.with { directory in
+                // It waits for whoever writes what it is to read, and nobody does.
+                try #require(mkfifo(directory.path + "/fifo", 0o600) == 0)
+                let yaml = "http:\n  credentials:\n    example.org: {header: Authorization, credential: fifo}\n"
+                let process = try ChildProcess(
+                    try Daemon.command(in: directory, configuration: yaml),
+                    environment: ["CREDENTIALS_DIRECTORY": directory.path])
+                // Nothing but the kernel can say how far it is.
+                while Self.isUncaught(signal, by: process.pid) { try await Task.sleep(for: .milliseconds(2)) }
+                process.send(signal: signal)
+                #expect(try await process.end() == .code(0), "\(process.errorText)")
+                #expect(process.errorText.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func start_endsInOrder_whenSignalledOnceItsStateIsOpen(_ signal: Int32) async throws {
+        try await Household.with { household in
+            let killed = try await household.start()
+            let job = try await killed.connect().submit(.timer(1000))
+            try await killed.crash()
+            // Somebody who lets others wait: the daemon wants to know whether that is another daemon.
+            let path = killed.socket
+            let (somebody, first) = (
+                socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0),
+                socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            )
+            defer { close(first) }
+            let address = try UnixAddress(path)
+            try #require(unlink(path) == 0 && address.with { bind(somebody, $0, $1) } == 0 && listen(somebody, 0) == 0)
+            try #require(address.with { connect(first, $0, $1) } == 0)
+            let roots = "downloads:\n  roots: [\(household.directory.path)/nowhere]\n"
+            let process = try ChildProcess(try Daemon.command(in: household.directory, configuration: roots))
+            try await process.line(containing: "downloads.roots")
+            process.send(signal: signal)
+            close(somebody)
+            #expect(try await process.end() == .code(0), "\(process.errorText)")
+            #expect(!Files.exists(path), "the socket file is left behind")
+            #expect(!Files.names(in: killed.state).contains { $0.hasSuffix("-wal") }, "the database is not closed")
+            let daemon = try await household.start()
+            #expect(try await daemon.connect().call("job.get", .job(job))["state"] == "running")
+            try await daemon.stop()
+        }
+    }
+
+    /// Whether a process is there that does not handle `signal` yet.
+    private static func isUncaught(_ signal: Int32, by pid: pid_t) -> Bool {
+        let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
+        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("SigCgt:") }) else { return false }
+        let caught = line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) } ?? 0
+        return caught >> UInt64(signal - 1) & 1 == 0
     }
 }
