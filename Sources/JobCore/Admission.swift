@@ -35,28 +35,38 @@ package struct Admission: Sendable {
         package let spec: JobSpec
         /// The host (name and port) that its source asks, where that is known.
         package let host: String?
+        /// The queues that children in it name.
+        package let queues: [NamedQueue]
     }
 
     /// The spec that a client wrote.
     package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
         let spec: JobSpec
         do { spec = try JobSpecReader.spec(json, limits: limits) } catch { throw CoreError(error) }
+        return try admitted(spec, JSONPointer(), caller.uid)
+    }
+
+    private func admitted(_ spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32) throws(CoreError) -> Admitted {
+        var check = SpecCheck(policy: policy, owner: owner)
         do {
-            return Admitted(spec: spec, host: try checkPolicy(of: spec, JSONPointer(), caller.uid, isOpen: false))
+            let host = try check.check(spec, pointer, isOpen: false)
+            return Admitted(spec: spec, host: host, queues: check.queues)
         } catch {
             throw CoreError(error.error, at: error.pointer)
         }
     }
 
-    /// The spec of a schedule, as a client wrote it at `pointer`. Gives the queue that its jobs go to, where no expression
-    /// says that.
-    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> String? {
+    /// The spec of a schedule, as a client wrote it at `pointer`. Gives the queues that its jobs and their children go to, where
+    /// no expression says that.
+    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
         let spec: JobSpec
         do { spec = try JobSpecReader.schedule(json, at: pointer, limits: limits) } catch { throw CoreError(error) }
-        do { try checkPolicy(of: spec, pointer, owner, isOpen: true) } catch {
+        var check = SpecCheck(policy: policy, owner: owner)
+        do { try check.check(spec, pointer, isOpen: true) } catch {
             throw CoreError(error.error, at: error.pointer)
         }
-        return TemplateText.hasExpression(spec.queue) ? nil : spec.queue
+        if TemplateText.hasExpression(spec.queue) { return check.queues }
+        return [NamedQueue(name: spec.queue, pointer: pointer.appending("queue"))] + check.queues
     }
 
     /// The job that a schedule submits for a time; without a key where it is submitted by hand.
@@ -68,11 +78,7 @@ package struct Admission: Sendable {
         do { spec = try JobSpecReader.scheduled(json, by: key, at: time, hasKey: hasKey) } catch {
             throw CoreError(.invalid(pointer), error.message)
         }
-        do {
-            return Admitted(spec: spec, host: try checkPolicy(of: spec, pointer, key.owner, isOpen: false))
-        } catch {
-            throw CoreError(error.error, at: error.pointer)
-        }
+        return try admitted(spec, pointer, key.owner)
     }
 
     /// The spec of a child whose expressions are filled in; an error in it fails the list. `storedSize` is what is
@@ -93,7 +99,8 @@ package struct Admission: Sendable {
         } catch {
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }
-        do { try checkPolicy(of: spec, pointer, parent.owner, isOpen: false) } catch { throw error.error }
+        var check = SpecCheck(policy: policy, owner: parent.owner)
+        do { try check.check(spec, pointer, isOpen: false) } catch { throw error.error }
         return spec
     }
 
@@ -150,100 +157,11 @@ package struct Admission: Sendable {
         default: return nil
         }
     }
-
-    private struct Refusal: Error {
-        let error: JobError
-        let pointer: JSONPointer
-    }
-
-    /// Gives the host that the spec's own source sends requests to, where that is known.
-    @discardableResult
-    private func checkPolicy(
-        of spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool
-    ) throws(Refusal) -> String? {
-        var host: String?
-        if case .source(let source) = spec.source.action {
-            host = try check(source, spec.source.type, pointer.appending("source"), owner, isOpen: isOpen)
-        }
-        if let links = spec.json["then"] { try check(links: links, pointer.appending("then"), owner) }
-        return host
-    }
-
-    private func check(job: JSON, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool) throws(Refusal) {
-        if let source = job["source"] { try check(source, pointer.appending("source"), owner, isOpen: isOpen) }
-        try check(links: job["then"], pointer.appending("then"), owner)
-    }
-
-    private func check(links: JSON?, _ pointer: JSONPointer, _ owner: UInt32) throws(Refusal) {
-        for (index, link) in (links?.array ?? []).enumerated() {
-            for branch in ["then", "fail", "both", "finally"] {
-                guard let source = link[branch]?["source"] else { continue }
-                let inside = pointer.appending(index).appending(branch).appending("source")
-                try check(source, inside, owner, isOpen: true)
-            }
-        }
-    }
-
-    private func check(
-        _ source: JSON, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
-    ) throws(Refusal) {
-        let type = source["type"]?.string.flatMap(SourceType.init(rawValue:))
-        _ = try check(source, type, pointer(), owner, isOpen: isOpen)
-    }
-
-    /// `isOpen` says that strings can hold expressions; one that does is checked when it is filled in. Gives the host that
-    /// the source sends requests to, where that is known.
-    private func check(
-        _ source: JSON, _ type: SourceType?, _ pointer: @autoclosure () -> JSONPointer, _ owner: UInt32, isOpen: Bool
-    ) throws(Refusal) -> String? {
-        var host: String?
-        func literal(_ json: JSON?) -> String? {
-            guard let text = json?.string, !isOpen || !TemplateText.hasExpression(text) else { return nil }
-            return text
-        }
-        switch type {
-        case .url, .json, .download, .upload:
-            if let url = literal(source["url"]) { host = try check(url: url, pointer().appending("url")) }
-            for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
-                guard let url = literal(mirror) else { continue }
-                try check(url: url, pointer().appending("mirrors").appending(index))
-            }
-            if let path = literal(source["path"]) {
-                do { try policy.checkPath(path, owner) } catch {
-                    throw Refusal(error: error, pointer: pointer().appending("path"))
-                }
-            }
-        case .list:
-            for (index, job) in (source["jobs"]?.array ?? []).enumerated() {
-                try check(job: job, pointer().appending("jobs").appending(index), owner, isOpen: isOpen)
-            }
-        case .each:
-            if let job = source["job"] { try check(job: job, pointer().appending("job"), owner, isOpen: true) }
-        case .program:
-            if let name = literal(source["program"]) {
-                do { try policy.checkProgram(name) } catch {
-                    throw Refusal(error: error, pointer: pointer().appending("program"))
-                }
-            }
-            if let command = source["command"], !command.isNull {
-                do { try policy.checkProgram(nil) } catch {
-                    throw Refusal(error: error, pointer: pointer().appending("command"))
-                }
-            }
-        case .value, .error, .timer, nil: break
-        }
-        return host
-    }
-
-    @discardableResult
-    private func check(url: String, _ pointer: @autoclosure () -> JSONPointer) throws(Refusal) -> String {
-        do { return try policy.checkURL(url) } catch { throw Refusal(error: error, pointer: pointer()) }
-    }
 }
 
 extension Job {
     /// The child that a list or an `each` is to have at `index`, as the job's spec has it; nil where an expression gives it.
-    fileprivate func writtenChild(_ index: Int) -> JSON? {
+    func writtenChild(_ index: Int) -> JSON? {
         guard case .source(let source)? = step?.action else { return nil }
         if let job = source["job"] { return job }
         guard let jobs = source["jobs"]?.array, jobs.indices.contains(index) else { return nil }

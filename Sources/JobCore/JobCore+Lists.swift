@@ -61,7 +61,10 @@ extension JobCore {
         guard let entry = table[list], entry.step == maker.step else { return }
         let owner = entry.job.owner
         // Also in one that takes no new jobs: these came with the list.
-        maker.makeSome(of: entry.job, admission, at: now.wall) { scheduler.has(queue: $0) }
+        maker.makeSome(of: entry.job, admission, at: now.wall) { name, isAccepted in
+            if isAccepted, !scheduler.has(queue: name) { openForgotten(name) }
+            return scheduler.has(queue: name)
+        }
         guard maker.isDone else {
             making[list] = maker
             return inTurn(of: entry) { [unowned self] in makeChildren(of: list) }

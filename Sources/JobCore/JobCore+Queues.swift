@@ -51,6 +51,15 @@ extension JobCore {
         }
     }
 
+    /// Opens a queue that was there when jobs were accepted that go to it, and is in no configuration any more.
+    func openForgotten(_ name: String) {
+        log(
+            .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
+            queue: name)
+        // How many it let run is not known any more, and no queue was ever allowed fewer than one.
+        open(QueueSettings(name: name, concurrency: 1))
+    }
+
     func open(_ queue: QueueSettings) {
         scheduler.open(queue, perUser: settings.perUser(queue))
     }

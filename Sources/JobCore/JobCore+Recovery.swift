@@ -24,14 +24,8 @@ extension JobCore {
         for queue in settings.queues { open(queue) }
         for queue in state.queues { open(queue) }
         storedQueues = Set(state.queues.map(\.name))
-        // Jobs run also in a queue that the configuration no longer has. How many it let run is not known any more, and no queue
-        // was ever allowed fewer than one.
-        for name in counters.queues where !scheduler.has(queue: name) {
-            log(
-                .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
-                queue: name)
-            open(QueueSettings(name: name, concurrency: 1))
-        }
+        // Jobs run also in a queue that the configuration no longer has.
+        for name in counters.queues where !scheduler.has(queue: name) { openForgotten(name) }
         for key in counters.keys(with: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         phase = .serving
         unresumed = Recovery(state)

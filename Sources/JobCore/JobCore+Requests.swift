@@ -99,8 +99,9 @@ extension JobCore {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
         guard takesJobs(new.spec.queue) else {
-            return noQueue(new.spec.queue, at: ["queue"])
+            return noQueue(NamedQueue(name: new.spec.queue, pointer: JSONPointer(["queue"])))
         }
+        if let refusal = refusal(of: new.queues) { return refusal }
         let limits = settings.limits
         let isFull = present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser
         if isFull || present.isCrowded {
@@ -117,10 +118,14 @@ extension JobCore {
         return nil
     }
 
-    func noQueue(_ name: String, at pointer: [String]) -> CoreError {
+    /// Why something is not accepted that names `queues`.
+    func refusal(of queues: [NamedQueue]) -> CoreError? {
+        queues.first { !takesJobs($0.name) }.map(noQueue)
+    }
+
+    private func noQueue(_ queue: NamedQueue) -> CoreError {
         let names = scheduler.names.lazy.filter(takesJobs).prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
-        return CoreError(
-            .invalid(JSONPointer(pointer)), "There is no queue \"\(name.echoed)\"; there are \(names).")
+        return CoreError(.invalid(queue.pointer), "There is no queue \"\(queue.name.echoed)\"; there are \(names).")
     }
 
     /// Counts the jobs that were created, those alike together.

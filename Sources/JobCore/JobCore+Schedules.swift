@@ -53,7 +53,7 @@ extension JobCore {
         if let storageFailure = storageFailure ?? shortage {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
-        if let queue = new.queue, !takesJobs(queue) { return noQueue(queue, at: ["spec", "queue"]) }
+        if let refusal = refusal(of: new.queues) { return refusal }
         guard new.timing.next(after: now.wall, since: now.wall, in: new.zone) != nil else {
             return CoreError(
                 .invalid(JSONPointer(["calendar"])), "The calendar has no time in the next 9 years; check its days.")

@@ -113,7 +113,7 @@ struct FaultRun {
             let admitted = try engine.admission.spec(spec, from: Self.caller)
             let subscription = engine.nextID()
             engine.register(ends, as: subscription, of: Self.caller.uid)
-            return NewJob(spec: admitted.spec, host: admitted.host, subscription: subscription)
+            return NewJob(admitted, subscription: subscription)
         }
         return try await engine.ask(.submit(jobs), for: Self.caller).submitted?.map { try $0.get().job } ?? []
     }

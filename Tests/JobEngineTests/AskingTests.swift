@@ -37,7 +37,7 @@ import Testing
             ]
             let new = NewSchedule(
                 key: key, timing: .every(3_600_000), zone: .utc, catchUp: .last, overlap: .skip, isSuspended: false,
-                spec: spec, queue: "default")
+                spec: spec, queues: [])
             guard case .schedule = await engine.ask(.setSchedule(new), for: owner) else {
                 Issue.record("It was not set.")
                 return
@@ -101,7 +101,7 @@ import Testing
             let items = JSON.array((0..<50).map { JSON($0) })
             let child: JSON = ["source": ["type": "value", "value": 1]]
             let list = try engine.admission.spec(["source": ["type": "each", "in": items, "job": child]], from: owner)
-            let new = NewJob(spec: list.spec, host: list.host, subscription: nil)
+            let new = NewJob(list)
             #expect(try await engine.ask(.submit([new]), for: owner).submitted?.first?.get().job == 1)
             for await _ in stays.isOver.stream {}
             #expect(stays.count >= 100 && goes.count == 3)

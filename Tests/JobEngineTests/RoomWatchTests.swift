@@ -29,7 +29,7 @@ import Testing
         try await AskingTests.withEngine({ $0.minimumFree = .max }) { engine in
             let caller = Caller(uid: 7, isAdmin: false)
             let value = try engine.admission.spec(["source": ["type": "value", "value": 1]], from: caller)
-            let new = NewJob(spec: value.spec, host: value.host, subscription: nil)
+            let new = NewJob(value)
             let answer = await engine.ask(.submit([new]), for: caller)
             guard case .failure(let error)? = answer.submitted?.first else {
                 Issue.record("\(answer)")

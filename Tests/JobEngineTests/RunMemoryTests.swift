@@ -39,7 +39,7 @@ import Testing
                         "source": ["type": "value", "value": input], "then": [["then": ["source": put]]],
                     ]
                     let spec = try engine.admission.spec(json, from: owner)
-                    let new = NewJob(spec: spec.spec, host: spec.host, subscription: nil)
+                    let new = NewJob(spec)
                     let before = RunMemoryTests.resident()
                     let ids = await engine.ask(
                         .submit(Array(repeating: new, count: RunMemoryTests.jobs)), for: owner

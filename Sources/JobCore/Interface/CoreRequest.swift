@@ -56,12 +56,23 @@ package struct NewJob: Sendable {
     package let spec: JobSpec
     /// The host that its source asks, where that is known.
     package let host: String?
+    /// The queues that children in it name.
+    package let queues: [NamedQueue]
     /// The subscription that gets the job's changes, from the next one on.
     package let subscription: SubscriptionID?
 
-    package init(spec: JobSpec, host: String?, subscription: SubscriptionID?) {
-        self.spec = spec
-        self.host = host
+    package init(_ admitted: Admission.Admitted, subscription: SubscriptionID? = nil) {
+        spec = admitted.spec
+        host = admitted.host
+        queues = admitted.queues
+        self.subscription = subscription
+    }
+
+    /// The same for another subscription.
+    package init(_ new: NewJob, subscription: SubscriptionID?) {
+        spec = new.spec
+        host = new.host
+        queues = new.queues
         self.subscription = subscription
     }
 }

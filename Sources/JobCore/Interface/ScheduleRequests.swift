@@ -10,12 +10,12 @@ package struct NewSchedule: Sendable {
     package let overlap: ScheduleOverlap
     package let isSuspended: Bool
     package let spec: JSON
-    /// The queue that its jobs go to; nil where an expression says that.
-    package let queue: String?
+    /// The queues that its jobs and their children go to, where no expression says that.
+    package let queues: [NamedQueue]
 
     package init(
         key: ScheduleKey, timing: ScheduleTiming, zone: ZoneRules, catchUp: ScheduleCatchUp, overlap: ScheduleOverlap,
-        isSuspended: Bool, spec: JSON, queue: String?
+        isSuspended: Bool, spec: JSON, queues: [NamedQueue]
     ) {
         self.key = key
         self.timing = timing
@@ -24,7 +24,7 @@ package struct NewSchedule: Sendable {
         self.overlap = overlap
         self.isSuspended = isSuspended
         self.spec = spec
-        self.queue = queue
+        self.queues = queues
     }
 }
 
@@ -41,8 +41,7 @@ package struct ScheduledSpec: Sendable {
     /// The job, its expressions filled in and its limits and policy checked.
     package func checked(by admission: Admission) -> Result<NewJob, CoreError> {
         Result { () throws(CoreError) in
-            let admitted = try admission.scheduled(spec, by: schedule, at: time, hasKey: hasKey)
-            return NewJob(spec: admitted.spec, host: admitted.host, subscription: nil)
+            NewJob(try admission.scheduled(spec, by: schedule, at: time, hasKey: hasKey))
         }
     }
 }

@@ -68,9 +68,10 @@ struct ChildMaker {
     /// Whether a child has to wait for others of its list.
     var isGated: Bool { concurrency.map { $0 < source.count } ?? false }
 
-    /// Makes the next portion of them. `queues` says whether there is a queue of a name.
+    /// Makes the next portion of them. `queues` says whether there is a queue of a name, which was there when the list was
+    /// accepted where the second argument says so.
     mutating func makeSome(
-        of parent: Job, _ admission: Admission, at now: Timestamp, queues: (String) -> Bool
+        of parent: Job, _ admission: Admission, at now: Timestamp, queues: (String, Bool) -> Bool
     ) {
         var cost = 0
         while next < source.count, cost < Self.portion {
@@ -84,7 +85,7 @@ struct ChildMaker {
     }
 
     private func make(
-        _ index: Int, of parent: Job, _ admission: Admission, _ now: Timestamp, _ queues: (String) -> Bool
+        _ index: Int, of parent: Job, _ admission: Admission, _ now: Timestamp, _ queues: (String, Bool) -> Bool
     ) -> (NewChild, Job?) {
         let body: NewChild.Body
         let size: Int
@@ -99,7 +100,9 @@ struct ChildMaker {
         }
         do throws(JobError) {
             let spec = try spec(body, index: index, of: parent, admission)
-            guard queues(spec.queue) else {
+            // What stands in the spec of a child may come out of an expression, which nobody has checked.
+            let isAccepted = parent.parent == nil && parent.writtenChild(index)?["queue"]?.string == spec.queue
+            guard queues(spec.queue, isAccepted) else {
                 throw JobError(
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }

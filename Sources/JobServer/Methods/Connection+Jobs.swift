@@ -21,9 +21,7 @@ extension Connection {
                 case .checked(let result): submitted = try result.get()
                 }
                 let watch = submitted.isWatched ? try makeWatch(jobs: 1) : nil
-                let admitted = submitted.admitted
-                requests.append(
-                    NewJob(spec: admitted.spec, host: admitted.host, subscription: watch?.subscription))
+                requests.append(NewJob(submitted.admitted, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(error))
@@ -78,16 +76,17 @@ extension Connection {
         let (admission, params, caller) = (engine.admission, call.request.params, caller)
         let read = await awayFromLoop {
             Result { () throws(CoreError) in
-                let spec = try admission.spec(.object(params), from: caller).spec
-                return (queue: spec.queue, text: spec.explained.utf8)
+                let admitted = try admission.spec(.object(params), from: caller)
+                let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
+                return (queues: [own] + admitted.queues, text: admitted.spec.explained.utf8)
             }
         }
-        let spec: (queue: String, text: [UInt8])
+        let spec: (queues: [NamedQueue], text: [UInt8])
         do { spec = try read.get() } catch { throw ProtocolError(error) }
-        guard try await ask(.queues, \.queues).contains(where: { $0.settings.name == spec.queue && $0.takesJobs })
-        else {
+        let present = Set(try await ask(.queues, \.queues).filter(\.takesJobs).map(\.settings.name))
+        if let missing = spec.queues.first(where: { !present.contains($0.name) }) {
             throw ProtocolError(
-                CoreError(.invalid(JSONPointer(["queue"])), "There is no queue \"\(spec.queue.echoed)\"."))
+                CoreError(.invalid(missing.pointer), "There is no queue \"\(missing.name.echoed)\"."))
         }
         call.succeed(text: spec.text)
     }

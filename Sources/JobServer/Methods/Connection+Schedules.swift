@@ -14,8 +14,8 @@ extension Connection {
         let checked = await awayFromLoop {
             Result { () throws(CoreError) in try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner) }
         }
-        let queue: String?
-        do { queue = try checked.get() } catch { throw ProtocolError(error) }
+        let queues: [NamedQueue]
+        do { queues = try checked.get() } catch { throw ProtocolError(error) }
         var zone = ZoneRules.utc
         if let name = request.timing.zone {
             do { zone = try await engine.zone(name, for: caller.uid) } catch {
@@ -24,7 +24,7 @@ extension Connection {
         }
         let new = NewSchedule(
             key: request.key, timing: request.timing, zone: zone, catchUp: request.catchUp, overlap: request.overlap,
-            isSuspended: request.isSuspended, spec: request.spec, queue: queue)
+            isSuspended: request.isSuspended, spec: request.spec, queues: queues)
         succeed(call, schedule: try await ask(.setSchedule(new), \.schedule), wasChanged: true)
     }
 

@@ -207,7 +207,7 @@ import Testing
             let wire = try daemon.connect()
             let jobs: [JSON] = [
                 .value("{{input/there}}"), .value("{{input/gone}}"), .timer(0, ["delay": "{{input/bad}}"]),
-                .value(4, ["queue": "nowhere"]),
+                .value(4, ["queue": "{{input/there}}"]),
                 ["source": ["type": "each", "in": [1], "mode": "all", "job": .value("{{input/gone}} {{item}}")]],
             ]
             let result = try await wire.succeed([

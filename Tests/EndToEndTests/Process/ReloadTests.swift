@@ -84,8 +84,12 @@ import Testing
                 try await wire.submit(.timer(1000, ["queue": "a"])),
             ]
             func expectLeft(_ concurrency: JSON) async throws {
+                let own = JSON.value(1, ["queue": "a"])
                 for method in ["job.submit", "job.explain"] {
-                    #expect(try await wire.refusal(method, .value(1, ["queue": "a"])).code == -32602)
+                    #expect(try await wire.refusal(method, own).code == -32602)
+                    let list: JSON = ["source": ["type": "list", "jobs": [.value(1), own]]]
+                    let refusal = try await wire.refusal(method, list)
+                    #expect(refusal.code == -32602 && refusal.data["pointer"] == "/source/jobs/1/queue")
                 }
                 let queues = try await wire.call("queue.list")["queues"]?.array ?? []
                 #expect(queues.map { $0["queue"] } == ["a", "default"] && queues.first?["concurrency"] == concurrency)

@@ -16,7 +16,7 @@ extension CoreDriver {
     /// A job as the server hands it in.
     func new(_ text: String, subscription: SubscriptionID? = nil) throws -> NewJob {
         let admitted = try core.admission.spec(JSON(parsing: text), from: .one)
-        return NewJob(spec: admitted.spec, host: admitted.host, subscription: subscription)
+        return NewJob(admitted, subscription: subscription)
     }
 
     /// Submits jobs; gives the request.

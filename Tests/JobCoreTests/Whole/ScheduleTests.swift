@@ -422,7 +422,7 @@ extension CoreDriver {
         isSuspended: Bool = false, owner: UInt32 = 1
     ) throws -> RequestID {
         let json = try JSON(parsing: spec)
-        let queue = try core.admission.schedule(json, at: JSONPointer(["spec"]), owner: owner)
+        let queues = try core.admission.schedule(json, at: JSONPointer(["spec"]), owner: owner)
         let timing: ScheduleTiming =
             if let calendar {
                 .calendar(calendar, try CalendarExpression(calendar), zone: zone)
@@ -433,7 +433,8 @@ extension CoreDriver {
             .setSchedule(
                 NewSchedule(
                     key: ScheduleKey(owner: owner, name: name), timing: timing, zone: zones[zone] ?? .utc,
-                    catchUp: catchUp, overlap: overlap, isSuspended: isSuspended, spec: json, queue: queue)), as: .one)
+                    catchUp: catchUp, overlap: overlap, isSuspended: isSuspended, spec: json, queues: queues)), as: .one
+        )
     }
 
     func set(

@@ -87,6 +87,59 @@ extension StorageTests {
         #expect(throws: Never.self) { try driver.submit(list) }
     }
 
+    /// Children in each of the places where lists stand, one of which names the queue.
+    @Test(
+        arguments: [
+            (
+                #"{"source":{"type":"list","jobs":[\#(url("a")),\#(url("a", #""queue":"old""#))]}}"#,
+                "/source/jobs/1/queue"
+            ),
+            (#"{"source":{"type":"each","in":[1],"job":\#(url("a", #""queue":"old""#))}}"#, "/source/job/queue"),
+            (
+                #"{"source":{"type":"value","value":1},"then":[{"finally":{"source":{"type":"list","jobs":["#
+                    + #"{"source":{"type":"each","in":[1],"job":\#(url("a", #""queue":"old""#))}}]}}}]}"#,
+                "/then/0/finally/source/jobs/0/source/job/queue"
+            ),
+        ])
+    func childrensQueue_isRefused_whereItIsNotThere_andKept_whereItWas(_ spec: String, _ pointer: String) throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 2)) }
+        let key = ScheduleKey(owner: 1, name: "s")
+        try driver.set("s", spec, every: 1000)
+        let early = try driver.submit(spec)
+        driver.settings.queues.removeLast()
+        driver.ask(.configure(driver.settings, policy: nil), as: .root)
+        let refused = try driver.submitted(driver.requestSubmit(spec)).first
+        guard case .failure(let error)? = refused else { return #expect(Bool(false), "it was accepted") }
+        #expect(error.code == .invalid(try #require(JSONPointer(text: pointer))))
+        #expect(error.message == #"There is no queue "old"; there are "default"."#)
+        let set = try driver.requestSet("t", spec, every: 1000)
+        #expect(driver.code(set) == .invalid(try #require(JSONPointer(text: "/spec" + pointer))))
+        // A schedule's jobs are new each time.
+        let run = driver.ask(.runSchedule(key))
+        #expect(driver.code(run) == .invalid(try #require(JSONPointer(text: "/spec" + pointer))))
+        driver.endAll()
+        #expect(driver.state(early) == .succeeded)
+    }
+
+    @Test func childrensQueue_isThere_whereItsListWasAccepted_beforeARestart() throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 2)) }
+        let child = url("a", #""queue":"old""#)
+        let list = try driver.submit(
+            #"{"delay":10,"source":{"type":"list","mode":"all","jobs":[\#(child),\#(child)]}}"#)
+        let each = try driver.submit(
+            #"{"delay":10,"source":{"type":"each","in":["x"],"job":{"queue":"{{item}}","source":{"type":"value","value":1}}}}"#
+        )
+        driver.settings.queues.removeLast()
+        driver.restart()
+        driver.advance(11)
+        #expect(driver.atWork.count == 1, "one at a time")
+        driver.endAll()
+        #expect(driver.state(list) == .succeeded)
+        #expect(
+            try driver.show(each)?.carried?.get()[0]?["error"]?["kind"] == "invalid", "an expression makes no queue")
+        driver.expectQuiet()
+    }
+
     @Test func submissions_areRefused_whileThereIsLittleRoom() throws {
         let driver = CoreDriver()
         let id = try driver.submit(url())

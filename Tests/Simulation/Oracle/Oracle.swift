@@ -97,7 +97,7 @@ final class Oracle {
     func admitted(_ json: JSON, _ caller: Caller, _ world: World) -> NewJob? {
         let admission = Admission(policy: Scenario.policy, limits: world.scenario.settings.limits)
         guard let admitted = try? admission.spec(json, from: caller) else { return nil }
-        return NewJob(spec: admitted.spec, host: admitted.host, subscription: nil)
+        return NewJob(admitted)
     }
 
     func willHandle(_ input: CoreInput, at now: CoreTime, _ world: World) {

@@ -43,7 +43,7 @@ extension World {
             spec = .object(object)
         }
         let admission = Admission(policy: Scenario.policy, limits: scenario.settings.limits)
-        guard let queue = try? admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner) else { return }
+        guard let queues = try? admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner) else { return }
         let calendar = scheduleRandom.pick(Self.calendars)
         let zone = scheduleRandom.chance(0.5) ? "UTC" : "Test/Zone"
         var timing = ScheduleTiming.every(Int64(scheduleRandom.pick([30, 300, 1_000, 7_200])) * 1000)
@@ -54,7 +54,7 @@ extension World {
             key: key, timing: timing, zone: Scenario.zones[zone] ?? .utc,
             catchUp: scheduleRandom.pick(ScheduleCatchUp.allCases),
             overlap: scheduleRandom.pick(ScheduleOverlap.allCases), isSuspended: scheduleRandom.chance(0.1), spec: spec,
-            queue: queue)
+            queues: queues)
         ask(.setSchedule(new), by: caller, user: nil)
     }
 

@@ -103,7 +103,7 @@ extension World {
         guard watched else { return new }
         lastSubscription += 1
         user.subscriptions.append(lastSubscription)
-        return NewJob(spec: new.spec, host: new.host, subscription: lastSubscription)
+        return NewJob(new, subscription: lastSubscription)
     }
 
     private func submitTree(_ user: User, _ index: Int) {
