@@ -200,7 +200,7 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin",
+                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "LoopTasks", "TestOrigin",
                 "TestSupport", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,

@@ -4,6 +4,7 @@ import JobCore
 import JobModel
 import JobStore
 import Logging
+import LoopTasks
 import NIOPosix
 import Synchronization
 import TestSupport
@@ -24,6 +25,42 @@ import Testing
                 isHere = Self.isAnsweredHere(by: engine)
             }
             #expect(isHere)
+        }
+    }
+
+    /// The core takes what it is told last for what is stored. Numbers are given in the order in which jobs are stored, and
+    /// each answer is brought by the event loop that asked, or by the store's thread where many are under way.
+    @Test func answersOfTheStore_comeInItsOrder_whoeverBringsThem() async throws {
+        final class Numbers: Sendable {
+            let given = Mutex<[JobID]>([])
+        }
+        try await Self.withEngine { engine in
+            let owner = Caller(uid: 7, isAdmin: false)
+            let admitted = try engine.admission.spec(
+                ["source": ["type": "value", "value": 1], "delay": 86_400], from: owner)
+            let numbers = Numbers()
+            @Sendable func submit(on loop: LoopExecutor) async {
+                await withCheckedContinuation { continuation in
+                    loop.submit {
+                        engine.ask(.submit([NewJob(admitted)]), for: owner, on: loop) { answer in
+                            let job = try? answer.submitted?.first?.get().job
+                            numbers.given.withLock { $0.append(job ?? 0) }
+                            continuation.resume()
+                        }
+                    }
+                }
+            }
+            // One at a time first, which their loops bring; then more and more at once.
+            for width in [1, 1, 2, 3, 6, 12] {
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<width {
+                        let loop = LoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
+                        group.addTask { for _ in 0..<100 { await submit(on: loop) } }
+                    }
+                }
+            }
+            let given = numbers.given.withLock(\.self)
+            #expect(given.count == 2_500 && given == given.sorted())
         }
     }
 
