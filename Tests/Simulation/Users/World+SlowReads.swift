@@ -41,14 +41,14 @@ extension World {
             act(on: job, users[0], 0) { .cancel($0) }
         }
         if effectsUntilCrash != nil, random.chance(0.5) { effectsUntilCrash = random.within(1...30) }
-        if random.chance(0.5) { scheduleAnyway(.treesToRemove, in: random.spread(0.5, 5)) }
+        if random.chance(0.7) { scheduleAnyway(.treesToRemove, in: random.spread(0.2, 2)) }
     }
 
     /// Removes them while reads are slow, over and over, as only what is over can be removed: some whose jobs have just ended
     /// go before what is above these was read.
     func treesToRemove() {
         guard !isSettling, isRunning, oracle.isStarted, store.health == .readsAreSlow else { return }
-        scheduleAnyway(.treesToRemove, in: random.spread(0.5, 5))
+        scheduleAnyway(.treesToRemove, in: random.spread(0.2, 2))
         let life = life
         for job in users[0].jobs.suffix(Self.trees) where self.life == life {
             act(on: job, users[0], 0) { .remove($0) }
