@@ -46,10 +46,13 @@ package struct Admission: Sendable {
         return try admitted(spec, JSONPointer(), caller.uid)
     }
 
-    private func admitted(_ spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32) throws(CoreError) -> Admitted {
+    /// `isOpen` says that the spec is a schedule's, whose own strings can hold expressions.
+    private func admitted(
+        _ spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool = false
+    ) throws(CoreError) -> Admitted {
         var check = SpecCheck(policy: policy, owner: owner)
         do {
-            let host = try check.check(spec, pointer, isOpen: false)
+            let host = try check.check(spec, pointer, isOpen: isOpen)
             return Admitted(spec: spec, host: host, queues: check.queues)
         } catch {
             throw CoreError(error.error, at: error.pointer)
@@ -61,12 +64,9 @@ package struct Admission: Sendable {
     package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
         let spec: JobSpec
         do { spec = try JobSpecReader.schedule(json, at: pointer, limits: limits) } catch { throw CoreError(error) }
-        var check = SpecCheck(policy: policy, owner: owner)
-        do { try check.check(spec, pointer, isOpen: true) } catch {
-            throw CoreError(error.error, at: error.pointer)
-        }
-        if TemplateText.hasExpression(spec.queue) { return check.queues }
-        return [NamedQueue(name: spec.queue, pointer: pointer.appending("queue"))] + check.queues
+        let ofChildren = try admitted(spec, pointer, owner, isOpen: true).queues
+        if TemplateText.hasExpression(spec.queue) { return ofChildren }
+        return [NamedQueue(name: spec.queue, pointer: pointer.appending("queue"))] + ofChildren
     }
 
     /// The job that a schedule submits for a time; without a key where it is submitted by hand.

@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// A text that is compared by its bytes, as databases do; Swift's strings are equal where they are canonically
 /// equivalent.
@@ -86,19 +86,5 @@ struct NamedID: Comparable, Sendable {
 
     static func < (left: NamedID, right: NamedID) -> Bool {
         left.name == right.name ? left.id < right.id : left.name < right.name
-    }
-}
-
-extension JobState {
-    /// Its number, from 0 on, by which its jobs are sorted. A switch, as the simulator asks for it with every event.
-    package var number: Int {
-        switch self {
-        case .scheduled: 0
-        case .queued: 1
-        case .running: 2
-        case .succeeded: 3
-        case .failed: 4
-        case .cancelled: 5
-        }
     }
 }

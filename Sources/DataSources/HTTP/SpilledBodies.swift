@@ -15,7 +15,7 @@ final class SpilledBodies: Sendable {
         guard size <= room else {
             throw JobError(
                 .tooLarge,
-                "The \(name) of \(size) bytes cannot be kept until it is sent, as there is room for \(max(0, room)) bytes more "
+                "The \(name) of \(size) bytes cannot be kept, as there is room for \(max(0, room)) bytes more "
                     + "of your jobs; remove some that are over, then retry the job.")
         }
         let used = byUser.withLock { byUser -> Int64? in

@@ -59,20 +59,12 @@ package struct NewJob: Sendable {
     /// The queues that children in it name.
     package let queues: [NamedQueue]
     /// The subscription that gets the job's changes, from the next one on.
-    package let subscription: SubscriptionID?
+    package var subscription: SubscriptionID?
 
     package init(_ admitted: Admission.Admitted, subscription: SubscriptionID? = nil) {
         spec = admitted.spec
         host = admitted.host
         queues = admitted.queues
-        self.subscription = subscription
-    }
-
-    /// The same for another subscription.
-    package init(_ new: NewJob, subscription: SubscriptionID?) {
-        spec = new.spec
-        host = new.host
-        queues = new.queues
         self.subscription = subscription
     }
 }

@@ -7,9 +7,9 @@ struct JobCounters {
         let queue: String
     }
 
-    /// By ``JobState/place``. This is counted with each change of each job, where a dictionary of states took a tenth of what a
-    /// submission takes in the core.
+    /// Jobs by `JobState.number`: a dictionary of states took a tenth of the core's time for a submission.
     private var rows: [Key: [Int]] = [:]
+    private static let noJobs = JobState.allCases.map { _ in 0 }
     /// Scheduled and queued jobs.
     private var waiting: [UInt32: Int] = [:]
     private(set) var allWaiting = 0
@@ -36,8 +36,6 @@ struct JobCounters {
         addBytes(-(stored?.size ?? job.size), job.owner, stored?.state ?? job.state)
     }
 
-    private static let none = JobState.allCases.map { _ in 0 }
-
     mutating func move(_ job: Job, from old: JobState) {
         guard old != job.state else { return }
         let key = Key(owner: job.owner, queue: job.spec.queue)
@@ -47,8 +45,8 @@ struct JobCounters {
     }
 
     private mutating func add(_ count: Int, _ key: Key, _ state: JobState) {
-        rows[key, default: Self.none][state.place] += count
-        if count < 0, rows[key] == Self.none { rows[key] = nil }
+        rows[key, default: Self.noJobs][state.number] += count
+        if count < 0, rows[key] == Self.noJobs { rows[key] = nil }
         guard state == .scheduled || state == .queued else { return }
         allWaiting += count
         let own = waiting[key.owner, default: 0] + count
@@ -81,7 +79,7 @@ struct JobCounters {
 
     /// Owners and queues that have jobs in `state`, in order.
     func keys(with state: JobState) -> [Key] {
-        rows.filter { $0.value[state.place] != 0 }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
+        rows.filter { $0.value[state.number] != 0 }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
     }
 
     /// The names of the queues that have jobs, in order.
@@ -91,22 +89,10 @@ struct JobCounters {
     func totals(queue: String? = nil, owner: UInt32? = nil) -> [JobState: Int] {
         var totals: [JobState: Int] = [:]
         for (key, row) in rows where (queue == nil || key.queue == queue) && (owner == nil || key.owner == owner) {
-            for state in JobState.allCases where row[state.place] != 0 { totals[state, default: 0] += row[state.place] }
+            for state in JobState.allCases where row[state.number] != 0 {
+                totals[state, default: 0] += row[state.number]
+            }
         }
         return totals
-    }
-}
-
-extension JobState {
-    /// Where it stands among all.
-    fileprivate var place: Int {
-        switch self {
-        case .scheduled: 0
-        case .queued: 1
-        case .running: 2
-        case .succeeded: 3
-        case .failed: 4
-        case .cancelled: 5
-        }
     }
 }

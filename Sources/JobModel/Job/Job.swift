@@ -200,4 +200,17 @@ package enum JobState: String, Sendable, CaseIterable {
         case .succeeded, .failed, .cancelled: true
         }
     }
+
+    /// Its index in `allCases`, by which jobs are sorted and counted. A switch, as it is asked for with every change of a job. The
+    /// database has numbers of its own, which never change.
+    package var number: Int {
+        switch self {
+        case .scheduled: 0
+        case .queued: 1
+        case .running: 2
+        case .succeeded: 3
+        case .failed: 4
+        case .cancelled: 5
+        }
+    }
 }

@@ -69,8 +69,8 @@ final class Outbox: Sendable {
     private let overflowed: @Sendable () -> Void
 
     /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together. Before that
-    /// `sendNow` is offered what waits: it takes and sends it where it is called on the socket's event loop and the socket
-    /// accepts more, which spares the reader's task.
+    /// `sendNow` is offered what waits, and writes it to the socket if it is called on the socket's event loop and the socket is
+    /// writable, so that the reader's task need not be scheduled.
     /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, account: MemoryAccount = MemoryAccount(limit: .max),
@@ -147,7 +147,8 @@ final class Outbox: Sendable {
         append(.end(watch: watch), size: 0)
     }
 
-    private func wakeReader() {
+    /// Writes what waits to the socket from here, or wakes the reader where that cannot be done or something is left.
+    private func sendOrWakeReader() {
         sendNow { dequeueForReader() }
         let reader = state.withLock { state in
             state.isDelivering = false
@@ -197,7 +198,7 @@ final class Outbox: Sendable {
             }
             return (state.mustDeliver(), !fits)
         }
-        if mustDeliver { atOnce ? wakeReader() : deliver(wakeReader) }
+        if mustDeliver { atOnce ? sendOrWakeReader() : deliver(sendOrWakeReader) }
         if isOver { overflowed() }
     }
 

@@ -99,11 +99,12 @@ extension World {
 
     private func newJob(_ json: JSON, _ user: User, watched: Bool = false) -> NewJob? {
         // What has no form is refused before it reaches the core.
-        guard let new = oracle.admitted(withPrograms(json), user.caller, self) else { return nil }
+        guard var new = oracle.admitted(withPrograms(json), user.caller, self) else { return nil }
         guard watched else { return new }
         lastSubscription += 1
         user.subscriptions.append(lastSubscription)
-        return NewJob(new, subscription: lastSubscription)
+        new.subscription = lastSubscription
+        return new
     }
 
     private func submitTree(_ user: User, _ index: Int) {
