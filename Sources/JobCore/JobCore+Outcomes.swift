@@ -66,11 +66,25 @@ extension JobCore {
     private static let mostWaitingForTurns = 2
 
     func pauseOrResume(_ owner: UInt32) {
-        if hasTooMuchPending(of: owner) || waitingForTurns(of: owner) > Self.mostWaitingForTurns {
+        if hasTooMuchPending(of: owner) || waitingForTurns(of: owner) > Self.mostWaitingForTurns
+            || keepsOthersWaiting(owner)
+        {
             scheduler.pause(owner)
         } else {
             scheduler.resume(owner)
         }
+    }
+
+    /// Whether an owner has so many jobs on their way to the store that nothing more of theirs starts while others are there.
+    package func keepsOthersWaiting(_ owner: UInt32) -> Bool {
+        guard users.areOthers(than: owner) else { return false }
+        let jobs = pendingSaves.jobs(of: owner)
+        return jobs >= PendingJobs.mostShared || jobs > PendingJobs.fewShared && scheduler.paused.contains(owner)
+    }
+
+    func usersChanged(_ new: ConnectedUsers) {
+        users = new
+        for owner in scheduler.paused.sorted() { pauseOrResume(owner) }
     }
 
     /// Bytes of a job in memory past which subscribers are told of it in a turn of its owner's.

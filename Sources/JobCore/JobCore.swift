@@ -16,7 +16,7 @@ import JobModel
 /// | ``TimerQueue`` | timers, one queue for each clock |
 /// | ``Subscriptions``, ``Waits`` | who watches and who waits |
 /// | ``JobCounters`` | jobs and bytes by owner, queue and state |
-/// | ``PendingBytes``, ``PendingSubmissions`` | what is on its way to the store, or waits for its owner's turn |
+/// | ``PendingJobs``, ``PendingSubmissions`` | what is on its way to the store, or waits for its owner's turn |
 /// | ``PendingFinds`` | who looks for single jobs |
 /// | ``Schedules``, ``AdvancingSchedules`` | schedules, when each is due next, and which are at it |
 /// | ``RetentionClock`` | the time by which finished jobs grow old |
@@ -49,9 +49,10 @@ package final class JobCore {
     var startedAt: CoreTime
     var phase = Phase.starting
     /// Jobs that are being stored.
-    var pendingSaves = PendingBytes()
+    var pendingSaves = PendingJobs()
     /// Jobs that wait for their owners' turns.
-    var pendingTurns = PendingBytes()
+    var pendingTurns = PendingJobs()
+    var users = ConnectedUsers.none
     /// Why the store last failed to write, while it does.
     var storageFailure: String?
     /// Why no new jobs are stored although that works: the disk is nearly full.
@@ -186,6 +187,7 @@ package final class JobCore {
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
         case .checked(let id, let result): checks.removeValue(forKey: id)?(result)
         case .room(let shortage): roomChanged(shortage)
+        case .users(let users): usersChanged(users)
         case .time: break
         case .zones(let zones): zonesRead(zones)
         case .resume:

@@ -2,7 +2,7 @@ package import DeferredKit
 import DequeModule
 package import Dispatch
 import Glibc
-import JobCore
+package import JobCore
 import JobModel
 import Synchronization
 
@@ -50,6 +50,7 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         var isRunning = false
         var asked = Runner.nobody
         var long = LongWork()
+        var connected = ConnectedUsers.none
     }
 
     /// Pieces that take long, by user.
@@ -85,7 +86,6 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
     private let runner = Atomic<UInt>(0)
 
     private let now: @Sendable () -> Int64
-    private let hasOthers = Mutex<@Sendable (UInt32) -> Bool>({ _ in false })
     private let after: @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
     /// `now` is the monotonic clock, in nanoseconds; `after` runs something after so many, and not on the queue, which can be
@@ -101,10 +101,10 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
         self.after = after
     }
 
-    /// Has users pause after long pieces while `hasOthers` says that somebody else is there, whether they are or not: what they
+    /// Has users pause after long pieces from now on while others are among `users`, whether they are there or not: what they
     /// left behind keeps others waiting as well.
-    package func pauses(while hasOthers: @escaping @Sendable (UInt32) -> Bool) {
-        self.hasOthers.withLock { $0 = hasOthers }
+    package func connected(_ users: ConnectedUsers) {
+        state.withLock { $0.connected = users }
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -214,10 +214,13 @@ package final class EngineExecutor: SerialExecutor, CallbackExecutor {
 
     /// Has `user` pause for what took so many nanoseconds, here or in the store.
     package func took(_ time: Int64, of user: UInt32) {
-        guard time >= Self.shortestLong, hasOthers.withLock(\.self)(user) else { return }
+        guard time >= Self.shortestLong else { return }
         let pause = min(time.saturatingMultiplied(by: Self.pauseFactor), Self.longestPause)
         let start = now()
-        let isNew = state.withLock { $0.long.pause(user, from: start, until: start.saturatingAdding(pause)) }
+        let isNew = state.withLock { state in
+            guard state.connected.areOthers(than: user) else { return false }
+            return state.long.pause(user, from: start, until: start.saturatingAdding(pause))
+        }
         if isNew { after(pause) { self.pauseEnds(of: user) } }
     }
 

@@ -98,9 +98,10 @@ package actor JobEngine {
 
     // MARK: - Settings
 
-    /// Has users wait after what took long, while `hasOthers` says that somebody else is there.
-    package nonisolated func pauses(while hasOthers: @escaping @Sendable (UInt32) -> Bool) {
-        executor.pauses(while: hasOthers)
+    /// Others are connected than before: while there are several, each of them keeps the others waiting for less long.
+    package nonisolated func connected(_ users: ConnectedUsers) {
+        executor.connected(users)
+        enter { $0.handle(.users(users)) }
     }
 
     package nonisolated var settings: EngineSettings { current.withLock(\.settings) }

@@ -30,7 +30,7 @@ package struct JobServer: Service {
             identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory,
             metrics: metrics)
         // They are counted here.
-        engine.pauses { memory.hasOthers(than: $0) }
+        memory.onChange { engine.connected($0) }
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be

@@ -1,6 +1,7 @@
 import DeferredKit
 import Dispatch
 import Glibc
+import JobCore
 import Synchronization
 import Testing
 
@@ -177,7 +178,7 @@ import Testing
                 after: { pause, body in
                     self.pauses.withLock { [end = self.now + pause] in $0.append((end, body)) }
                 })
-            executor.pauses { _ in isShared }
+            executor.connected(isShared ? .several : .none)
             return executor
         }
 

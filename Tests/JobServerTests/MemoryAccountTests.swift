@@ -1,4 +1,5 @@
 import Glibc
+import JobCore
 import JobModel
 import JobProtocol
 import NIOCore
@@ -40,16 +41,29 @@ import Testing
         #expect(first.admits(20) && !first.admits(1))
     }
 
-    @Test func others_areThere_forWhoLeftAsWell() {
+    @Test func whoIsConnected_isTold_asUsersComeAndGo() {
         let total = MemoryTotal(limit: 100)
+        let told = Mutex<[ConnectedUsers]>([])
+        total.onChange { users in told.withLock { $0.append(users) } }
         var first: MemoryAccount? = MemoryAccount(limit: 80, of: 1, total: total)
-        #expect(first != nil && !total.hasOthers(than: 1) && total.hasOthers(than: 2))
+        var again: MemoryAccount? = MemoryAccount(limit: 80, of: 1, total: total)
         var second: MemoryAccount? = MemoryAccount(limit: 80, of: 2, total: total)
-        #expect(second != nil && total.hasOthers(than: 1) && total.hasOthers(than: 2))
+        var third: MemoryAccount? = MemoryAccount(limit: 80, of: 3, total: total)
+        #expect(first != nil && again != nil && second != nil && third != nil)
+        #expect(told.withLock(\.self) == [.none, .one(1), .several], "with each change, once")
+        third = nil
         first = nil
-        #expect(total.hasOthers(than: 1) && !total.hasOthers(than: 2), "what the first left behind goes on")
+        #expect(told.withLock(\.count) == 3)
+        again = nil
         second = nil
-        #expect(!total.hasOthers(than: 1))
+        #expect(told.withLock { $0[3...] } == [.one(2), .none])
+    }
+
+    @Test func others_areThere_forWhoLeftAsWell() {
+        #expect(!ConnectedUsers.none.areOthers(than: 1))
+        #expect(!ConnectedUsers.one(1).areOthers(than: 1))
+        #expect(ConnectedUsers.one(1).areOthers(than: 2), "what the second left behind goes on")
+        #expect(ConnectedUsers.several.areOthers(than: 1))
     }
 
     @Test func charge_grows_untilTheUserIsFarPastTheBound() {

@@ -1,5 +1,6 @@
 import JobProtocol
 import Synchronization
+import NIOCore
 import Testing
 
 @testable import JobServer
@@ -56,5 +57,20 @@ import Testing
         let turns = Turns { true }
         #expect(turns.largestGroup == Turns.submissionGroup)
         #expect(await room(turns.submissions, Turns.size(ofSubmission: bytes)) == most)
+    }
+
+    @Test func pauses_areAsLongAsWhatWasDone_whileOthersAreThere() {
+        let (alone, shared) = (Turns { false }, Turns { true })
+        let large = Turns.size(ofSubmission: 1 << 20)
+        #expect(shared.pause(afterLong: .milliseconds(7)) == .milliseconds(7))
+        #expect(shared.pause(afterLong: .seconds(7)) == .milliseconds(100), "others can have had the processors")
+        #expect(shared.pause(after: .jobList, of: .milliseconds(7)) == .milliseconds(7))
+        #expect(shared.pause(after: .jobGet, of: .milliseconds(7)) == nil)
+        #expect(shared.pause(afterSubmitting: large, .milliseconds(7)) == .milliseconds(7))
+        let group = Turns.submissionGroup
+        #expect(shared.pause(afterSubmitting: group, .milliseconds(7)) == nil, "it takes as long as an fsync")
+        #expect(alone.pause(afterLong: .milliseconds(7)) == nil)
+        #expect(alone.pause(after: .jobList, of: .milliseconds(7)) == nil)
+        #expect(alone.pause(afterSubmitting: large, .milliseconds(7)) == nil)
     }
 }

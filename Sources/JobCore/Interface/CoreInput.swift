@@ -41,6 +41,8 @@ package enum CoreInput: Sendable {
     case checked(CheckID, Result<NewJob, CoreError>)
     /// The disk of the state has little room left, in these words, or has enough again.
     case room(shortage: String?)
+    /// Others are connected than before.
+    case users(ConnectedUsers)
     /// The time that ``JobCore/nextWake`` gave has come. Any other input at that time does the same, and nothing is
     /// done twice. It is wanted soon after the wall clock was set, too.
     case time

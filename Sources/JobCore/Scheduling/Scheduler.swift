@@ -67,7 +67,7 @@ final class Scheduler {
     private(set) var names: [String] = []
     private var hosts: HostLimits
     private var turn: Int64 = 0
-    private var paused: Set<UInt32> = []
+    private(set) var paused: Set<UInt32> = []
     /// Whether something changed since the last pass that may let a job start; most inputs change nothing of the kind.
     private var hasChanged = true
     /// Whether something changed since jobs were last read that may make another read necessary.

@@ -139,11 +139,17 @@ final class Connection: Sendable {
         }
     }
 
-    /// Runs what takes long, with what a client wrote, away from the event loop: one piece at a time for each user.
+    /// Runs what takes long, with what a client wrote, away from the event loop: one piece at a time for each user, with a pause
+    /// after it where others are there.
     func awayFromLoop<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await account.turns.longLines.enter()
-        defer { account.turns.longLines.leave() }
-        return await engine.blocking(for: peer.uid, body)
+        let gate = account.turns.longLines
+        await gate.enter()
+        let (value, time) = await engine.blocking(for: peer.uid) {
+            let began = NIODeadline.now()
+            return (body(), NIODeadline.now() - began)
+        }
+        leave(gate, after: account.turns.pause(afterLong: time))
+        return value
     }
 
     private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
@@ -244,8 +250,12 @@ final class Connection: Sendable {
         await gate.enter()
         let began = NIODeadline.now()
         await body()
-        guard let pause = account.turns.pause(after: method, of: .now() - began) else { return gate.leave() }
-        loop.loop.scheduleTask(in: pause) { gate.leave() }
+        leave(gate, after: account.turns.pause(after: method, of: .now() - began))
+    }
+
+    private func leave(_ gate: Gate, _ size: Int = 1, after pause: TimeAmount?) {
+        guard let pause else { return gate.leave(size) }
+        loop.loop.scheduleTask(in: pause) { gate.leave(size) }
     }
 
     /// Why a call that has waited is refused, where there is no memory for its answer.
@@ -277,9 +287,11 @@ final class Connection: Sendable {
             await account.turns.submissions.enter(size)
             state.withLock { $0.submitting += 1 }
             let cost = calls.reduce(0) { $0 + $1.cost }
+            let began = NIODeadline.now()
             submitJobs(calls) {
                 self.account.release(cost)
-                self.account.turns.submissions.leave(size)
+                let turns = self.account.turns
+                self.leave(turns.submissions, size, after: turns.pause(afterSubmitting: size, .now() - began))
                 let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     state.submitting -= 1
                     guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }

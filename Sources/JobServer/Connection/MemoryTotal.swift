@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import JobCore
 import Synchronization
 
 /// What all users' accounts may have together, so that the daemon refuses before the kernel kills it.
@@ -10,9 +11,15 @@ package final class MemoryTotal: Sendable {
     private let most: Atomic<Int>
     private let used = Atomic<Int>(0)
     /// How many accounts each user has; a moment can have two, while one ends and the next begins.
-    private let users = Mutex<[UInt32: Int]>([:])
+    private let users = Mutex(Users())
     /// How many users there are, which is asked for with each line that is read.
     private let userCount = Atomic<Int>(0)
+
+    private struct Users {
+        var accounts: [UInt32: Int] = [:]
+        var connected = ConnectedUsers.none
+        var observer: (@Sendable (ConnectedUsers) -> Void)?
+    }
 
     package init(limit: Int) {
         most = Atomic(limit)
@@ -33,23 +40,31 @@ package final class MemoryTotal: Sendable {
     /// Whether more than one user is there.
     var hasSeveralUsers: Bool { userCount.load(ordering: .relaxed) > 1 }
 
-    /// Whether anybody but `user` is there.
-    func hasOthers(than user: UInt32) -> Bool {
-        users.withLock { $0.count > 1 || $0.count == 1 && $0[user] == nil }
-    }
-
-    func enter(_ user: UInt32) {
+    /// Has `observer` called with who is there now, and with each change of that, one after the other; it must not wait.
+    func onChange(_ observer: @escaping @Sendable (ConnectedUsers) -> Void) {
         users.withLock { users in
-            users[user, default: 0] += 1
-            userCount.store(users.count, ordering: .relaxed)
+            users.observer = observer
+            observer(users.connected)
         }
     }
 
-    func leave(_ user: UInt32) {
+    func enter(_ user: UInt32) { add(1, of: user) }
+    func leave(_ user: UInt32) { add(-1, of: user) }
+
+    private func add(_ accounts: Int, of user: UInt32) {
         users.withLock { users in
-            let left = (users[user] ?? 1) - 1
-            users[user] = left > 0 ? left : nil
-            userCount.store(users.count, ordering: .relaxed)
+            let count = users.accounts[user, default: 0] + accounts
+            users.accounts[user] = count > 0 ? count : nil
+            userCount.store(users.accounts.count, ordering: .relaxed)
+            let connected: ConnectedUsers =
+                switch users.accounts.count {
+                case 0: .none
+                case 1: users.accounts.first.map { .one($0.key) } ?? .none
+                default: .several
+                }
+            guard connected != users.connected else { return }
+            users.connected = connected
+            users.observer?(connected)
         }
     }
 

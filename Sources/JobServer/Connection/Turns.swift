@@ -59,9 +59,17 @@ final class Turns: Sendable {
     /// so that they have the processors for half of the time at least. `job.retry` writes what has come into the link again.
     func pause(after method: MethodName, of time: TimeAmount) -> TimeAmount? {
         switch method {
-        case .jobList, .jobWait, .jobWatch, .jobRetry, .scheduleList: isShared() ? min(time, Self.longestPause) : nil
+        case .jobList, .jobWait, .jobWatch, .jobRetry, .scheduleList: pause(afterLong: time)
         default: nil
         }
+    }
+
+    /// The same after what took so long for what a client wrote.
+    func pause(afterLong time: TimeAmount) -> TimeAmount? { isShared() ? min(time, Self.longestPause) : nil }
+
+    /// The same after submissions that count as `size`, where that is much for the store.
+    func pause(afterSubmitting size: Int, _ time: TimeAmount) -> TimeAmount? {
+        size > Self.submissionGroup ? pause(afterLong: time) : nil
     }
 
     /// What a submission that takes so many bytes in memory counts among those on their way.

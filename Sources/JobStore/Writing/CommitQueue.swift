@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// The order is that of all users together, so a change waits for what others had under way when it came. That is little, as
 /// it is bounded for each of them before it gets here: submissions by their size while others are there (`Turns` of JobServer),
-/// results by `PendingBytes` of JobCore, and by `EngineExecutor`, where a user whose change was large pauses; jobs of schedules
+/// results by `PendingJobs` of JobCore, and by `EngineExecutor`, where a user whose change was large pauses; jobs of schedules
 /// by `mostAdvancing`, other calls by their turns.
 final class CommitQueue: Sendable {
     /// A call that waits for its group.

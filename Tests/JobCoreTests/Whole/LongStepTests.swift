@@ -73,6 +73,57 @@ import Testing
         driver.expectQuiet()
     }
 
+    private static let short = #"{"source":{"type":"value","value":1}}"#
+    private static let waiting = PendingJobs.mostShared * 3
+
+    /// A core with short jobs of the first user whose outcomes are being stored, as many as may be.
+    private func storing(while users: ConnectedUsers) throws -> CoreDriver {
+        let driver = CoreDriver { $0.queues = [QueueSettings(name: "default", concurrency: 1_000)] }
+        driver.feed(.users(users))
+        driver.holdsWrites = true
+        for _ in 0..<Self.waiting { _ = try driver.requestSubmit(Self.short) }
+        driver.releaseWrites(Self.waiting)
+        return driver
+    }
+
+    /// What others submit is stored behind them.
+    @Test func fewOutcomesOfAnOwnerAreStoredAtOnce_whileOthersAreThere() throws {
+        let driver = try storing(while: .one(2))
+        #expect(driver.heldWrites.count == PendingJobs.mostShared)
+        driver.releaseWrites(PendingJobs.mostShared - PendingJobs.fewShared - 1)
+        #expect(driver.heldWrites.count == PendingJobs.fewShared + 1, "nothing more starts until few are left")
+        driver.releaseWrites(1)
+        #expect(driver.heldWrites.count == PendingJobs.mostShared)
+        // Others start whatever the first does.
+        _ = try driver.requestSubmit(Self.short, as: .two)
+        driver.releaseWrites(PendingJobs.mostShared + 1)
+        let isOther = driver.heldWrites.map { held in
+            if case .save(let jobs) = held.write { jobs[0].owner == 2 } else { false }
+        }
+        #expect(isOther.contains(true))
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        driver.expectQuiet()
+    }
+
+    @Test func outcomesAreStoredAtOnce_whileNobodyElseIsThere() throws {
+        let driver = try storing(while: .one(1))
+        #expect(driver.heldWrites.count == Self.waiting)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        driver.expectQuiet()
+    }
+
+    @Test func ownersGoOn_onceTheOthersHaveGone() throws {
+        let driver = try storing(while: .several)
+        #expect(driver.heldWrites.count == PendingJobs.mostShared)
+        driver.feed(.users(.one(1)))
+        #expect(driver.heldWrites.count == Self.waiting)
+        driver.holdsWrites = false
+        driver.releaseWrites()
+        driver.expectQuiet()
+    }
+
     @Test func whatWaitsForItsTurn_isCancelled_passesItsDeadline_andGoesOnAfterARestart() throws {
         let driver = CoreDriver()
         driver.holdsTurns = true

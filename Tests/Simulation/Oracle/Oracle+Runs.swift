@@ -278,7 +278,7 @@ extension Oracle {
             for (owner, share) in shares.queues[name]?.owners ?? [:] where owner != server {
                 let others = used[owner, default: 0]
                 guard share.ready > 0, others < perUser, canStart(share, owner, onHosts),
-                    world.core.waitingForTurns(of: owner) == 0
+                    world.core.waitingForTurns(of: owner) == 0, !world.core.keepsOthersWaiting(owner)
                 else { continue }
                 checked.fairStarts += 1
                 // Of many jobs those that could start may have to be read first; that must not show over 100 starts.

@@ -24,6 +24,7 @@ extension World {
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
         case .checked(let id, let result): trace.add(.checked, at: time, id, result.isSuccess ? 1 : 0)
         case .room, .time: trace.add(.time, at: time)
+        case .users: trace.add(.time, at: time, 2)
         case .zones: trace.add(.time, at: time, 1)
         case .resume: trace.add(.resume, at: time)
         case .turn(let owner): trace.add(.resume, at: time, Int64(owner))

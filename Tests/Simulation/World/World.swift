@@ -39,6 +39,8 @@ final class World {
         case readsSlowDown
         case treesToRemove
         case wideLists
+        case usersChange
+        case manyOutcomes
         case setClock
         case storeFault
         case storeHeals
@@ -137,6 +139,10 @@ final class World {
         if Self.hasBusyHosts(seed) { scheduleAnyway(.busyHost, in: 600) }
         if Self.hasSlowReads(seed) { scheduleAnyway(.treesToCancel, in: 120) }
         if Self.hasWideLists(seed) { scheduleAnyway(.wideLists, in: 240) }
+        if Self.hasNeighbours(seed) {
+            scheduleAnyway(.usersChange, in: 1)
+            scheduleAnyway(.manyOutcomes, in: 60)
+        }
         scheduleAnyway(.spuriousTime, in: 600)
         scheduleAnyway(.inspect, in: 60)
         let end = Int64(hours * 3.6e12)
@@ -207,6 +213,8 @@ final class World {
         case .readsSlowDown: readsSlowDown()
         case .treesToRemove: treesToRemove()
         case .wideLists: wideLists()
+        case .usersChange: usersChange()
+        case .manyOutcomes: manyOutcomes()
         case .setClock: setClock()
         case .storeFault: storeFault()
         case .storeHeals: storeHeals()
