@@ -148,7 +148,7 @@ final class Connection: Sendable {
             let began = NIODeadline.now()
             return (body(), NIODeadline.now() - began)
         }
-        leave(gate, after: account.turns.pause(afterLong: time))
+        leave(gate, after: account.turns.pause(afterReading: time))
         return value
     }
 

@@ -59,18 +59,20 @@ final class Turns: Sendable {
     /// so that they have the processors for half of the time at least. `job.retry` writes what has come into the link again.
     func pause(after method: MethodName, of time: TimeAmount) -> TimeAmount? {
         switch method {
-        case .jobList, .jobWait, .jobWatch, .jobRetry, .scheduleList: pause(afterLong: time)
+        case .jobList, .jobWait, .jobWatch, .jobRetry, .scheduleList: pause(time)
         default: nil
         }
     }
 
-    /// The same after what took so long for what a client wrote.
-    func pause(afterLong time: TimeAmount) -> TimeAmount? { isShared() ? min(time, Self.longestPause) : nil }
+    /// Twice as long after a long line was read, as what it asks for takes its time as well.
+    func pause(afterReading time: TimeAmount) -> TimeAmount? { pause(time + time) }
 
-    /// The same after submissions that count as `size`, where that is much for the store.
+    /// Twice as long after submissions that count as `size`, where that is much for the store.
     func pause(afterSubmitting size: Int, _ time: TimeAmount) -> TimeAmount? {
-        size > Self.submissionGroup ? pause(afterLong: time) : nil
+        size > Self.submissionGroup ? pause(time + time) : nil
     }
+
+    private func pause(_ time: TimeAmount) -> TimeAmount? { isShared() ? min(time, Self.longestPause) : nil }
 
     /// What a submission that takes so many bytes in memory counts among those on their way.
     static func size(ofSubmission bytes: Int) -> Int { 1 + bytes / submissionBytes }

@@ -14,6 +14,8 @@ struct SimulatedStore {
         case writesFail
         /// A group now and then is not kept.
         case someWritesFail
+        /// The same, and each group takes a good part of a second.
+        case stutters
         /// Only what removes is kept.
         case full
         case readsFail

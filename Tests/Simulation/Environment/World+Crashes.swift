@@ -50,8 +50,8 @@ extension World {
             switch event {
             case .commit, .written, .look, .rows: if meant == life { handleWhileStopping(event) }
             case .userActs, .schedulesAct, .administratorActs, .crowd, .impatience, .impatientActs, .busyHost,
-                .treesToCancel, .readsSlowDown, .treesToRemove, .wideLists, .usersChange, .manyOutcomes, .setClock,
-                .storeFault, .storeHeals, .spuriousTime, .inspect, .startAgain:
+                .treesToCancel, .readsSlowDown, .treesToRemove, .wideLists, .usersChange, .manyOutcomes, .storeStutters,
+                .setClock, .storeFault, .storeHeals, .spuriousTime, .inspect, .startAgain:
                 scheduleAnyway(event, in: 1)
             default: break
             }

@@ -17,6 +17,7 @@ extension World {
         let seconds =
             switch store.health {
             case .slow: random.spread(0.05, 20)
+            case .stutters: random.spread(0.02, 0.5)
             default: random.chance(0.002) ? random.spread(0.1, 3) : random.spread(0.0002, 0.01)
             }
         schedule(.commit, in: seconds)
@@ -28,7 +29,9 @@ extension World {
         store.group = []
         var answers: [(WriteID, Result<StoreWritten, StoreError>)] = []
         answers.reserveCapacity(group.count)
-        let fails = store.health == .writesFail || store.health == .someWritesFail && random.chance(0.3)
+        let fails =
+            store.health == .writesFail
+            || (store.health == .someWritesFail || store.health == .stutters) && random.chance(0.3)
         for (id, write) in group {
             if fails || store.health == .full && !write.frees {
                 figures.storageFaults += 1

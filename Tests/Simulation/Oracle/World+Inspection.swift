@@ -28,6 +28,7 @@ extension World {
         oracle.checkRows(self)
         oracle.checkSlots(self)
         oracle.checkNothingWaits(self)
+        oracle.checkEndsAreTold(self)
         oracle.checkSchedules(since: max(clockSetAt, store.lastUnwell, oracle.startedAt), self)
     }
 
@@ -188,14 +189,19 @@ extension Oracle {
         return list.row.state.isTerminal
     }
 
+    /// Nothing is on its way, so whoever is to be told of an end was.
+    func checkEndsAreTold(_ world: World) {
+        for (id, subscription) in subscriptions where !subscription.due.isEmpty {
+            world.violate(7, "the subscription \(id) was never told of the end of job \(subscription.due.min() ?? 0)")
+        }
+    }
+
     /// When all is over, nothing is in use and nothing was forgotten.
     func checkEnd(_ world: World) {
         for (id, request) in requests where !request.isAbandoned {
             world.violate(7, "request \(id) never got an answer")
         }
-        for (id, subscription) in subscriptions where !subscription.due.isEmpty {
-            world.violate(7, "the subscription \(id) was never told of the end of job \(subscription.due.min() ?? 0)")
-        }
+        checkEndsAreTold(world)
         if !runs.isEmpty { world.violate(3, "all is over, and \(runs.count) sources are at work") }
         let left = world.core.inspection
         if left.residentJobs != 0 || left.slots != 0 || left.hostConnections != 0 || left.openLists != 0 {

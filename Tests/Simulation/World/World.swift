@@ -40,6 +40,7 @@ final class World {
         case treesToRemove
         case wideLists
         case usersChange
+        case storeStutters
         case manyOutcomes
         case setClock
         case storeFault
@@ -102,6 +103,10 @@ final class World {
             scenario.settings.limits.children = 60
             scenario.settings.storedPerUser = 1 << 30
         }
+        if Self.hasBriefRetention(seed) {
+            scenario.settings.retentionBytes = 1
+            scenario.settings.retentionCount = 1
+        }
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
         oracle = Oracle(scenario: scenario)
@@ -139,6 +144,7 @@ final class World {
         if Self.hasBusyHosts(seed) { scheduleAnyway(.busyHost, in: 600) }
         if Self.hasSlowReads(seed) { scheduleAnyway(.treesToCancel, in: 120) }
         if Self.hasWideLists(seed) { scheduleAnyway(.wideLists, in: 240) }
+        if Self.hasBriefRetention(seed) { scheduleAnyway(.storeStutters, in: 60) }
         if Self.hasNeighbours(seed) {
             scheduleAnyway(.usersChange, in: 1)
             scheduleAnyway(.manyOutcomes, in: 60)
@@ -214,6 +220,7 @@ final class World {
         case .treesToRemove: treesToRemove()
         case .wideLists: wideLists()
         case .usersChange: usersChange()
+        case .storeStutters: storeStutters()
         case .manyOutcomes: manyOutcomes()
         case .setClock: setClock()
         case .storeFault: storeFault()
