@@ -60,14 +60,10 @@ extension JobCore {
     private func readAncestors(of id: JobID, from missing: JobID, found: [Ancestor]) {
         read(.jobs([missing])) { [unowned self] result in
             guard pendingNotifications[id] != nil else { return }
-            guard case .success(.jobs(let rows)) = result else {
-                unreadAncestors.append(id)
-                return setTimer(.readAgain, in: 1)
-            }
-            guard let row = rows.first else {
+            guard case .success(.jobs(let rows)) = result, let row = rows.first else {
                 // Where it was removed, everything below it was, too, and the answer to the removal is about to say so. Where
                 // nothing is being written its row is damaged, and is never found.
-                guard pendingWrites > 0 else { return pendingNotifications[id] = nil }
+                if result.failure == nil, pendingWrites == 0 { return pendingNotifications[id] = nil }
                 unreadAncestors.append(id)
                 return setTimer(.readAgain, in: 1)
             }

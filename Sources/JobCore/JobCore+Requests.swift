@@ -99,7 +99,7 @@ extension JobCore {
             return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
         }
         guard takesJobs(new.spec.queue) else {
-            return noQueue(NamedQueue(name: new.spec.queue, pointer: JSONPointer(["queue"])))
+            return refusal(of: [NamedQueue(name: new.spec.queue, pointer: JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
         let limits = settings.limits
@@ -120,12 +120,7 @@ extension JobCore {
 
     /// Why something is not accepted that names `queues`.
     func refusal(of queues: [NamedQueue]) -> CoreError? {
-        queues.first { !takesJobs($0.name) }.map(noQueue)
-    }
-
-    private func noQueue(_ queue: NamedQueue) -> CoreError {
-        let names = scheduler.names.lazy.filter(takesJobs).prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
-        return CoreError(.invalid(queue.pointer), "There is no queue \"\(queue.name.echoed)\"; there are \(names).")
+        queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
     }
 
     /// Counts the jobs that were created, those alike together.

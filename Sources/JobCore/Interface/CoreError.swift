@@ -33,6 +33,12 @@ package struct CoreError: Error, Sendable, Hashable {
         CoreError(.notFound, "There is no job \(id), or it is not yours; list yours to see their ids.")
     }
 
+    /// `present` are the names of those that there are, of which the first few are told.
+    package static func noQueue(_ queue: NamedQueue, among present: some Sequence<String>) -> CoreError {
+        let names = present.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
+        return CoreError(.invalid(queue.pointer), "There is no queue \"\(queue.name.echoed)\"; there are \(names).")
+    }
+
     package static let stopping = CoreError(.shuttingDown, "The daemon is shutting down; try again when it is back.")
 
     init(_ error: StoreError) {

@@ -83,10 +83,10 @@ extension Connection {
         }
         let spec: (queues: [NamedQueue], text: [UInt8])
         do { spec = try read.get() } catch { throw ProtocolError(error) }
-        let present = Set(try await ask(.queues, \.queues).filter(\.takesJobs).map(\.settings.name))
-        if let missing = spec.queues.first(where: { !present.contains($0.name) }) {
-            throw ProtocolError(
-                CoreError(.invalid(missing.pointer), "There is no queue \"\(missing.name.echoed)\"."))
+        let present = try await ask(.queues, \.queues).filter(\.takesJobs).map(\.settings.name)
+        let names = Set(present)
+        if let missing = spec.queues.first(where: { !names.contains($0.name) }) {
+            throw ProtocolError(.noQueue(missing, among: present))
         }
         call.succeed(text: spec.text)
     }
