@@ -52,6 +52,7 @@ package final class JobCore {
     var pendingSaves = PendingJobs()
     /// Jobs that wait for their owners' turns.
     var pendingTurns = PendingJobs()
+    /// Who is connected, and may be kept waiting by what others have stored.
     var users = ConnectedUsers.none
     /// Why the store last failed to write, while it does.
     var storageFailure: String?

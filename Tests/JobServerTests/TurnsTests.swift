@@ -1,6 +1,6 @@
 import JobProtocol
-import Synchronization
 import NIOCore
+import Synchronization
 import Testing
 
 @testable import JobServer

@@ -56,12 +56,8 @@ package final class MemoryTotal: Sendable {
             let count = users.accounts[user, default: 0] + accounts
             users.accounts[user] = count > 0 ? count : nil
             userCount.store(users.accounts.count, ordering: .relaxed)
-            let connected: ConnectedUsers =
-                switch users.accounts.count {
-                case 0: .none
-                case 1: users.accounts.first.map { .one($0.key) } ?? .none
-                default: .several
-                }
+            let connected =
+                users.accounts.count > 1 ? .several : users.accounts.keys.first.map(ConnectedUsers.one) ?? .none
             guard connected != users.connected else { return }
             users.connected = connected
             users.observer?(connected)

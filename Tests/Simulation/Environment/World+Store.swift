@@ -98,11 +98,17 @@ extension World {
 
     func storeFault() {
         guard let mean = scenario.secondsBetweenFaults, !isSettling else { return }
-        store.health = random.pick([.slow, .writesFail, .someWritesFail, .full, .readsFail, .slow])
+        let health = random.pick([SimulatedStore.Health.slow, .writesFail, .someWritesFail, .full, .readsFail, .slow])
+        breakStore(health, for: random.spread(0.5, 300))
+        scheduleAnyway(.storeFault, in: 300 + random.pause(mean: mean))
+    }
+
+    /// Has the store be unwell for so many seconds.
+    func breakStore(_ health: SimulatedStore.Health, for seconds: Double) {
+        store.health = health
         store.lastUnwell = clock.elapsed
         trace.add(.storeFault, at: clock.elapsed)
-        scheduleAnyway(.storeHeals, in: random.spread(0.5, 300))
-        scheduleAnyway(.storeFault, in: 300 + random.pause(mean: mean))
+        scheduleAnyway(.storeHeals, in: seconds)
     }
 
     func storeHeals() {

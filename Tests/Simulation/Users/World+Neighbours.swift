@@ -1,8 +1,8 @@
 import JobCore
 import JobModel
 
-/// Users who come and go, while others have many jobs that end at once: the more users there are, the fewer jobs of one owner
-/// may be on their way to the store before the next one starts.
+/// Users who connect and leave, while others have many jobs that end at once: while somebody else is connected only a few jobs of
+/// an owner may be on their way to the store before the next one starts.
 extension World {
     /// Under one seed in twenty-three.
     static func hasNeighbours(_ seed: UInt64) -> Bool { seed % 23 == 3 }

@@ -14,12 +14,7 @@ extension World {
         guard !isSettling else { return }
         scheduleAnyway(.treesToCancel, in: random.spread(100, 1_500))
         guard isRunning, oracle.isStarted else { return }
-        let user = users[0]
-        if user.subscriptions.count > 6 { endWatch(user) }
-        lastSubscription += 1
-        user.subscriptions.append(lastSubscription)
-        let scope = WatchScope(.tag("slow"), interval: 2, includesChildren: true)
-        ask(.watch(scope, lastSubscription), by: user.caller, user: 0)
+        watch(tag: "slow", by: 0)
         let queue = JSON.string(random.pick(scenario.queues))
         // Those of the first kind would take the slots of the others.
         let cleansUp = random.chance(0.5)
@@ -32,10 +27,7 @@ extension World {
     /// Cancels what was submitted last. Now and then the daemon is killed soon after.
     func readsSlowDown() {
         guard !isSettling, isRunning, oracle.isStarted, store.health == .well else { return }
-        store.health = .readsAreSlow
-        store.lastUnwell = clock.elapsed
-        trace.add(.storeFault, at: clock.elapsed)
-        scheduleAnyway(.storeHeals, in: random.spread(2, 60))
+        breakStore(.readsAreSlow, for: random.spread(2, 60))
         let life = life
         for job in users[0].jobs.suffix(Self.trees) where self.life == life {
             act(on: job, users[0], 0) { .cancel($0) }

@@ -179,6 +179,16 @@ extension World {
         ask(.watch(scope, lastSubscription), by: user.caller, user: index)
     }
 
+    /// Has a user watch all jobs with a tag, and what is below these.
+    func watch(tag: String, by index: Int) {
+        let user = users[index]
+        if user.subscriptions.count > 6 { endWatch(user) }
+        lastSubscription += 1
+        user.subscriptions.append(lastSubscription)
+        let scope = WatchScope(.tag(tag), interval: 2, includesChildren: true)
+        ask(.watch(scope, lastSubscription), by: user.caller, user: index)
+    }
+
     func endWatch(_ user: User) {
         guard isRunning, let subscription = random.element(of: user.subscriptions) else { return }
         user.subscriptions.removeAll { $0 == subscription }
