@@ -86,7 +86,7 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
+            dependencies: ["CLinux", "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
             swiftSettings: ours
         ),
         .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),
@@ -122,7 +122,8 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer", "JobStore",
+                "CLinux", "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer",
+                "JobStore",
                 "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
                 arguments, log, metrics, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -181,7 +182,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzBodies", "FuzzSourceBodies", "TestSupport"], swiftSettings: ours),
         .testTarget(
-            name: "SimulationTests", dependencies: ["JobCore", "JobModel", "simulate"], swiftSettings: ours),
+            name: "SimulationTests", dependencies: ["JobCore", "JobModel", "TestSupport", "simulate"],
+            swiftSettings: ours),
         .testTarget(
             name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
             swiftSettings: ours),
@@ -226,7 +228,7 @@ let package = Package(
             swiftSettings: ours),
         // The programs that these two run are no dependencies, as they would be linked into the tests with their allocator.
         .testTarget(
-            name: "SystemdTests", dependencies: ["JobModel", "Systemd", log], exclude: ["boot.sh"],
+            name: "SystemdTests", dependencies: ["JobModel", "Systemd", "TestSupport", log], exclude: ["boot.sh"],
             swiftSettings: ours),
         .testTarget(
             name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],

@@ -1,3 +1,4 @@
+import CLinux
 import DataSources
 import Dispatch
 import Glibc
@@ -36,9 +37,7 @@ final class BodyDirectory: Sendable {
         defer { closedir(directory) }
         var jobs: Set<JobID> = []
         while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
-                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-            }
+            let name = String(cString: deferd_entry_name(entry))
             let parts = name.split(separator: "-")
             if parts.count == 2, let job = JobID(parts[0]), Int(parts[1]) != nil { jobs.insert(job) }
         }

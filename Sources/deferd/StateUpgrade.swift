@@ -1,3 +1,4 @@
+import CLinux
 import DataSources
 import Glibc
 import Logging
@@ -119,9 +120,7 @@ struct StateUpgrade {
         defer { closedir(listing) }
         var names: [String] = []
         while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
-                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-            }
+            let name = String(cString: deferd_entry_name(entry))
             if name != ".", name != ".." { names.append(name) }
         }
         return names

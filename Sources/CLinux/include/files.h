@@ -1,5 +1,6 @@
 #ifndef DEFERD_FILES_H
 #define DEFERD_FILES_H
+#include <dirent.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -37,6 +38,10 @@ int deferd_status(int directory, const char *name, struct deferd_status *status)
 /// Returns its size, or -1 with errno set: ENODATA where the file's mode says all. glibc declares these calls in a header
 /// that Swift's Glibc module lacks; libacl knows no default list by descriptor, only by name.
 ssize_t deferd_access_list(int file, void *entries, size_t room);
+
+/// The name of an entry, which is there until the next one is read. Swift would take the whole array that the header declares,
+/// and the kernel's entries end with their names: behind the last one lies other memory, or none.
+static inline const char *deferd_entry_name(const struct dirent *entry) { return entry->d_name; }
 
 /// Gives an open file or directory an access list, or the one that new files in it get. Returns 0, or -1 with errno set.
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);

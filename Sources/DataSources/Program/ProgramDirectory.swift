@@ -1,6 +1,7 @@
-import SystemPackage
+import CLinux
 import Glibc
 import JobModel
+import SystemPackage
 
 /// The directory in which programs' own directories are made. What is called here blocks.
 enum ProgramDirectory {
@@ -25,7 +26,7 @@ enum ProgramDirectory {
         defer { closedir(directory) }
         var names: [String] = []
         while let entry = readdir(directory) {
-            let name = String(cString: Self.bytes(of: entry))
+            let name = String(cString: deferd_entry_name(entry))
             if name != ".", name != "..", name != lock { names.append(name) }
         }
         return names
@@ -51,8 +52,8 @@ enum ProgramDirectory {
             var failure: Errno?
             while let entry = readdir(directory) {
                 // As it is: a name need not be UTF-8.
-                let inside = Self.bytes(of: entry)
-                if strcmp(inside, ".") == 0 || strcmp(inside, "..") == 0 { continue }
+                guard let inside = deferd_entry_name(entry), strcmp(inside, ".") != 0, strcmp(inside, "..") != 0
+                else { continue }
                 if unlinkat(descriptor, inside, 0) == 0 { continue }
                 if unlinkat(descriptor, inside, AT_REMOVEDIR) == 0 { continue }
                 fchmodat(descriptor, inside, 0o700, 0)
@@ -68,11 +69,5 @@ enum ProgramDirectory {
                 throw failure ?? Errno(rawValue: errno)
             }
         }
-    }
-
-    /// The name, which is there until the next entry is read.
-    private static func bytes(of entry: UnsafeMutablePointer<dirent>) -> UnsafePointer<CChar> {
-        let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
-        return UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
     }
 }

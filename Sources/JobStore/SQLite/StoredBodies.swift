@@ -1,3 +1,4 @@
+import CLinux
 import GRDB
 import Glibc
 import JobModel
@@ -37,9 +38,7 @@ enum StoredBodies {
         defer { closedir(listing) }
         var found: [JobID: [Int: Int]] = [:]
         while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
-                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-            }
+            let name = String(cString: deferd_entry_name(entry))
             let parts = name.split(separator: "-")
             var status = stat()
             guard parts.count == 2, let job = JobID(parts[0]), let link = Int(parts[1]), link >= 0,
