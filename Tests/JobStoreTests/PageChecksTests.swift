@@ -252,13 +252,7 @@ private let sqliteShell = "/usr/bin/sqlite3"
     // MARK: Other programs
 
     private func shell(_ path: String, _ command: String) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: sqliteShell)
-        process.arguments = [path, command]
-        process.standardOutput = nil
-        try process.run()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        #expect(try SystemProgram([sqliteShell, path, command]).status == 0)
     }
 
     @Test(

@@ -1,6 +1,7 @@
 import Foundation
 import JobCore
 import JobModel
+import struct TestSupport.SystemProgram
 import Testing
 
 @testable import simulate
@@ -106,14 +107,7 @@ import Testing
     /// What the simulator prints; it was built beside the tests.
     private func output(_ arguments: [String]) throws -> String {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent().appending(path: "simulate")
-        process.arguments = arguments
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let data = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return String(decoding: data, as: UTF8.self)
+        let simulator = URL(fileURLWithPath: own).deletingLastPathComponent().appending(path: "simulate").path
+        return try SystemProgram([simulator] + arguments).outputText
     }
 }

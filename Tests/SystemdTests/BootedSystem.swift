@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A real systemd, booted for one scenario from the units of this repository and the programs just built.
@@ -91,30 +92,8 @@ enum BootedSystem {
         """#
 
     private static func run(_ program: String, _ arguments: [String]) -> Transcript? {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "deferd-transcript-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
-        do {
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            let files = ["output", "errors"].map { directory.appending(path: $0) }
-            for file in files { try Data().write(to: file) }
-            let process = Process()
-            process.executableURL = URL(filePath: program)
-            process.arguments = arguments
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = try FileHandle(forWritingTo: files[0])
-            process.standardError = try FileHandle(forWritingTo: files[1])
-            // A thread of libdispatch blocks every signal, and a child inherits that: its timeouts would never fire.
-            var none = sigset_t()
-            var before = sigset_t()
-            sigemptyset(&none)
-            pthread_sigmask(SIG_SETMASK, &none, &before)
-            defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-            try process.run()
-            process.waitUntilExit()
-            let texts = try files.map { String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
-            return Transcript(status: process.terminationStatus, output: texts[0], errors: texts[1])
-        } catch {
-            return nil
+        (try? SystemProgram([program] + arguments)).map {
+            Transcript(status: $0.status, output: $0.outputText, errors: $0.errorText)
         }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Systemd
@@ -37,7 +38,7 @@ import Testing
     @Test func sockets_areTakenWithTheirNames_whenThePassedOnesListen() async throws {
         let first = try PassedSocket(.stream, listening: true)
         let second = try PassedSocket(.stream, listening: true)
-        let said = try await child(passing: [first, second], names: "deferd:stored")
+        let said = try child(passing: [first, second], names: "deferd:stored")
         #expect(said == "deferd=3 listening; stored=4 listening; closed on exec; environment clean; second call empty")
     }
 
@@ -53,37 +54,29 @@ import Testing
         listening: Bool,
         defect: String
     ) async throws {
-        let said = try await child(passing: [PassedSocket(kind, listening: listening)], names: "deferd")
+        let said = try child(passing: [PassedSocket(kind, listening: listening)], names: "deferd")
         #expect(said.contains("“deferd” is \(defect), not a listening AF_UNIX stream socket"), "\(said)")
     }
 
     /// What a child with these descriptors from 3 on says of them.
-    private func child(passing passed: [PassedSocket], names: String) async throws -> String {
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
+    private func child(passing passed: [PassedSocket], names: String) throws -> String {
         // Only the child itself knows the process id it must be given; exec keeps it.
-        process.arguments = [
-            "-c",
+        let arguments = [
+            "/bin/sh", "-c",
             #"""
             exec 3<&0 </dev/null
             case $LISTEN_FDS in 2) exec 4<&1;; esac
             LISTEN_PID=$$ exec "$0" "$@" >/dev/null
             """#,
-            try #require(CommandLine.arguments.first),
+            try #require(CommandLine.arguments.first), "--testing-library", "swift-testing", "--filter",
+            "child_takesItsSockets",
         ]
-        process.arguments? += ["--testing-library", "swift-testing", "--filter", "child_takesItsSockets"]
-        process.environment = ProcessInfo.processInfo.environment.merging(
-            [Self.childVariable: "1", "LISTEN_FDS": String(passed.count), "LISTEN_FDNAMES": names]
-        ) { $1 }
-        process.standardInput = FileHandle(fileDescriptor: passed[0].descriptor)
-        if passed.count > 1 { process.standardOutput = FileHandle(fileDescriptor: passed[1].descriptor) }
-        let output = Pipe()
-        process.standardError = output
-        try process.run()
-        let text = try #require(try output.fileHandleForReading.readToEnd())
-        process.waitUntilExit()
+        let run = try SystemProgram(
+            arguments,
+            environment: [Self.childVariable: "1", "LISTEN_FDS": String(passed.count), "LISTEN_FDNAMES": names],
+            input: passed[0].descriptor, output: passed.count > 1 ? passed[1].descriptor : nil)
         withExtendedLifetime(passed) {}
-        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
+        let lines = run.errorText.split(separator: "\n")
         return try #require(lines.first { $0.hasPrefix("child: ") }.map { String($0.dropFirst(7)) }, "\(lines)")
     }
 

@@ -4,6 +4,7 @@ import Glibc
 import JobModel
 import Synchronization
 import SystemPackage
+import TestSupport
 import Testing
 import TestOrigin
 
@@ -50,16 +51,10 @@ struct CallerRightsTests {
 
     /// Whether a process of `user` may open the file so.
     private func may(_ user: UInt32, _ flags: String, _ path: String) throws -> Bool {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/setpriv")
-        process.arguments = [
-            "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "/bin/sh", "-c", ": \(flags) \"$1\"", "-",
-            path,
-        ]
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+        try SystemProgram([
+            "/usr/bin/setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "/bin/sh", "-c",
+            ": \(flags) \"$1\"", "-", path,
+        ]).status == 0
     }
 
     @Test func ownFile_isTheCallersAlone_alsoInAnAbsoluteRoot() async throws {

@@ -1,6 +1,7 @@
 import DataSources
 import Foundation
 import JobModel
+import TestSupport
 import Testing
 import TestOrigin
 
@@ -39,15 +40,7 @@ import TestOrigin
 
     /// 256 MiB of zeros as gzip has them, without having them here.
     private static func bomb() throws -> [UInt8] {
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", "head -c 268435456 /dev/zero | gzip -nc"]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return Array(bytes)
+        try SystemProgram(["/bin/sh", "-c", "head -c 268435456 /dev/zero | gzip -nc"]).output
     }
 
     /// The most memory that this process had so far, in KiB.

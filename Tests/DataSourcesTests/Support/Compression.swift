@@ -1,4 +1,4 @@
-import Foundation
+import TestSupport
 
 /// Compressed bodies.
 enum Compression {
@@ -17,21 +17,8 @@ enum Compression {
     }
 
     private static func gzip(_ text: String) throws -> [UInt8] {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["gzip", "-nc"]
-        let (input, output) = (Pipe(), Pipe())
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run()
-        let handle = input.fileHandleForWriting
-        Thread.detachNewThread {
-            // Where it fails, what comes out is too short and the test fails.
-            try? handle.write(contentsOf: Data(text.utf8))
-            try? handle.close()
-        }
-        let compressed = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return Array(compressed)
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        return try SystemProgram(["/usr/bin/env", "gzip", "-nc", directory.write(text, to: "text")]).output
     }
 }
