@@ -197,6 +197,8 @@ extension JobCore {
                 .wrongState(job.state),
                 "Job \(job.id) is \(job.state.rawValue); only a failed or cancelled one is retried.")
         }
+        // It waits like one that is submitted.
+        if let refusal = refusalWithoutRoom ?? refusal(ofWaiting: 0, present(of: job.owner)) { throw refusal }
         let entry = activate(job)
         do { _ = try transition(entry, .retry(point)) } catch {
             deactivate(entry)

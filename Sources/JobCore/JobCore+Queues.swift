@@ -9,9 +9,9 @@ extension JobCore {
             jobs: counters.totals(queue: name, owner: caller.isAdmin ? nil : caller.uid), takesJobs: takesJobs(name))
     }
 
-    /// The queues that there are: those that were made, and those that have jobs.
+    /// The queues that there are: those that were made, and those that have jobs that the caller may see.
     func statuses(for caller: Caller) -> [QueueStatus] {
-        let used = Set(counters.queues)
+        let used = Set(counters.queues(of: caller.isAdmin ? nil : caller.uid))
         return scheduler.names.filter { takesJobs($0) || used.contains($0) }.map { status(of: $0, caller) }
     }
 

@@ -25,7 +25,7 @@ extension JobCore {
         for queue in state.queues { open(queue) }
         storedQueues = Set(state.queues.map(\.name))
         // Jobs run also in a queue that the configuration no longer has.
-        for name in counters.queues where !scheduler.has(queue: name) { openForgotten(name) }
+        for name in counters.queues() where !scheduler.has(queue: name) { openForgotten(name) }
         for key in counters.keys(with: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         phase = .serving
         unresumed = Recovery(state)

@@ -95,18 +95,12 @@ extension JobCore {
     /// Why a job is not admitted, with `jobs` of `bytes` before it in the same request.
     func refusal(of new: NewJob, _ present: Present, jobs: Int, bytes: Int64) -> CoreError? {
         guard phase == .serving else { return .stopping }
-        if let storageFailure = storageFailure ?? shortage {
-            return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
-        }
+        if let refusal = refusalWithoutRoom { return refusal }
         guard takesJobs(new.spec.queue) else {
             return refusal(of: [NamedQueue(name: new.spec.queue, pointer: JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
-        let limits = settings.limits
-        let isFull = present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser
-        if isFull || present.isCrowded {
-            return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; submit again when some have run.")
-        }
+        if let refusal = refusal(ofWaiting: jobs, present) { return refusal }
         let stored = present.ownBytes.saturatingAdding(bytes)
             .saturatingAdding(Int64(new.spec.storedSize) + Job.rowSize)
         if stored > settings.storedPerUser {
@@ -116,6 +110,19 @@ extension JobCore {
             )
         }
         return nil
+    }
+
+    /// Why nothing that takes room on the disk is accepted.
+    var refusalWithoutRoom: CoreError? {
+        (storageFailure ?? shortage).map { CoreError(.storage, "Nothing can be stored at present: \($0)") }
+    }
+
+    /// Why no further job may wait for its turn, with `jobs` before it in the same request.
+    func refusal(ofWaiting jobs: Int, _ present: Present) -> CoreError? {
+        let limits = settings.limits
+        let isFull = present.all + jobs >= limits.queuedJobs || present.own + jobs >= limits.queuedJobsPerUser
+        guard isFull || present.isCrowded else { return nil }
+        return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
     }
 
     /// Why something is not accepted that names `queues`.

@@ -256,7 +256,7 @@ extension JobCore {
     /// matter of the host.
     func backOff(_ entry: ActiveJob, _ error: JobError) {
         guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
-            error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host)
+            error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host, for: entry.job.owner)
         else { return }
         // Of several answers the one with the latest time counts.
         timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))

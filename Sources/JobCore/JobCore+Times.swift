@@ -5,10 +5,18 @@ extension JobCore {
     /// Jobs that are read at once for their time.
     private static let page = 512
 
+    /// Timers that fire about one input, so that nobody waits for those of others that come to their time together.
+    private static let mostFired = 256
+
     func fireTimers() {
         guard phase == .serving, unresumed == nil else { return }
-        while let timer = timers.popDue(at: now.monotonic) { fire(timer) }
-        while let timer = wallTimers.popDue(at: now.wall.milliseconds) { fire(timer) }
+        for _ in 0..<Self.mostFired {
+            guard let timer = timers.popDue(at: now.monotonic) ?? wallTimers.popDue(at: now.wall.milliseconds) else {
+                return
+            }
+            fire(timer)
+        }
+        yield()
     }
 
     private func fire(_ timer: CoreTimer) {

@@ -59,28 +59,57 @@ extension JobCore {
         guard watch.scope.includesChildren else {
             return answer(watch.request, .watching(jobs, isTruncated: isTruncated))
         }
-        descend(into: jobs, next: 0, watch, left: limit, isTruncated: isTruncated)
+        descend(Descent(watch, jobs, left: limit, isTruncated: isTruncated))
     }
 
-    private func descend(into jobs: [JobView], next: Int, _ watch: Watch, left: Int, isTruncated: Bool) {
-        var next = next
-        while next < jobs.count, jobs[next].job.children == 0 || jobs[next].job.state.isTerminal { next += 1 }
-        guard next < jobs.count, left > 0 else {
-            return answer(
-                watch.request, .watching(jobs, isTruncated: isTruncated || next < jobs.count))
+    /// The jobs of a watch, while their descendants are read.
+    private final class Descent {
+        let watch: Watch
+        /// Each behind its parent.
+        var jobs: [JobView]
+        /// The index of the first whose children were not asked for.
+        var next = 0
+        /// How many more there may be.
+        var left: Int
+        var isTruncated: Bool
+
+        init(_ watch: Watch, _ jobs: [JobView], left: Int, isTruncated: Bool) {
+            self.watch = watch
+            self.jobs = jobs
+            self.left = left
+            self.isTruncated = isTruncated
+        }
+
+        /// The first job that has unfinished children, perhaps; nil at the end.
+        func nextParent() -> JobID? {
+            while next < jobs.count, jobs[next].job.children == 0 || jobs[next].job.state.isTerminal { next += 1 }
+            guard next < jobs.count, left > 0 else { return nil }
+            next += 1
+            return jobs[next - 1].job.id
+        }
+
+        var isCutShort: Bool { isTruncated || next < jobs.count }
+    }
+
+    private func descend(_ descent: Descent) {
+        let watch = descent.watch
+        // Nobody reads the rest where the connection has gone meanwhile.
+        guard subscriptions.contains(watch.subscription), let parent = descent.nextParent() else {
+            return answer(watch.request, .watching(descent.jobs, isTruncated: descent.isCutShort))
         }
         var filter = JobFilter()
         filter.states = [.scheduled, .queued, .running]
         filter.order = .oldest
-        filter.parent = jobs[next].job.id
-        filter.limit = left
+        filter.parent = parent
+        filter.limit = descent.left
         page(filter, watch.caller) { [unowned self] result in
             switch result {
             case .failure(let error): fail(watch, error)
             case .success(let (children, rest)):
-                descend(
-                    into: jobs + snapshots(children), next: next + 1, watch, left: left - children.count,
-                    isTruncated: isTruncated || rest != nil)
+                descent.jobs += snapshots(children)
+                descent.left -= children.count
+                if rest != nil { descent.isTruncated = true }
+                descend(descent)
             }
         }
     }
@@ -248,16 +277,22 @@ extension JobCore {
 
     private func failWait(_ id: RequestID, _ error: CoreError) { answerWait(id, .failed(error)) }
 
-    /// Shows finished jobs, each in brief form.
+    /// Shows finished jobs, each in brief form, or a single one whole.
     func show(_ ids: [JobID], _ id: RequestID, _ caller: Caller) {
-        findAll(ids, for: caller) { [unowned self] found in
-            switch found {
-            case .failure(let error): fail(id, error)
-            case .success(let views):
-                // An end that is still being stored does not count: a crash could undo it.
-                let areOver = views.allSatisfy { $0.job.state.isTerminal && table[$0.job.id] == nil }
-                answer(id, areOver ? .jobs(views) : .unfinished)
-            }
+        if ids.count == 1 {
+            find(ids[0], for: caller) { [unowned self] found in show(found.map { [snapshot($0)] }, id) }
+        } else {
+            findAll(ids, for: caller) { [unowned self] found in show(found, id) }
+        }
+    }
+
+    private func show(_ found: Result<[JobView], CoreError>, _ id: RequestID) {
+        switch found {
+        case .failure(let error): fail(id, error)
+        case .success(let views):
+            // An end that is still being stored does not count: a crash could undo it.
+            let areOver = views.allSatisfy { $0.job.state.isTerminal && table[$0.job.id] == nil }
+            answer(id, areOver ? .jobs(views) : .unfinished)
         }
     }
 }

@@ -82,8 +82,10 @@ struct JobCounters {
         rows.filter { $0.value[state.number] != 0 }.map(\.key).sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
     }
 
-    /// The names of the queues that have jobs, in order.
-    var queues: [String] { Set(rows.keys.map(\.queue)).sorted() }
+    /// The names of the queues that have jobs, of one owner or all, in order.
+    func queues(of owner: UInt32? = nil) -> [String] {
+        Set(rows.keys.lazy.filter { owner == nil || $0.owner == owner }.map(\.queue)).sorted()
+    }
 
     /// Jobs by state, of one queue or all, of one owner or all.
     func totals(queue: String? = nil, owner: UInt32? = nil) -> [JobState: Int] {

@@ -22,13 +22,16 @@ struct HostLimits {
     private static let nestedListBytes = 512 << 10
     /// Timers that run at a time.
     private static let openTimers = 100_000
-    /// The most hosts to back off from at a time; a further one still gets requests.
-    private static let mostBackedOff = 10_000
+    /// The most hosts to back off from at a time for what jobs of one owner were answered; a further one still gets requests.
+    /// Whoever looks for the next job looks at each host that jobs wait for.
+    private static let mostBackedOff = 1000
 
     var perHost: Int
     var openLists: Int
     private var usage: [ConcurrencyKey: Usage] = [:]
-    private var backedOff: Set<ConcurrencyKey> = []
+    /// The hosts to back off from, with the owner whose job was told so first.
+    private var backedOff: [ConcurrencyKey: UInt32] = [:]
+    private var backedOffByOwner: [UInt32: Int] = [:]
     /// How many run under any key.
     private(set) var permits = 0
 
@@ -51,7 +54,7 @@ struct HostLimits {
             return usage.total < Self.openTimers
                 && usage.byOwner[owner, default: 0] < Self.openTimers * 3 / 4
         case .host:
-            return usage[key]?.total ?? 0 < perHost && !backedOff.contains(key)
+            return usage[key]?.total ?? 0 < perHost && backedOff[key] == nil
         case .hostAgain:
             return usage[key.counted]?.total ?? 0 < perHost
         }
@@ -80,17 +83,23 @@ struct HostLimits {
         self.usage[permit.key] = usage.total > 0 ? usage : nil
     }
 
-    /// Backs off from a host until ``reopen(_:)``; false where there are too many such hosts.
-    mutating func backOff(_ key: ConcurrencyKey) -> Bool {
-        guard backedOff.count < Self.mostBackedOff || backedOff.contains(key) else { return false }
-        backedOff.insert(key)
+    /// Backs off from a host until ``reopen(_:)``, as a job of `owner` was told to; false where there are too many such hosts.
+    mutating func backOff(_ key: ConcurrencyKey, for owner: UInt32) -> Bool {
+        if backedOff[key] != nil { return true }
+        guard backedOffByOwner[owner, default: 0] < Self.mostBackedOff else { return false }
+        backedOff[key] = owner
+        backedOffByOwner[owner, default: 0] += 1
         return true
     }
 
-    func isBackedOff(_ key: ConcurrencyKey) -> Bool { backedOff.contains(key) }
+    func isBackedOff(_ key: ConcurrencyKey) -> Bool { backedOff[key] != nil }
     func isFull(_ key: ConcurrencyKey) -> Bool { total(key) >= perHost }
 
-    mutating func reopen(_ key: ConcurrencyKey) { backedOff.remove(key) }
+    mutating func reopen(_ key: ConcurrencyKey) {
+        guard let owner = backedOff.removeValue(forKey: key) else { return }
+        let left = backedOffByOwner[owner, default: 0] - 1
+        backedOffByOwner[owner] = left > 0 ? left : nil
+    }
 
     /// For tests and the simulator.
     var shares: [ConcurrencyKey: [UInt32: Int]] { usage.mapValues(\.byOwner) }

@@ -294,9 +294,9 @@ final class Scheduler {
         }
     }
 
-    func backOff(host: String) -> Bool {
+    func backOff(host: String, for owner: UInt32) -> Bool {
         mayNeedJobs = true
-        return hosts.backOff(.host(host))
+        return hosts.backOff(.host(host), for: owner)
     }
 
     func isBackedOff(_ key: ConcurrencyKey) -> Bool { hosts.isBackedOff(key) }

@@ -77,6 +77,8 @@ struct Subscriptions {
     private(set) var shortestInterval: Int?
 
     var isEmpty: Bool { topicOf.isEmpty }
+
+    func contains(_ id: SubscriptionID) -> Bool { topicOf[id] != nil }
     var topicCount: Int { topics.count }
 
     /// How many there are, of one owner or of all.

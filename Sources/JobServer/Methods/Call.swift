@@ -55,13 +55,13 @@ extension MemberReader {
         return JobID(id)
     }
 
-    /// The member `job` or the member `jobs`; nil where both are left out. At most so many, all different, if `most` says so.
-    func jobs(atMost most: Int? = nil) throws(SpecError) -> [JobID]? {
+    /// The member `job` or the member `jobs`, at most so many, all different; nil where both are left out.
+    func jobs(atMost most: Int) throws(SpecError) -> [JobID]? {
         if value("job") != nil {
             guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }
             return [try job()]
         }
-        guard let elements = try array("jobs", atMost: most ?? 100_000) else { return nil }
+        guard let elements = try array("jobs", atMost: most) else { return nil }
         var ids: [JobID] = []
         var seen: Set<JobID> = []
         for (index, element) in elements.enumerated() {
@@ -69,7 +69,7 @@ extension MemberReader {
                 throw SpecError(
                     pointer(to: "jobs").appending(index), "A job is named by its id, not \(element.typeName).")
             }
-            if most != nil, !seen.insert(JobID(id)).inserted {
+            guard seen.insert(JobID(id)).inserted else {
                 throw SpecError(pointer(to: "jobs").appending(index), "Job \(id) is named twice; name each once.")
             }
             ids.append(JobID(id))

@@ -65,8 +65,10 @@ extension Connection {
         engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
             guard let self else { return }
             switch answer {
-            case .finished: answerInTurn(id, ids, until: deadline)
-            case .job where isList: answerInTurn(id, ids, until: deadline)
+            case .finished: answerInTurn(id, ids, until: deadline, isList: isList)
+            // One that is written at once is written by the engine, which others wait for.
+            case .job(let job) where isList || job.job.memorySize > Self.writtenAtOnce:
+                answerInTurn(id, ids, until: deadline, isList: isList)
             case .job(let job):
                 guard let call = endWait(id) else { return }
                 if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job) }
@@ -78,9 +80,13 @@ extension Connection {
         }
     }
 
-    /// Answers a wait with all of its jobs, each in brief form. That is as much work as for a list: it has its turn, and others
-    /// have theirs in between. The jobs are read only then, so that waits that are over take no more memory than others.
-    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?) {
+    /// Bytes that a job takes in memory which is written in a few microseconds, as most are.
+    private static let writtenAtOnce: Int64 = 8 << 10
+
+    /// Answers a wait for several jobs, each in brief form, or for a large one. That is as much work as for a list: it has its
+    /// turn, and others have theirs in between. The jobs are read only then, so that waits that are over take no more memory
+    /// than others.
+    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?, isList: Bool) {
         // Owned by the wait: it ends with it.
         Task(executorPreference: loop) {
             var isOver = true
@@ -93,14 +99,16 @@ extension Connection {
                     }
                     let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
                     let charge = try self.charge(forBytes: Int(clamping: bytes))
-                    if let call = self.endWait(id) { await self.answer(call, with: jobs) }
+                    if let call = self.endWait(id) {
+                        if isList { await self.answer(call, with: jobs) } else { call.succeed(job: jobs[0]) }
+                    }
                     withExtendedLifetime(charge) {}
                 } catch {
                     self.endWait(id)?.fail(error)
                 }
             }
             // One was retried meanwhile; the client may have given up, too.
-            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: true, until: deadline, id) }
+            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: isList, until: deadline, id) }
         }
     }
 
@@ -133,6 +141,9 @@ extension WatchScope {
     /// Bytes of the tag that it names.
     fileprivate var bytes: Int { if case .tag(let tag) = subject { tag.utf8.count } else { 0 } }
 
+    /// Jobs that one watch names.
+    private static let mostJobs = 100_000
+
     init(_ params: MemberReader) throws(SpecError) {
         try params.allow(["job", "jobs", "tag", "all", "interval", "children"])
         let given = ["job", "jobs", "tag", "all"].filter { params.value($0) != nil }
@@ -143,7 +154,7 @@ extension WatchScope {
         }
         let interval = try params.number("interval", in: 0.01...3600) ?? 0.25
         let children = try params.flag("children") ?? false
-        if let ids = try params.jobs() {
+        if let ids = try params.jobs(atMost: Self.mostJobs) {
             self.init(.jobs(ids), interval: interval, includesChildren: children)
         } else if let tag = try params.string("tag", flaw: JobSpec.flaw(inTag:)) {
             self.init(.tag(tag), interval: interval, includesChildren: children)

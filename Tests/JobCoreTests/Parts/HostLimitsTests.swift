@@ -29,7 +29,7 @@ import Testing
     @Test func host_isClosed_whileItIsBackedOff() {
         var limits = HostLimits(perHost: 2, openLists: 4)
         for _ in 0..<2 {
-            let isLeftAlone = limits.backOff(key)
+            let isLeftAlone = limits.backOff(key, for: 1)
             #expect(isLeftAlone)
         }
         #expect(!limits.isOpen(key, for: 1) && limits.isOpen(.host("b"), for: 1))
@@ -40,15 +40,17 @@ import Testing
         #expect(limits.isOpen(key, for: 1) && limits.isOpen(.host("b"), for: 1))
     }
 
-    @Test func host_isAskedAllTheSame_whereTooManyAreLeftAlone() {
+    @Test func host_isAskedAllTheSame_whereTooManyAreLeftAloneForItsOwner() {
         var limits = HostLimits(perHost: 2, openLists: 4)
-        for number in 0..<10_000 { _ = limits.backOff(.host("h\(number)")) }
-        let further = limits.backOff(.host("further"))
+        for number in 0..<1000 { _ = limits.backOff(.host("h\(number)"), for: 1) }
+        let further = limits.backOff(.host("further"), for: 1)
         #expect(!further && limits.isOpen(.host("further"), for: 1))
-        let again = limits.backOff(.host("h7"))
+        let again = limits.backOff(.host("h7"), for: 1)
         #expect(again, "that one is left alone already")
+        let others = limits.backOff(.host("further"), for: 2)
+        #expect(others && !limits.isOpen(.host("further"), for: 1), "one owner's many are no matter of another's")
         limits.reopen(.host("h7"))
-        let later = limits.backOff(.host("further"))
+        let later = limits.backOff(.host("later"), for: 1)
         #expect(later)
     }
 

@@ -24,7 +24,7 @@ import Testing
         #expect(counters.totals(queue: "none").isEmpty && counters.totals(owner: 9).isEmpty)
         #expect(counters.allWaiting == 10 && counters.waiting(of: 1) == 7 && counters.waiting(of: 2) == 3)
         #expect(counters.waiting(of: 9) == 0)
-        #expect(counters.queues == ["q", "r"])
+        #expect(counters.queues() == ["q", "r"])
         #expect(counters.keys(with: .queued).map(\.owner) == [1, 2])
         #expect(counters.bytes(of: 1) == 70 && counters.bytes(of: 2) == 100 && counters.bytes(of: 9) == 0)
         #expect(counters.finishedBytes == 70)

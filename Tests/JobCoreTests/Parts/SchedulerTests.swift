@@ -173,7 +173,7 @@ import Testing
         let turns = fill(scheduler)
         #expect(ids(turns) == [2, 4])
         insert([3], 2, host: "h", into: scheduler)
-        #expect(scheduler.backOff(host: "g"))
+        #expect(scheduler.backOff(host: "g", for: 1))
         scheduler.expectStored(queue: "q", owner: 1)
         let first = try #require(scheduler.requests(in: "q").first { $0.owner == 1 })
         let entries = (10..<(10 + JobID(ReadyWindow.size))).map { id in
@@ -292,7 +292,7 @@ import Testing
         let scheduler = scheduler()
         insert([1, 2], 1, host: "h", into: scheduler)
         insert([3], 1, host: "i", into: scheduler)
-        #expect(scheduler.backOff(host: "h"))
+        #expect(scheduler.backOff(host: "h", for: 1))
         #expect(ids(fill(scheduler)) == [3])
         scheduler.reopen(host: "h")
         #expect(ids(fill(scheduler)) == [1, 2])
@@ -368,7 +368,7 @@ import Testing
             ReadyWindow.Entry(
                 ReadyPosition(priority: 9, id: id), ConcurrencyKey(host: "h"), parent: nil, job: nil, isPinned: false)
         }
-        _ = scheduler.backOff(host: "h")
+        _ = scheduler.backOff(host: "h", for: 1)
         scheduler.received(first[0], entries, rows: 512, last: entries.last?.position)
         insert([1000], 2, into: scheduler)
         let turns = fill(scheduler)

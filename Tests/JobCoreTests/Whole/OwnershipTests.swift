@@ -29,6 +29,18 @@ import Testing
         return "\(asked) \(driver.started.count - started) \(String(describing: error?.code)) \(message)"
     }
 
+    @Test func forgottenQueue_isListedToThoseWhoHaveJobsInIt() throws {
+        let driver = CoreDriver { $0.queues.append(QueueSettings(name: "old", concurrency: 1)) }
+        try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}, "queue": "old"}"#)
+        driver.settings.queues.removeLast()
+        driver.restart()
+        let listed = [Caller.one, Self.stranger, .root].map { caller -> [String]? in
+            guard case .queues(let queues) = driver.answer(to: driver.ask(.queues, as: caller)) else { return nil }
+            return queues.map(\.settings.name)
+        }
+        #expect(listed == [["default", "old"], ["default"], ["default", "old"]])
+    }
+
     @Test(arguments: [false, true])
     func foreignJob_cannotBeToldFromNone(_ isStopping: Bool) throws {
         let driver = CoreDriver { $0.queues[0].concurrency = 1 }

@@ -31,6 +31,21 @@ extension StoppingTests {
         driver.expectQuiet()
     }
 
+    @Test func job_isNotRetried_whereNoFurtherOneWouldBeTaken() throws {
+        let driver = CoreDriver { $0.limits.queuedJobsPerUser = 2 }
+        let failed = try driver.submit(url())
+        try driver.end(failed, .lasting)
+        let waiting = try (0..<2).map { _ in try driver.submit(url("a", #""delay":60"#)) }
+        #expect(driver.code(driver.ask(.retry(failed, from: .failed))) == .busy(retryAfter: 1))
+        driver.ask(.cancel(waiting[0]))
+        driver.feed(.room(shortage: "the disk is nearly full"))
+        #expect(driver.code(driver.ask(.retry(failed, from: .failed))) == .storage)
+        #expect(driver.stored(failed)?.state == .failed)
+        driver.feed(.room(shortage: nil))
+        driver.ask(.retry(failed, from: .failed))
+        #expect(driver.atWork == [failed])
+    }
+
     @Test func retry_andRemoval_wait_whileTheEndIsStored() throws {
         let driver = CoreDriver()
         let failed = try driver.submit(url())

@@ -26,6 +26,19 @@ extension WatchTests {
         driver.expectQuiet()
     }
 
+    @Test func waits_runOutOfTime_inSeveralInputs_whereVeryManyDo() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(url())
+        let requests = (0..<600).map { _ in driver.ask(.wait([id], timeout: 5)) }
+        driver.now.monotonic += 5_000_000_000
+        driver.now.wall = driver.now.wall.adding(seconds: 5)
+        let effects = driver.core.handle(.time, at: driver.now)
+        #expect(effects.count { if case .answer = $0 { true } else { false } } == 256)
+        #expect(effects.contains { if case .yield = $0 { true } else { false } })
+        driver.feed(.resume)
+        #expect(requests.count { driver.code($0) == .timeout } == 600 - 256)
+    }
+
     @Test func wait_goesOn_whereAJobIsRetriedBeforeTheLastEnds() throws {
         let driver = CoreDriver()
         let ids = try (0..<2).map { _ in try driver.submit(url()) }

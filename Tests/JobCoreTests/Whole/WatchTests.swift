@@ -104,6 +104,19 @@ import Testing
         #expect(driver.states(of: id, to: 2) == [.succeeded])
     }
 
+    @Test func children_areNotReadOn_onceTheWatchIsOver() throws {
+        let driver = CoreDriver()
+        let ids = try (0..<3).map { _ in try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a"))]}}"#) }
+        driver.holdsReads = true
+        let reads = driver.reads.count
+        let request = driver.ask(.watch(WatchScope(.jobs(ids), includesChildren: true), 1))
+        #expect(driver.reads.count == reads + 1 && driver.answer(to: request) == nil)
+        driver.feed(.unsubscribe(1))
+        driver.holdsReads = false
+        driver.releaseReads()
+        #expect(driver.reads.count == reads + 1 && driver.answer(to: request) != nil)
+    }
+
     @Test func watch_ends_whereItsChildrenCannotBeRead() throws {
         let driver = CoreDriver()
         let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a"))]}}"#)
