@@ -58,7 +58,7 @@ struct ProgramAttempt: Sendable {
                     try await result(of: run, output, errors, spill)
                 })
         } catch {
-            outcome = .failure(error)
+            outcome = .failure(error.program == nil ? withStandardError(error, .none, errors.kept) : error)
         }
         // Where it was broken off, the job ends with the group all the same.
         run.stop()
@@ -224,9 +224,8 @@ struct ProgramAttempt: Sendable {
         let ending: ProgramRun.Ending = try await handle.control.wait { delivery in
             run.onExit { ending in loop.execute { delivery.deliver(.success(ending)) } }
         }
-        try await handle.control.wait { (delivery: Delivery<Result<Void, JobError>>) in
-            run.onEnd { delivery.deliver(.success(())) }
-        }
+        // What is left of its group has seconds to end. Those do not count, as the program has done what it had to.
+        await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
         try check(ending, errors)
         let text = ProgramText(name: name, budget: budget)
         return isSpilled
@@ -295,7 +294,13 @@ struct ProgramAttempt: Sendable {
     private func failed(
         _ what: String, _ reason: JobError.ProgramEnd.Reason, _ errors: [UInt8]
     ) -> JobError {
-        var error = JobError(.program, "The program \(name) \(what)")
+        withStandardError(JobError(.program, "The program \(name) \(what)"), reason, errors)
+    }
+
+    private func withStandardError(
+        _ error: JobError, _ reason: JobError.ProgramEnd.Reason, _ errors: [UInt8]
+    ) -> JobError {
+        var error = error
         // It may begin in the middle of a character.
         let start = errors.count < Self.shownError ? 0 : errors.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
         error.program = JobError.ProgramEnd(

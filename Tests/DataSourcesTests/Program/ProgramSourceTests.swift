@@ -277,7 +277,8 @@ import Testing
     @Test func whatIgnoresSIGTERM_isKilledAfterFiveSeconds() async throws {
         let clock = NIOAsyncTestingEventLoop()
         try await Self.run(timers: clock) { bench async throws in
-            let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"))
+            // Its timeout passes meanwhile, but it has done what it had to.
+            let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"), timeout: 3)
             await clock.turn(by: .milliseconds(500)) { left.outcome == nil }
             #expect(try await left.get() == 1)
 
@@ -306,7 +307,7 @@ import Testing
         let clock = NIOAsyncTestingEventLoop()
         let entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"], timeout: configured)
         try await Self.run(timers: clock, ["slow": entry]) { bench async throws in
-            let script = "echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; sleep 1000"
+            let script = "echo half done >&2; echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; sleep 1000"
             let source: JSON = ["type": "program", "program": "slow", "arguments": [.string(script)]]
             let running = try bench.start(source, timeout: job)
             _ = try await Self.progress(of: running)
@@ -316,6 +317,7 @@ import Testing
             // It hears SIGTERM, so no more time has to pass.
             let error = try await bench.failure(of: running)
             #expect(error.kind == .timeout && error.message.contains("timeout of 3 s"), "\(error.message)")
+            #expect(error.program == JobError.ProgramEnd(.none, standardError: "half done\n"))
         }
     }
 

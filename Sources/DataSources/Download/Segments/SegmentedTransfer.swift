@@ -207,7 +207,10 @@ final class SegmentedTransfer: Sendable {
                         return .failed(error)
                     }
                 }
-                guard let next = part.rest(of: segment) else { break }
+                guard let next = part.rest(of: segment) else {
+                    if failure == nil { failures = 0 }
+                    break
+                }
                 failures = next.lowerBound - rest.lowerBound < Self.hardlyAnything ? failures + 1 : 0
                 if failures > Self.mostResumes { return .failed(failure ?? brokenOff) }
             }

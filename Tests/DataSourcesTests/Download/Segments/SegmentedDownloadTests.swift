@@ -327,6 +327,30 @@ import Testing
         }
     }
 
+    @Test func server_isNotGivenUp_whereEachSegmentIsCutOffOnceBeforeItsFirstByte() async throws {
+        // Ten segments of 8 MiB; each is whole with its second answer.
+        let body = Workbench.bytes(80 << 20)
+        let cut = Mutex<Set<Int>>([])
+        try await ScriptedOrigin.run({ request, _ in
+            guard let (start, last) = request.range else {
+                let head: [(String, String)] = [("Content-Length", "\(body.count)"), ("ETag", Self.tag)]
+                return [.head("200 OK", head), .send(Array(body.prefix(1000))), .close]
+            }
+            let head: [(String, String)] = [
+                ("Content-Length", "\(last - start + 1)"), ("Content-Range", "bytes \(start)-\(last)/\(body.count)"),
+                ("ETag", Self.tag),
+            ]
+            let isFirst = cut.withLock { $0.insert(last).inserted }
+            return [.head("206 Partial Content", head), isFirst ? .close : .send(Array(body[start...last]))]
+        }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result(download(origin, 2))
+                #expect(result["size"] == JSON(body.count) && result["attempts"] == 1)
+                #expect(cut.withLock(\.count) >= 10)
+            }
+        }
+    }
+
     @Test func serverThatAnswersWithOneByteEach_isGivenUp() async throws {
         try await ScriptedOrigin.run({ request, _ in
             guard let (start, _) = request.range else {
