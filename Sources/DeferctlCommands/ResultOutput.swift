@@ -41,6 +41,17 @@ struct ResultOutput: Sendable {
         }
     }
 
+    /// Writes a text as it is, with a line feed; on a terminal control characters are spelt out.
+    func write(text: String) throws(CommandFailure) {
+        guard !text.isEmpty else { return }
+        var bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
+        if console.showsData {
+            var filter = TerminalFilter()
+            bytes = filter.filter(bytes)
+        }
+        try console.data.write(bytes)
+    }
+
     /// Gives `sink` the bytes of a result's body; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
         let result = job.result ?? .null

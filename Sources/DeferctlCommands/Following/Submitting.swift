@@ -40,9 +40,7 @@ struct Submitting: Sendable {
         do {
             return try await client.submit(spec)
         } catch {
-            guard error.rpc?.data["pointer"]?.string == "/source/program" else {
-                throw CommandFailure(submitting: error)
-            }
+            guard await isUnknownProgram(error, spec, client) else { throw CommandFailure(submitting: error) }
             guard let other else {
                 let name = spec["source"]?["program"]?.string ?? ""
                 throw CommandFailure(
@@ -56,6 +54,25 @@ struct Submitting: Sendable {
                 // Who may not give commands has misspelt a name.
                 throw CommandFailure(submitting: second.rpc?.kind == "forbidden" ? error : second)
             }
+        }
+    }
+
+    /// Whether `error` says that the daemon has no program of the name that `spec` gives. What is wrong with the arguments,
+    /// of which a command may have more, is said first.
+    private func isUnknownProgram(_ error: JobClientError, _ spec: JSON, _ client: JobClient) async -> Bool {
+        switch error.rpc?.data["pointer"]?.string {
+        case "/source/program": return true
+        case let pointer? where pointer.hasPrefix("/source/arguments"):
+            guard var short = spec.object, var source = spec["source"]?.object else { return false }
+            source["arguments"] = nil
+            short["source"] = .object(source)
+            do {
+                _ = try await client.explain(.object(short))
+                return false
+            } catch let error {
+                return error.rpc?.data["pointer"]?.string == "/source/program"
+            }
+        default: return false
         }
     }
 

@@ -8,11 +8,15 @@ struct ResultCommand: DaemonCommand {
         commandName: "result",
         abstract: "Print a finished job's result: the body that was fetched, or else JSON.",
         discussion: """
-            A body goes to standard output as it is; on a terminal control characters in it are spelt out. With \
-            --json the whole result is printed, with its status and headers.
+            A body goes to standard output as it is; on a terminal control characters in it are spelt out. Of a result \
+            that is a text, as what a program wrote, --raw prints just that. With --json the whole result is printed, \
+            with its status and headers.
 
             Example: deferctl result 12 > page.html
             """)
+
+    @Flag(name: .long, help: "Print a text without quotes and escapes.")
+    var raw = false
 
     @OptionGroup var global: GlobalOptions
 
@@ -29,6 +33,8 @@ struct ResultCommand: DaemonCommand {
         if snapshot.isSucceeded {
             if invocation.writesJSON {
                 try invocation.console.line(snapshot.result ?? .null)
+            } else if raw, let text = snapshot.result?.string {
+                try ResultOutput(invocation: invocation).write(text: text)
             } else {
                 try await ResultOutput(invocation: invocation).write(snapshot)
             }

@@ -79,7 +79,9 @@ struct RunCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let line = line
         guard let program = line.first else { return .usage }
-        let named: JSON? = program.utf8.contains(UInt8(ascii: "/")) ? .none : self.named(line)
+        // A directory is given for commands only.
+        let isCommand = program.utf8.contains(UInt8(ascii: "/")) || directory != nil || scratch
+        let named: JSON? = isCommand ? .none : self.named(line)
         let command: JSON? = Self.path(of: program).map { self.command([$0] + line.dropFirst()) }
         guard let first = named ?? command else {
             throw CommandFailure(.badData, "There is no program \(program.sanitized); check its path.")
@@ -108,7 +110,11 @@ struct RunCommand: DaemonCommand {
     private func command(_ line: [String]) -> JSON {
         var source = common
         // Specs have no directory, so that what is relative in the arguments needs this.
-        let prefix = scratch ? [] : ["/usr/bin/env", "-C", Self.absolute(directory ?? ".")]
+        var prefix = scratch ? [] : ["/usr/bin/env", "-C", Self.absolute(directory ?? ".")]
+        // To env(1) that is a variable.
+        if !scratch, line.first?.utf8.contains(UInt8(ascii: "=")) == true {
+            prefix += ["/bin/sh", "-c", #"exec "$0" "$@""#]
+        }
         source["command"] = .array((prefix + line).map(JSON.string))
         return options.spec(source: source)
     }
@@ -154,13 +160,8 @@ struct RunCommand: DaemonCommand {
 
     /// Writes text as it is and JSON as JSON; the newline at the end of a text, which the result lacks, comes back.
     private static func write(_ job: JobSnapshot, _ invocation: Invocation) async throws {
-        guard let text = job.result?.string else { return try await ResultOutput(invocation: invocation).write(job) }
-        guard !text.isEmpty else { return }
-        var bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
-        if invocation.console.showsData {
-            var filter = TerminalFilter()
-            bytes = filter.filter(bytes)
-        }
-        try invocation.console.data.write(bytes)
+        let output = ResultOutput(invocation: invocation)
+        guard let text = job.result?.string else { return try await output.write(job) }
+        try output.write(text: text)
     }
 }

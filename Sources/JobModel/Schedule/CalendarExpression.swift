@@ -32,7 +32,8 @@ package struct CalendarExpression: Sendable, Hashable {
         guard text.utf8.count <= Self.longest else {
             throw Flaw(reason: "A calendar is at most \(Self.longest) bytes long.")
         }
-        let words = (Self.short[text] ?? text).split { $0 == " " || $0 == "\t" }
+        var words = Self.words(text)
+        if words.count == 1, let long = Self.short[String(words[0])] { words = Self.words(long) }
         if let word = words.first, word.hasPrefix("@") {
             let known = Self.short.keys.sorted().joined(separator: ", ")
             throw Flaw(reason: "There is no \"\(String(word).echoed)\"; known are \(known), or write five fields.")
@@ -51,6 +52,8 @@ package struct CalendarExpression: Sendable, Hashable {
         isEitherDayEnough = !words[2].contains("*") && !words[4].contains("*")
         followsElapsedTime = words[1].hasPrefix("*")
     }
+
+    private static func words(_ text: String) -> [Substring] { text.split { $0 == " " || $0 == "\t" } }
 
     /// Whether it has times on a day of a month that it has.
     func admits(day: Int, weekday: Int) -> Bool {

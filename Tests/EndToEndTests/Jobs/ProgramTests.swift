@@ -297,8 +297,28 @@ import Testing
             #expect(try await unknown.end() == .code(65))
             #expect(unknown.errorText.contains("neither in your PATH"), "\(unknown.errorText)")
             #expect(try await run(["--no-such-option", "x"]).end() == .code(64))
-            let detached = try await run(["--detach", "echo", "1"])
-            #expect(Int(detached.outputText.dropLast()) != nil)
+            // A configured program has at most 100 arguments, a command more.
+            let many = (1...150).map(String.init)
+            #expect(try await run(["echo"] + many).outputText == many.joined(separator: " ") + "\n")
+            let refused = try await run(["greet"] + many)
+            #expect(try await refused.end() == .code(65))
+            #expect(refused.errorText.contains("100"), "\(refused.errorText)")
+            // It is a command where a directory is given, and its path may look like a variable.
+            #expect(try await run(["-C", "/", "greet"]).end() == .code(65))
+            let script = daemon.state + "/a=b"
+            try Data("#!/bin/sh\necho \"$0 $1\"\n".utf8).write(to: URL(filePath: script))
+            chmod(script, 0o700)
+            #expect(try await run([script, "c d"]).outputText == "\(script) c d\n")
+            let detached = try await run(["--detach", "printf", #"a\nb "c""#])
+            let id = String(detached.outputText.dropLast())
+            func deferctl(_ words: String...) async throws -> String {
+                let process = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket] + words)
+                #expect(try await process.end() == .code(0), "\(process.errorText)")
+                return process.outputText
+            }
+            _ = try await deferctl("wait", id)
+            #expect(try await deferctl("result", "--raw", id) == "a\nb \"c\"\n")
+            #expect(try await deferctl("result", id) == #""a\nb \"c\""\#n"#)
         }
     }
 }

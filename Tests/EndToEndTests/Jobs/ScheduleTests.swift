@@ -45,6 +45,38 @@ import Testing
         }
     }
 
+    @Test func deferctl_addsShowsRunsAndRemovesSchedules() async throws {
+        try await Daemon.run { daemon in
+            func deferctl(_ words: String..., end: ChildProcess.End = .code(0)) async throws -> String {
+                let process = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket, "schedule"] + words)
+                #expect(try await process.end() == end, "\(words): \(process.errorText)")
+                return end == .code(0) ? process.outputText : process.errorText
+            }
+            func shown() async throws -> JSON { try JSON(parsing: await deferctl("show", "nightly", "--json")) }
+            let spec = #"{"source":{"type":"value","value":"{{schedule/name}}"},"tags":["tick"]}"#
+            _ = try await deferctl(
+                "add", "nightly", "--calendar", " @daily ", "--zone", "Europe/Berlin", "--catch-up", "all", "--suspended",
+                spec)
+            let added = try await shown()
+            #expect(added["suspended"] == true && added["catchUp"] == "all" && added["zone"] == "Europe/Berlin")
+            #expect(added["next"] == .null && added["spec"]?["tags"] == ["tick"])
+            _ = try await deferctl("resume", "nightly")
+            #expect(try await shown()["next"]?.string?.hasSuffix(":00:00.000Z") == true)
+            #expect(try await deferctl("list").contains("nightly"))
+            _ = try await deferctl("run", "nightly")
+            let wire = try daemon.connect()
+            let jobs = try await wire.call("job.list", ["tag": "tick"])["jobs"]?.array ?? []
+            #expect(jobs.count == 1)
+            #expect(try await wire.wait(jobs.first?["job"]?.int ?? 0)["result"] == "nightly")
+            _ = try await deferctl("suspend", "nightly")
+            #expect(try await shown()["suspended"] == true)
+            let flaw = try await deferctl("add", "bad", "--calendar", "61 * * * *", spec, end: .code(65))
+            #expect(flaw.contains("61"), "\(flaw)")
+            _ = try await deferctl("remove", "nightly")
+            #expect(try await deferctl("show", "nightly", end: .code(65)).contains("nightly"))
+        }
+    }
+
     @Test func run_suspendAndResume_answerAtOnce() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

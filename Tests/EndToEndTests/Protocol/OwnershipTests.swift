@@ -27,6 +27,33 @@ import Testing
         }
     }
 
+    @Test func schedule_doesNotExist_forAnotherUser() async throws {
+        try await share { daemon in
+            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+            let root = try daemon.connect()
+            let set: JSON = ["schedule": "s", "every": 1000, "spec": .value(1)]
+            _ = try await ann.call("schedule.set", set)
+            let annsOwn: JSON = ["schedule": "s", "owner": 64_001]
+            for method in ["get", "run", "suspend", "resume", "remove"] {
+                #expect(try await bob.refusal("schedule.\(method)", ["schedule": "s"]).code == -32001, "\(method)")
+                let none = try await bob.refusal("schedule.\(method)", ["schedule": "none", "owner": 64_001])
+                let foreign = try await bob.refusal("schedule.\(method)", annsOwn)
+                #expect(foreign.code == none.code, "\(method)")
+                #expect(foreign.message == none.message.replacing("none", with: "s"), "\(method): \(foreign.message)")
+            }
+            #expect(try await bob.refusal("schedule.set", set.with(["owner": 64_001])).code == -32002)
+            #expect(try await bob.call("schedule.list")["schedules"] == [])
+            // One of the same name is another one.
+            _ = try await bob.call("schedule.set", set)
+            #expect(try await root.call("schedule.list")["schedules"]?.array?.count == 2)
+            for method in ["get", "suspend", "resume", "run", "remove"] {
+                _ = try await root.call("schedule.\(method)", annsOwn)
+            }
+            #expect(try await ann.call("schedule.list")["schedules"] == [])
+            #expect(try await bob.call("schedule.list")["schedules"]?.array?.count == 1)
+        }
+    }
+
     @Test func job_doesNotExist_forAnotherUser() async throws {
         try await share { daemon in
             let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))

@@ -24,7 +24,8 @@ struct CalendarExpressionTests {
     }
 
     @Test(arguments: [
-        ("@hourly", "0 * * * *"), ("@daily", "0 0 * * *"), ("@weekly", "0 0 * * 0"), ("@monthly", "0 0 1 * *"),
+        ("@hourly", "0 * * * *"), ("@daily", "0 0 * * *"), (" @daily\t", "0 0 * * *"), ("@weekly", "0 0 * * 0"),
+        ("@monthly", "0 0 1 * *"),
         ("@yearly", "0 0 1 1 *"),
     ])
     func shortForms_standForFiveFields(_ short: String, _ long: String) throws {
