@@ -55,7 +55,8 @@ import Testing
             func shown() async throws -> JSON { try JSON(parsing: await deferctl("show", "nightly", "--json")) }
             let spec = #"{"source":{"type":"value","value":"{{schedule/name}}"},"tags":["tick"]}"#
             _ = try await deferctl(
-                "add", "nightly", "--calendar", " @daily ", "--zone", "Europe/Berlin", "--catch-up", "all", "--suspended",
+                "add", "nightly", "--calendar", " @daily ", "--zone", "Europe/Berlin", "--catch-up", "all",
+                "--suspended",
                 spec)
             let added = try await shown()
             #expect(added["suspended"] == true && added["catchUp"] == "all" && added["zone"] == "Europe/Berlin")
