@@ -21,6 +21,8 @@ package final class SourceLibrary: Sendable {
     private let reservations = FileReservations()
     private let files: FileOperations
     private let queue: FileQueue
+    /// For what names no file of a user's: where file systems hold up all of the other threads, it goes on.
+    private let ownQueue: FileQueue
     private let documents: DocumentBudget
     private let bodies = SpilledBodies()
     private let programs: ProgramHost
@@ -47,6 +49,7 @@ package final class SourceLibrary: Sendable {
         self.files = files
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
+        ownQueue = FileQueue(isShared: settings.downloads.isSystemInstance, threads: FileQueue.ownThreads)
         programs = ProgramHost(executor: executors[0], queue: queue, logger: logger)
         resolver = NameResolver(lookup: lookup)
         rules = Mutex(
@@ -225,16 +228,16 @@ package final class SourceLibrary: Sendable {
     /// An event loop of the library's as an executor, for tasks that belong to nothing that runs on one.
     package var executor: any TaskExecutor { executors[0] }
 
-    /// Runs what blocks on the threads for files, among what is done for `owner`.
+    /// Runs what takes long or blocks, but names no file of a user's, among what is done for `owner`.
     package func blocking<Value: Sendable, Failure: Error>(
         for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await queue.of(owner).run(body)
+        try await ownQueue.of(owner).run(body)
     }
 
     /// The same without a task that waits for it.
     package func startBlocking(for owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        queue.of(owner).start(body)
+        ownQueue.of(owner).start(body)
     }
 
     private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
@@ -279,7 +282,7 @@ package final class SourceLibrary: Sendable {
         }
     }
 
-    /// Breaks off what still runs, closes all connections and ends the file queue.
+    /// Breaks off what still runs, closes all connections and ends the threads.
     ///
     /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
     /// with. The store must still accept their checkpoints meanwhile.
@@ -292,6 +295,7 @@ package final class SourceLibrary: Sendable {
         }
         pool.close()
         programs.end()
+        await ownQueue.shutdown()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 { await queue.shutdown() }
     }
@@ -301,5 +305,6 @@ package final class SourceLibrary: Sendable {
         pool.close()
         programs.end()
         queue.end()
+        ownQueue.end()
     }
 }

@@ -227,7 +227,7 @@ package actor JobEngine {
         return await library.blocking(for: owner) { bodies.freeBytes }
     }
 
-    /// Runs what takes long on the threads for files, among what is done for `owner`.
+    /// Runs what takes long away from event loops and the engine, among what is done for `owner`.
     package nonisolated func blocking<Value: Sendable>(
         for owner: UInt32, _ body: @escaping @Sendable () -> Value
     ) async -> Value {

@@ -81,13 +81,13 @@ import Testing
             }
             // All threads that it could be checked on are busy.
             let (isFree, busy) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            for _ in 0..<FileQueue.threads {
+            for _ in 0..<FileQueue.ownThreads {
                 engine.library.startBlocking(for: owner.uid) {
                     busy.signal()
                     isFree.wait()
                 }
             }
-            for _ in 0..<FileQueue.threads { busy.wait() }
+            for _ in 0..<FileQueue.ownThreads { busy.wait() }
             let answer = Mutex<CoreAnswer?>(nil)
             let isAnswered = AsyncStream.makeStream(of: Void.self)
             engine.ask(.runSchedule(key), for: owner) { given in
@@ -96,7 +96,7 @@ import Testing
             }
             for _ in 0..<100 { #expect(await engine.probe()) }
             #expect(answer.withLock { $0 == nil })
-            for _ in 0..<FileQueue.threads { isFree.signal() }
+            for _ in 0..<FileQueue.ownThreads { isFree.signal() }
             for await _ in isAnswered.stream {}
             let submitted = try #require(answer.withLock(\.self)?.submitted?.first)
             #expect(try submitted.get().isCreated)

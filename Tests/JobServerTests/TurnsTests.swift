@@ -59,6 +59,18 @@ import Testing
         #expect(await room(turns.submissions, Turns.size(ofSubmission: bytes)) == most)
     }
 
+    @Test func pauses_areLonger_whereSomebodyAsksForSeveralThingsAtOnce() async {
+        let turns = Turns { true }
+        await turns.calls.enter()
+        #expect(turns.pause(after: .jobList, of: .milliseconds(7)) == .milliseconds(7), "that is its own")
+        await turns.longLines.enter()
+        await turns.submissions.enter()
+        #expect(turns.pause(after: .jobList, of: .milliseconds(7)) == .milliseconds(21))
+        #expect(turns.pause(after: .jobList, of: .milliseconds(70)) == .milliseconds(100))
+        turns.longLines.leave()
+        #expect(turns.pause(after: .jobList, of: .milliseconds(7)) == .milliseconds(14))
+    }
+
     @Test func pauses_areByWhatWasDone_whileOthersAreThere() {
         let (alone, shared) = (Turns { false }, Turns { true })
         let large = Turns.size(ofSubmission: 1 << 20)

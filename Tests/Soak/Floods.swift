@@ -5,8 +5,11 @@ import JobModel
 
 /// How long a user waits for small calls while another asks without a pause, beside how long without that.
 ///
-/// `soak floods [SECONDS [NAME]]`: prints a row for each flood, and fails where the median of a call more than doubles twice. The
-/// figures are those of a quiet machine only; what the flood sends and reads takes processors too, so its threads run where
+/// `soak floods [SECONDS [NAME]]`: prints a row for each flood, and fails where the median of a call more than doubles twice. In
+/// the last, `everything`, one user does all of it at once, with connections that are never read from, watches that are not and
+/// lines without an end; then the daemon's memory at its peak has a bound too.
+///
+/// The figures are those of a quiet machine only; what the flood sends and reads takes processors too, so its threads run where
 /// nobody else wants to.
 struct Floods {
     /// More may be stored than a flood can submit: what is refused is no flood.
@@ -71,6 +74,19 @@ struct Floods {
     /// Schedules of such a spec that have a time every second.
     private static let schedules = 100
 
+    private static let everything = "everything"
+
+    /// What is sent over and over, as far as it is taken, by who reads no answer, and over how many connections: answers of
+    /// half a MiB, watches, and the beginning of a line.
+    private static let unread = [
+        (list + "\n", 60),
+        (#"{"jsonrpc":"2.0","id":1,"method":"job.watch","params":{"all":true,"interval":0.01}}"# + "\n", 8),
+        (String(repeating: "[", count: 900_000), 40),
+    ]
+
+    /// The most that the daemon may have in memory meanwhile, in bytes.
+    private static let mostMemory = 250_000_000
+
     /// More than so many times as long is too long.
     private static let mostTimes = 2.0
 
@@ -83,15 +99,21 @@ struct Floods {
             ("list", list, 8, 4), ("wait", wait, 8, 4), ("submit", submission, 50, 100),
             ("large submit", largeSubmission, 50, 4), ("long line", longLine, 4, 2),
             ("long spec", longSpec, 4, 2), ("expansions", expansions, 4, 1), ("children", children, 4, 1),
-            ("long lists", longLists, 4, 1), ("schedules", nil, 0, 0),
+            ("long lists", longLists, 4, 1), ("schedules", nil, 0, 0), (everything, nil, 0, 0),
         ]
     }
 
     /// Floods of this name only, where there is one.
     private let name: String?
 
-    init(sockets: UserSockets, seconds: Double, only name: String? = nil) {
+    /// Looks at the daemon.
+    private let sample: @Sendable () -> Sample
+
+    init(
+        sockets: UserSockets, seconds: Double, only name: String? = nil, sample: @escaping @Sendable () -> Sample
+    ) {
         self.sockets = sockets
+        self.sample = sample
         self.seconds = seconds
         self.name = name
     }
@@ -113,14 +135,22 @@ struct Floods {
                 // In turns, as the machine has moods.
                 for _ in 0..<2 {
                     quiet += try await measure(call, other, job)
-                    var flood: Flood?
-                    if let request {
-                        flood = try await start(request, connections, ahead)
-                    } else {
-                        try await setSchedules(noisy)
+                    var floods: [Flood] = []
+                    var ignored: [Int32] = []
+                    if let request { floods.append(try await start(request, connections, ahead)) }
+                    if request == nil { try await setSchedules(noisy) }
+                    if name == Self.everything {
+                        for (_, request, connections, ahead) in Self.all(finished: finished) {
+                            guard let request else { continue }
+                            floods.append(try await start(request, connections, ahead, amongOthers: true))
+                        }
+                        ignored = try await ignoreAnswers()
                     }
                     flooded += try await measure(call, other, job)
-                    if let flood { flood.stop() } else { try await removeSchedules(noisy) }
+                    for descriptor in ignored { close(descriptor) }
+                    for flood in floods { flood.stop() }
+                    try await waitForMemory(noisy)
+                    if request == nil { try await removeSchedules(noisy) }
                     try await cancelAll(noisy)
                 }
                 if call.hasSuffix("again") { tooLong.removeLast() }
@@ -136,6 +166,10 @@ struct Floods {
                 // The machine has moods; a defect is there again.
                 if times > Self.mostTimes { tooLong.append(name + " " + call) }
             }
+            guard name == Self.everything else { continue }
+            let peak = await sockets.asStarter(sample).peak
+            print("\(name): the daemon had \(peak / 1_000_000) MB in memory at its peak")
+            if peak > Self.mostMemory { tooLong.append("\(name): \(peak / 1_000_000) MB in memory") }
         }
         await other.close()
         await noisy.close()
@@ -169,6 +203,19 @@ struct Floods {
         let spec = try JSON(parsing: Self.longList(endingWith: #"{"source":{"type":"url","url":"{{schedule/name}}"}}"#))
         for number in 0..<Self.schedules {
             _ = try await client.setSchedule("s\(number)", .every(1), spec: spec)
+        }
+    }
+
+    /// Until the daemon has let go of what connections had that were closed.
+    private func waitForMemory(_ client: JobClient) async throws {
+        while true {
+            do {
+                _ = try await client.get(1)
+                return
+            } catch {
+                guard error.rpc?.kind == "busy" else { return }
+                try await Task.sleep(for: .milliseconds(50))
+            }
         }
     }
 
@@ -209,11 +256,29 @@ struct Floods {
         return String(decoding: answer.prefix(200), as: UTF8.self)
     }
 
-    private func start(_ request: String, _ connections: Int, _ ahead: Int) async throws -> Flood {
+    /// Connections over which as much is sent as is taken, and from which nothing is read.
+    private func ignoreAnswers() async throws -> [Int32] {
+        var descriptors: [Int32] = []
+        for (text, connections) in Self.unread {
+            let bytes = Array(text.utf8)
+            for _ in 0..<connections {
+                let descriptor = try await sockets.descriptor(of: 1)
+                descriptors.append(descriptor)
+                for _ in 0..<1_000 {
+                    guard write(descriptor, bytes, bytes.count) == bytes.count else { break }
+                }
+            }
+        }
+        return descriptors
+    }
+
+    private func start(
+        _ request: String, _ connections: Int, _ ahead: Int, amongOthers: Bool = false
+    ) async throws -> Flood {
         var descriptors: [Int32] = []
         for _ in 0..<connections { descriptors.append(try await sockets.descriptor(of: 1)) }
         // One that is refused at once would be no flood of what its row says.
-        if request != Self.longLine, let first = descriptors.first {
+        if request != Self.longLine, !amongOthers, let first = descriptors.first {
             let answer = Self.answer(to: request, over: first)
             guard answer.contains(#""result""#) else {
                 throw SoakError("What is to be flooded with was refused: \(answer)")

@@ -38,13 +38,14 @@ struct Soak {
         let daemon = try SoakDaemon(directory: directory, configuration: Floods.configuration)
         let seconds = CommandLine.arguments.dropFirst(2).first.flatMap(Double.init) ?? 4
         let name = CommandLine.arguments.dropFirst(3).first
-        let floods = Floods(sockets: UserSockets(path: daemon.socket), seconds: seconds, only: name)
+        let floods = Floods(
+            sockets: UserSockets(path: daemon.socket), seconds: seconds, only: name, sample: { daemon.sample() })
         var tooLong: [String] = []
         var failure: (any Error)?
         do { tooLong = try await floods.run() } catch { failure = error }
         if !daemon.stop() { say("soak: The daemon did not end as it should.") }
         if let failure { say("soak: \(failure)") }
-        for call in tooLong { say("soak: Another user's calls take more than twice as long, twice: \(call)") }
+        for call in tooLong { say("soak: Too much, where a call of another user may take twice as long: \(call)") }
         try? FileManager.default.removeItem(atPath: directory)
         exit(tooLong.isEmpty && failure == nil ? 0 : 1)
     }

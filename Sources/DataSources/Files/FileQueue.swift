@@ -5,7 +5,7 @@ import Synchronization
 /// Where blocking file operations run: a few threads of their own, away from event loops and tasks, which users share.
 ///
 /// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run. File
-/// systems of one user that do not answer block at most ``perUser`` of the threads.
+/// systems of one user that do not answer block three quarters of the threads at most.
 struct FileQueue: Sendable {
     private final class Shared: Sendable {
         typealias Work = @Sendable () -> Void
@@ -37,15 +37,15 @@ struct FileQueue: Sendable {
     }
 
     static let threads = 8
-    /// The threads that one user has at most, where there are others.
-    static let perUser = 6
+    /// Those for what takes long without naming a file of a user's.
+    package static let ownThreads = 4
 
     private let shared: Shared
     private let user: UInt32
 
-    /// `isShared` says whether there is more than one user.
-    init(isShared: Bool) {
-        shared = Shared(threads: Self.threads, perUser: isShared ? Self.perUser : Self.threads)
+    /// `isShared` says whether there is more than one user; then one has three quarters of the threads at most.
+    init(isShared: Bool, threads: Int = Self.threads) {
+        shared = Shared(threads: threads, perUser: isShared ? threads * 3 / 4 : threads)
         user = 0
     }
 

@@ -19,6 +19,9 @@ final class Gate: Sendable {
         self.most = most
     }
 
+    /// Whether somebody is inside.
+    var isBusy: Bool { state.withLock { $0.inside > 0 } }
+
     /// Returns once it is the caller's turn, who counts as `size`.
     func enter(_ size: Int = 1) async {
         let most = most()

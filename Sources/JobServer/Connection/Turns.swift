@@ -72,7 +72,13 @@ final class Turns: Sendable {
         size > Self.submissionGroup ? pause(time + time) : nil
     }
 
-    private func pause(_ time: TimeAmount) -> TimeAmount? { isShared() ? min(time, Self.longestPause) : nil }
+    /// Longer by what the user has under way besides, so that others have half of the time also where somebody asks for
+    /// everything at once.
+    private func pause(_ time: TimeAmount) -> TimeAmount? {
+        guard isShared() else { return nil }
+        let busy = Int64([calls, fileCalls, longLines, submissions].count(where: \.isBusy))
+        return min(.nanoseconds(time.nanoseconds * max(1, busy)), Self.longestPause)
+    }
 
     /// What a submission that takes so many bytes in memory counts among those on their way.
     static func size(ofSubmission bytes: Int) -> Int { 1 + bytes / submissionBytes }

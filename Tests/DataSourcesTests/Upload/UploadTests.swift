@@ -287,6 +287,34 @@ import Testing
 
     // MARK: Ends
 
+    /// A user may name files on a file system that hangs.
+    @Test func otherWork_goesOn_whileFilesHoldUpAllThreadsForThem() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "0")])] }) { origin in
+            let (held, begins) = AsyncStream.makeStream(of: Void.self)
+            let release = DispatchSemaphore(value: 0)
+            var files = FileOperations.real
+            files.readAt = { file, offset, buffer throws(Errno) in
+                begins.yield()
+                release.wait()
+                // Each lets the next one go.
+                release.signal()
+                return try FileOperations.real.readAt(file, offset, buffer)
+            }
+            try await Workbench.run(files: files) { bench in
+                try bench.write([1, 2, 3], to: bench.downloads + "/x")
+                let uploads = try (0..<FileQueue.threads).map { _ in try bench.start(upload(origin)) }
+                var count = 0
+                for await _ in held {
+                    count += 1
+                    if count == FileQueue.threads { break }
+                }
+                #expect(await bench.library.blocking(for: 7) { true })
+                release.signal()
+                for upload in uploads { _ = try await upload.get() }
+            }
+        }
+    }
+
     enum End: CaseIterable {
         case timeout, cancel, stop
     }
