@@ -9,6 +9,8 @@ package struct SourceContext: Sendable {
     package let attempt: Int
     /// The uid whose directory a relative download path lies in.
     package let owner: UInt32
+    /// The groups whose rights it has beside its owner's; nil for those that the system's databases have the owner in.
+    package let groups: CallerGroups?
     /// Where a body beyond `limits.inlineResult` is put; its directory exists.
     package let bodyPath: String
     /// That directory, where it is open already.
@@ -41,7 +43,7 @@ package struct SourceContext: Sendable {
     package let recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
 
     package init(
-        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
+        job: JobID, link: Int, attempt: Int, owner: UInt32, groups: CallerGroups? = nil, bodyPath: String,
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
         connections: ConnectionAllowance = ConnectionAllowance(1),
@@ -56,6 +58,7 @@ package struct SourceContext: Sendable {
         self.link = link
         self.attempt = attempt
         self.owner = owner
+        self.groups = groups
         self.bodyPath = bodyPath
         self.bodyDirectory = bodyDirectory
         self.roomForBody = roomForBody

@@ -44,6 +44,7 @@ extension JobCore {
                 continue
             }
             var job = Job(submitting: requested[index].spec, owner: caller.uid, at: now.wall)
+            job.groups = caller.groups
             job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? requested[index].host
             bytes = bytes.saturatingAdding(job.storedSize)
             jobs.append(job)

@@ -17,6 +17,8 @@ extension JobCore {
         var row = Schedule(
             key: new.key, timing: new.timing, catchUp: new.catchUp, overlap: new.overlap,
             isSuspended: new.isSuspended, setAt: now.wall, specSize: new.spec.size)
+        // What an administrator sets for somebody else is not for the administrator's groups.
+        row.groups = caller.uid == new.key.owner ? caller.groups : nil
         if let old {
             row.lastTime = old.lastTime
             row.lastJob = old.lastJob
@@ -231,6 +233,7 @@ extension JobCore {
 
     private func job(_ new: NewJob, of key: ScheduleKey) -> Job {
         var job = Job(submitting: new.spec, owner: key.owner, at: now.wall)
+        job.groups = schedules[key]?.row.groups
         job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? new.host
         return job
     }

@@ -116,7 +116,7 @@ extension JobCore {
             .start(
                 SourceRun(
                     run: run, parameters: parameters, job: job.id, link: job.link, attempt: job.attempt,
-                    owner: job.owner, timeout: job.stepTimeout,
+                    owner: job.owner, groups: job.groups, timeout: job.stepTimeout,
                     mayResume: job.attempt > 1 || job.createdAt < startedAt.wall,
                     mayRetry: job.step.map { job.attempt <= job.spec.retryPolicy(of: $0).max } ?? false,
                     connections: 1 + entry.sparePermits.count,

@@ -511,7 +511,7 @@ package actor JobEngine {
     private func context(of run: SourceRun, checkpoint: JSON?) -> SourceContext {
         let store = store
         return SourceContext(
-            job: run.job, link: run.link, attempt: run.attempt, owner: run.owner,
+            job: run.job, link: run.link, attempt: run.attempt, owner: run.owner, groups: run.groups,
             bodyPath: files.bodies.file(of: run.job, link: run.link),
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,

@@ -15,12 +15,33 @@ extension ConformanceTests {
         schedule.waiting = [.after(3), .after(4)]
         schedule.submitted = 5
         schedule.skipped = 6
+        schedule.groups = CallerGroups([4, 100])
         return schedule
     }
 
     private func rows(_ store: StoreUnderTest, _ read: StoreRead) async throws -> [StoredSchedule] {
         guard case .schedules(let rows) = try await store.read(read) else { throw WrongAnswer() }
         return rows
+    }
+
+    @Test(arguments: Conformer.allCases)
+    func groups_areKept_ofAJobAndWhatItMakes(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        var jobs = try [Job.example(), .example(), .example(), .example(at: .after(1)).finished(at: .after(2))]
+        jobs[0].groups = CallerGroups([1000, 4, 4_294_967_295])
+        jobs[1].groups = CallerGroups([UInt32]())
+        jobs[3].groups = CallerGroups(Array(0..<2000))
+        let ids = try await store.submit(jobs).compactMap { if case .created(let id) = $0 { id } else { nil } }
+        let parent = try await store.jobs([ids[0]])[0]
+        let child = try await store.children(
+            NewChildren(
+                parent: parent, template: nil,
+                children: [.example(0, .spec(["source": ["type": "value", "value": 1]]))]))
+        try await store.reopen()
+        let found = try await store.jobs(ids + child)
+        #expect(found.map(\.groups) == [jobs[0], jobs[1], jobs[2], jobs[3], jobs[0]].map(\.groups))
+        #expect(found[0].groups?.text == "4,1000,4294967295" && found[1].groups?.ids == [])
+        #expect(found[3].groups?.ids.count == 1024)
     }
 
     @Test(arguments: Conformer.allCases)

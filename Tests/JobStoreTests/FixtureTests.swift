@@ -50,7 +50,7 @@ import Testing
         await store.close()
     }
 
-    @Test(arguments: 2...7) func fixture_isReadWhole_whenItIsOfVersion(_ version: Int) async throws {
+    @Test(arguments: 2...8) func fixture_isReadWhole_whenItIsOfVersion(_ version: Int) async throws {
         let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-\(version)", withExtension: "db"))
         try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
         let store = try SQLiteStore(path: directory.path)

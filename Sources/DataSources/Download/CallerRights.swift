@@ -3,21 +3,23 @@ import JobModel
 import Synchronization
 import SystemPackage
 
-/// What the user who submitted a job may do with a file or directory that is open, by its mode and access list.
+/// What the process that submitted a job may do with a file or directory that is open, by its mode and access list.
 ///
 /// The daemon opens files for many users, so the kernel's own check is of the daemon's rights and not of theirs. Root may
 /// do everything here, as everywhere.
 final class CallerRights: Sendable {
     let user: UInt32
     private let files: FileOperations
-    /// Looked up once, and only where they matter, as the system may ask a directory service for them.
-    private let groups = Mutex<Set<UInt32>?>(nil)
+    /// Those of the process. Where they are not known they are looked up once, and only where they matter, as the system may ask
+    /// a directory service for them.
+    private let groups: Mutex<Set<UInt32>?>
 
     /// Nil where the daemon's own rights are what counts: in a user's own instance, and for the daemon's own user.
     init?(of path: DownloadPath, _ files: FileOperations) {
         guard let user = path.owner else { return nil }
         self.user = user
         self.files = files
+        groups = Mutex(path.groups?.ids)
     }
 
     /// Whether the user has all of `rights` on what is open.

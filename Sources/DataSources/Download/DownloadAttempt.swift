@@ -28,7 +28,7 @@ final class DownloadAttempt: Sendable {
         guard !Task.isCancelled else {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }
-        let path = try services.directories.path(spec.path, owner: context.owner)
+        let path = try services.directories.path(spec.path, owner: context.owner, groups: context.groups)
         try await checkUnfinished(path)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await services.queue.run { [services] () throws(JobError) in

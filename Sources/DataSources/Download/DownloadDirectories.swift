@@ -53,8 +53,14 @@ struct DownloadDirectories: Sendable {
         text.utf8.split(separator: slash).map(Substring.init).filter { $0 != "." }
     }
 
-    /// The path that `text` stands for when `owner` gives it.
-    func path(_ text: String, owner: UInt32) throws(JobError) -> DownloadPath {
+    /// The path that `text` stands for when `owner` gives it, and a process in `groups`.
+    func path(_ text: String, owner: UInt32, groups: CallerGroups? = nil) throws(JobError) -> DownloadPath {
+        var path = try path(text, of: owner)
+        path.groups = groups
+        return path
+    }
+
+    private func path(_ text: String, of owner: UInt32) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         func refused(_ reason: String) -> JobError {
             JobError(.policy, "The path \(SourceMessage.quoted(text)) \(reason).")

@@ -1,3 +1,5 @@
+import JobModel
+
 /// Where a download goes: a directory that it must stay below, and the way from there.
 struct DownloadPath: Sendable {
     /// What an unfinished download's name ends in.
@@ -14,6 +16,8 @@ struct DownloadPath: Sendable {
     let isOwnDirectory: Bool
     /// Whose rights count, and who shall be able to read and write the files; nil for the daemon's own user.
     let owner: UInt32?
+    /// The groups whose rights count beside; nil for those that the system's databases have the owner in.
+    var groups: CallerGroups?
     /// Whether nobody else may read what is made, whatever the umask is.
     let isPrivate: Bool
 

@@ -133,8 +133,7 @@ extension FileOperations {
         }
     }
 
-    /// Asked anew each time: what a user was put into or taken out of holds at once, also for jobs that a daemon before
-    /// this one accepted.
+    /// Asked anew each time: what a user was put into or taken out of holds at once.
     private static func systemGroups(of user: UInt32) -> Set<UInt32> {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?

@@ -38,7 +38,7 @@ struct FileQueue: Sendable {
 
     static let threads = 8
     /// Those for what takes long without naming a file of a user's.
-    package static let ownThreads = 4
+    static let ownThreads = 4
 
     private let shared: Shared
     private let user: UInt32

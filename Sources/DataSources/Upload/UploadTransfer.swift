@@ -30,7 +30,7 @@ struct UploadTransfer: Sendable {
     }
 
     private func opened() async throws(JobError) -> UploadFile {
-        let path = try services.directories.path(spec.path, owner: context.owner)
+        let path = try services.directories.path(spec.path, owner: context.owner, groups: context.groups)
         let (queue, files) = (services.queue, services.files)
         return try await handle.control.wait { delivery in
             queue.start {

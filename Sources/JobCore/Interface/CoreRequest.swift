@@ -87,10 +87,13 @@ package struct Caller: Sendable, Hashable {
     package let uid: UInt32
     /// Root, the daemon's own user, or a member of the administrators' group: sees and changes every job.
     package let isAdmin: Bool
+    /// Those of the process that asks; nil where they decide nothing.
+    package let groups: CallerGroups?
 
-    package init(uid: UInt32, isAdmin: Bool) {
+    package init(uid: UInt32, isAdmin: Bool, groups: CallerGroups? = nil) {
         self.uid = uid
         self.isAdmin = isAdmin
+        self.groups = groups
     }
 
     /// Whose jobs it sees; nil for everybody's.

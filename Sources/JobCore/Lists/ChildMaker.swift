@@ -111,6 +111,7 @@ struct ChildMaker {
                 deadline: parent.deadlineAt, at: now)
             job.host = ConcurrencyKey(hostlessStepOf: job)?.name ?? admission.host(of: spec)
             job.isGated = isGated
+            job.groups = parent.groups
             return (
                 NewChild(
                     index: index, body: body, queue: spec.queue, priority: spec.priority, source: spec.source.type,

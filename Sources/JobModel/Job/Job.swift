@@ -54,6 +54,9 @@ package struct Job: Sendable, Hashable {
     package private(set) var spec: JobSpec
     /// The uid that owns it.
     package let owner: UInt32
+    /// Those of the process that submitted it, or that set its schedule; nil where the system's databases say which groups
+    /// its owner is in, as for jobs of a daemon that did not store them.
+    package var groups: CallerGroups?
     package let parent: Parent?
     package var state: JobState
     package let createdAt: Timestamp

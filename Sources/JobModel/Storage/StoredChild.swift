@@ -41,6 +41,7 @@ extension NewChild {
             deadlineAt: deadlineAt)
         job.host = host
         job.isGated = isGated
+        job.groups = parent.groups
         if case .invalid(let error) = body {
             job.state = .failed
             job.carried = .failure(error)

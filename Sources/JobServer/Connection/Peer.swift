@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import JobCore
 import JobEngine
+import JobModel
 
 /// Who is at the other end of a connection, as the kernel says.
 struct Peer: Sendable, Equatable {
@@ -34,6 +35,8 @@ struct Peer: Sendable, Equatable {
     /// The rights of this peer; members of `adminGroup` are administrators, as are root and the daemon's own user.
     func caller(adminGroup: UInt32?) -> Caller {
         let isMember = adminGroup.map(groups.contains) ?? false
-        return Caller(uid: uid, isAdmin: uid == 0 || uid == Self.own || isMember)
+        // Root and the daemon's own user may do what the daemon may, whatever their groups are.
+        let isOwn = uid == 0 || uid == Self.own
+        return Caller(uid: uid, isAdmin: isOwn || isMember, groups: isOwn ? nil : CallerGroups(groups))
     }
 }

@@ -18,7 +18,7 @@ enum JobRow {
         id, owner, state, link, attempt, children, created_at, not_before, deadline_at, started_at, finished_at, \
         link_started_at, stop, host, parent, parent_link, parent_index, parent_depth, carried, last_failure, \
         checkpoint, outcomes, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)), crashes, gated, \
-        queue, priority, item, size, bodies
+        queue, priority, item, size, bodies, caller_groups
         """
 
     static let select = "SELECT \(columns) FROM jobs WHERE id = ?1"
@@ -28,7 +28,7 @@ enum JobRow {
     private enum Column: Int32 {
         case id, owner, state, link, attempt, children, createdAt, notBefore, deadlineAt, startedAt, finishedAt
         case linkStartedAt, stop, host, parent, parentLink, parentIndex, parentDepth, carried, lastFailure
-        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size, bodies
+        case checkpoint, outcomes, spec, crashes, gated, queue, priority, item, size, bodies, callerGroups
     }
 
     /// The stored value that `text` is, and what it takes in memory; nil where it makes no sense.
@@ -135,6 +135,10 @@ enum JobRow {
             id: id, spec: spec, owner: owner, parent: parent, state: state,
             createdAt: Timestamp(milliseconds: row.integer(Column.createdAt.rawValue)),
             notBefore: row.time(Column.notBefore.rawValue), deadlineAt: row.time(Column.deadlineAt.rawValue))
+        job.groups = try row.text(Column.callerGroups.rawValue).map { text in
+            guard let groups = CallerGroups(stored: text) else { throw damaged("groups") }
+            return groups
+        }
         job.startedAt = row.time(Column.startedAt.rawValue)
         job.finishedAt = row.time(Column.finishedAt.rawValue)
         job.linkStartedAt = row.time(Column.linkStartedAt.rawValue)

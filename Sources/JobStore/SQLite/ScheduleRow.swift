@@ -6,7 +6,7 @@ import JobModel
 enum ScheduleRow {
     private static let columns = """
         owner, name, calendar, zone, every, catch_up, overlap, is_suspended, set_at, done_until, last_time, last_job, \
-        submitted, skipped, waiting, spec_size
+        submitted, skipped, waiting, spec_size, caller_groups
         """
 
     /// As ``schedule(_:)`` reads it, with the state of its last job behind that.
@@ -16,7 +16,7 @@ enum ScheduleRow {
 
     static let insert = """
         INSERT OR REPLACE INTO schedules (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-        ?14, ?15, ?16)
+        ?14, ?15, ?16, ?17)
         """
 
     static func bind(_ schedule: Schedule, to statement: PreparedStatement) {
@@ -41,6 +41,7 @@ enum ScheduleRow {
             statement.bind(utf8: times.utf8, at: 15)
         }
         statement.bind(schedule.specSize, at: 16)
+        statement.bind(schedule.groups?.text, at: 17)
     }
 
     /// Binds the key, which is the first two columns.
@@ -67,8 +68,9 @@ enum ScheduleRow {
         schedule.skipped = Int(max(0, min(row.integer(13), 1 << 53)))
         let waiting = row.utf8(14) { text in (try? JSONParser.parse(text))?.array ?? [] } ?? []
         schedule.waiting = waiting.compactMap(\.int).map { Timestamp(milliseconds: Int64($0)) }.sorted()
+        schedule.groups = row.text(16).flatMap(CallerGroups.init(stored:))
         return StoredSchedule(
-            schedule, lastState: JobState(code: row.integer(16)).flatMap { row.isNull(16) ? nil : $0 })
+            schedule, lastState: JobState(code: row.integer(17)).flatMap { row.isNull(17) ? nil : $0 })
     }
 
     private static func timing(_ row: PreparedStatement) -> ScheduleTiming? {

@@ -13,7 +13,7 @@ enum Schema {
     /// header says nowhere else. A deferd that knows none takes it for a newer version, and leaves it alone.
     static let checksMark = 1000
 
-    static let steps = [one, two, three, four, five, six, seven]
+    static let steps = [one, two, three, four, five, six, seven, eight]
 
     /// Times are milliseconds since 1970. States are numbered in the order of `JobState.code`; 3 and up are terminal.
     ///
@@ -176,6 +176,12 @@ enum Schema {
         ALTER TABLE tags ADD COLUMN owner INTEGER NOT NULL DEFAULT 0;
         UPDATE tags SET owner = coalesce((SELECT owner FROM jobs WHERE id = job), 0);
         CREATE INDEX tags_by_owner ON tags (owner, tag, job);
+        """
+
+    /// The groups of the processes that submit (`CallerGroups`).
+    private static let eight = """
+        ALTER TABLE jobs ADD COLUMN caller_groups TEXT;
+        ALTER TABLE schedules ADD COLUMN caller_groups TEXT;
         """
 
     /// What a job's texts as version 1 stored them take up; an unreadable text counts by its length.

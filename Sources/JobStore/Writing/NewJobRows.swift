@@ -60,6 +60,7 @@ struct JobStart {
     let deadlineAt: Timestamp?
     let host: String?
     let isGated: Bool
+    let groups: CallerGroups?
 
     init(_ job: Job) {
         owner = job.owner
@@ -70,6 +71,7 @@ struct JobStart {
         deadlineAt = job.deadlineAt
         host = job.host
         isGated = job.isGated
+        groups = job.groups
     }
 }
 
@@ -78,7 +80,7 @@ struct JobStart {
 struct NewJobRows {
     /// The rows that one statement inserts, largest first; the last is 1.
     private static let sizes = [32, 8, 1]
-    private static let columns: Int32 = 20
+    private static let columns: Int32 = 21
 
     private let statements: [PreparedStatement]
     private let texts = BoundTexts()
@@ -91,7 +93,7 @@ struct NewJobRows {
         let row = "(" + String(repeating: "?,", count: Int(columns)) + "0,0,0)"
         return """
             INSERT INTO jobs (id, state, created_at, not_before, deadline_at, host, owner, queue, is_child, source, \
-            priority, key, parent, parent_link, parent_index, parent_depth, spec, gated, size, item, link, attempt, \
+            priority, key, parent, parent_link, parent_index, parent_depth, spec, gated, size, item, caller_groups, link, attempt, \
             children) VALUES \(Array(repeating: row, count: rows).joined(separator: ","))
             """
     }
@@ -144,5 +146,6 @@ struct NewJobRows {
         statement.bind(row.start.isGated ? 1 : 0, at: start + 18)
         statement.bind(row.size, at: start + 19)
         statement.bind(utf8: row.item, at: start + 20, keptIn: texts)
+        statement.bind(row.start.groups?.text, at: start + 21, keptIn: texts)
     }
 }

@@ -1,5 +1,5 @@
 import Crypto
-import DataSources
+@testable import DataSources
 import DeferredKit
 import Foundation
 import JobModel

@@ -29,6 +29,21 @@ struct ScheduleTests {
         driver.expectQuiet()
     }
 
+    @Test func groups_areThoseOfWhoSetIt_alsoInWhatItsJobsMake() throws {
+        let driver = CoreDriver()
+        let caller = Caller(uid: 1, isAdmin: false, groups: CallerGroups([1, 7]))
+        let spec = #"{"source":{"type":"list","jobs":[\#(Self.work.replacing("{{schedule/name}}", with: "x"))]}}"#
+        try driver.set("s", spec, every: 60, as: caller)
+        driver.advance(60)
+        #expect(driver.store.all.map(\.groups) == [caller.groups, caller.groups])
+        #expect(try driver.run(of: driver.store.all[1].id).groups == caller.groups)
+        driver.endAll()
+        // An administrator's groups are no matter of the owner's.
+        try driver.set("s", every: 60, as: Caller(uid: 9, isAdmin: true, groups: CallerGroups([9])))
+        driver.advance(60)
+        #expect(driver.store.all.last?.groups == nil)
+    }
+
     @Test func nothingIsWokenFor_beyondTheTimes() throws {
         let driver = CoreDriver()
         for number in 0..<500 { try driver.set("s\(number)", every: 86_400) }
@@ -419,7 +434,7 @@ extension CoreDriver {
     func requestSet(
         _ name: String, _ spec: String = ScheduleTests.value, every: Double? = nil, calendar: String? = nil,
         zone: String = "UTC", overlap: ScheduleOverlap = .skip, catchUp: ScheduleCatchUp = .last,
-        isSuspended: Bool = false, owner: UInt32 = 1
+        isSuspended: Bool = false, owner: UInt32 = 1, as caller: Caller = .one
     ) throws -> RequestID {
         let json = try JSON(parsing: spec)
         let queues = try core.admission.schedule(json, at: JSONPointer(["spec"]), owner: owner)
@@ -433,18 +448,19 @@ extension CoreDriver {
             .setSchedule(
                 NewSchedule(
                     key: ScheduleKey(owner: owner, name: name), timing: timing, zone: zones[zone] ?? .utc,
-                    catchUp: catchUp, overlap: overlap, isSuspended: isSuspended, spec: json, queues: queues)), as: .one
+                    catchUp: catchUp, overlap: overlap, isSuspended: isSuspended, spec: json, queues: queues)),
+            as: caller
         )
     }
 
     func set(
         _ name: String, _ spec: String = ScheduleTests.value, every: Double? = nil, calendar: String? = nil,
         zone: String = "UTC", overlap: ScheduleOverlap = .skip, catchUp: ScheduleCatchUp = .last,
-        isSuspended: Bool = false, owner: UInt32 = 1
+        isSuspended: Bool = false, owner: UInt32 = 1, as caller: Caller = .one
     ) throws {
         let request = try requestSet(
             name, spec, every: every, calendar: calendar, zone: zone, overlap: overlap, catchUp: catchUp,
-            isSuspended: isSuspended, owner: owner)
+            isSuspended: isSuspended, owner: owner, as: caller)
         _ = try #require(answer(to: request)?.schedule, "\(String(describing: answer(to: request)))")
     }
 
