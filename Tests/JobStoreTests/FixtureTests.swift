@@ -70,7 +70,11 @@ import Testing
                 QueueSettings(name: "fast", concurrency: 8, perUser: 3),
                 QueueSettings(name: "slow", concurrency: 2, isSuspended: true),
             ])
-        #expect(try await store.create(.example()) == [14])
+        if version >= 8 {
+            #expect(try await store.existing(14).groups == VersionEight.groups)
+            #expect(try await store.recovery().schedules.map(\.schedule) == [VersionEight.schedule])
+        }
+        #expect(try await store.create(.example()) == [version >= 8 ? 15 : 14])
         await store.close()
     }
 
@@ -128,11 +132,26 @@ import Testing
             store.write(.children(VersionTwo.children(of: jobs[2]))) { continuation.resume(returning: $0) }
         }.get()
         guard case .numbered([10, 11, 12, 13]) = children else { throw WrongAnswer() }
+        var grouped = try Job.example()
+        grouped.groups = VersionEight.groups
+        #expect(try await store.create(grouped) == [14])
+        _ = try await store.write(.setSchedule(VersionEight.schedule, spec: ["source": ["type": "value", "value": 1]]))
         await store.close()
         let target = try #require(ProcessInfo.processInfo.environment["DEFERD_FIXTURES"])
         try FileManager.default.copyItem(
             atPath: directory.database, toPath: "\(target)/version-\(Schema.version).db")
     }
+}
+
+/// What the database of version 8 holds beside that.
+private enum VersionEight {
+    static let groups = CallerGroups([4, 1000])
+    static let schedule = {
+        var schedule = Schedule(
+            key: ScheduleKey(owner: 1000, name: "nightly"), timing: .every(60_000), setAt: .after(0), specSize: 40)
+        schedule.groups = groups
+        return schedule
+    }()
 }
 
 /// What the database of version 2 holds beside that.

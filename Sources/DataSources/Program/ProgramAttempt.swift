@@ -227,12 +227,14 @@ struct ProgramAttempt: Sendable {
         // What is left of its group has seconds to end. Those do not count, as the program has done what it had to.
         await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
         try check(ending, errors)
+        // A timeout that passed meanwhile is none of the result's either.
+        let control = (try? handle.control.check()) == nil ? TransferControl() : handle.control
         let text = ProgramText(name: name, budget: budget)
         return isSpilled
-            ? try await documents.value(of: text, size: sorted.size, for: context, on: queue, handle.control) {
+            ? try await documents.value(of: text, size: sorted.size, for: context, on: queue, control) {
                 [size = sorted.size] () throws(JobError) in try spill.read(size)
             }
-            : try await value(of: text, in: received)
+            : try await value(of: text, in: received, control)
     }
 
     /// Sorts what was read, and lets others have the event loop where it tells progress: output has a bound, but progress may
@@ -318,9 +320,11 @@ struct ProgramAttempt: Sendable {
 
     // MARK: - Result
 
-    private func value(of text: ProgramText, in bytes: [UInt8]) async throws(JobError) -> JSON {
+    private func value(
+        of text: ProgramText, in bytes: [UInt8], _ control: TransferControl
+    ) async throws(JobError) -> JSON {
         if bytes.count <= Self.smallResult { return try text.value(in: bytes).value }
-        return try await documents.value(of: text, size: bytes.count, for: context, on: queue, handle.control) {
+        return try await documents.value(of: text, size: bytes.count, for: context, on: queue, control) {
             () throws(JobError) in bytes
         }
     }

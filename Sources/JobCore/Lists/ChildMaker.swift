@@ -116,7 +116,7 @@ struct ChildMaker {
                 NewChild(
                     index: index, body: body, queue: spec.queue, priority: spec.priority, source: spec.source.type,
                     state: job.state, createdAt: now, notBefore: job.notBefore, deadlineAt: job.deadlineAt,
-                    host: job.host, tags: spec.tags, isGated: isGated, size: Int64(size) + 256), job
+                    host: job.host, tags: spec.tags, isGated: isGated, size: Int64(size) + 256 + parent.groupsSize), job
             )
         } catch {
             return (
@@ -124,7 +124,7 @@ struct ChildMaker {
                     index: index, body: .invalid(error), queue: parent.spec.queue, priority: parent.spec.priority,
                     source: nil, state: .failed, createdAt: now,
                     size: NewChild.Body.invalid(error).storedSize(
-                        queue: parent.spec.queue, priority: parent.spec.priority)), nil
+                        queue: parent.spec.queue, priority: parent.spec.priority) + parent.groupsSize), nil
             )
         }
     }

@@ -1,6 +1,6 @@
 /// The groups of the process that submitted a job: with its user they decide which of others' files the job may use.
 package struct CallerGroups: Sendable, Hashable {
-    /// More are left out, which gives no right; a user is in some dozens.
+    /// More are left out, as if the process were not in them; a user is in some dozens.
     private static let most = 1024
 
     /// Their ids in decimal and in order, with commas between them, as they are stored.
@@ -18,6 +18,8 @@ package struct CallerGroups: Sendable, Hashable {
         else { return nil }
         self.text = text
     }
+
+    package var storedSize: Int64 { Int64(text.utf8.count) }
 
     package var ids: Set<UInt32> { Set(text.split(separator: ",").compactMap { UInt32($0) }) }
 }

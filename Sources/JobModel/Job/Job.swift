@@ -172,7 +172,7 @@ extension Job {
     /// What it takes up on disk, in bytes: its spec, its result and its outcomes, and a little for the rest; and the files
     /// of its bodies.
     package var storedSize: Int64 {
-        var size = Int64(spec.storedSize) + Self.rowSize
+        var size = Int64(spec.storedSize) + Self.rowSize + groupsSize
         if let storedResult {
             size = size.saturatingAdding(Int64(storedResult) + Self.resultFrame)
         } else {
@@ -183,6 +183,9 @@ extension Job {
     }
 
     /// What the files of its bodies take up, in bytes.
+    /// Bytes of its groups, which are part of what it takes up.
+    package var groupsSize: Int64 { groups?.storedSize ?? 0 }
+
     package var bodySize: Int64 { bodies.values.reduce(0) { $0.saturatingAdding(Int64($1)) } }
 }
 

@@ -158,7 +158,7 @@ package struct Schedule: Sendable, Hashable {
 
     /// What it takes up on disk, in bytes.
     package var storedSize: Int64 {
-        var size = Job.rowSize + Int64(specSize)
+        var size = Job.rowSize + Int64(specSize) + (groups?.storedSize ?? 0)
         if case .calendar(let text, _, let zone) = timing { size += Int64(text.utf8.count + zone.utf8.count) }
         return size
     }

@@ -41,7 +41,7 @@ extension Job {
     /// About what its spec and its values take up in memory: more than what is stored where it is made of a template, and where
     /// it has many small values. What came into a link that failed counts as well, as a retry goes on with that.
     package var memorySize: Int64 {
-        var size = Int64(spec.memorySize) + Self.rowSize
+        var size = Int64(spec.memorySize) + Self.rowSize + groupsSize
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
         return size.saturatingAdding(carriedMemory).saturatingAdding(failedLink?.incomingMemory ?? 0)
     }

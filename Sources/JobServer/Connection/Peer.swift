@@ -9,6 +9,8 @@ struct Peer: Sendable, Equatable {
     let uid: UInt32
     let pid: Int32
     let groups: Set<UInt32>
+    /// The same for what is stored with jobs, made once; nil where they decide nothing, or are not known.
+    private let storedGroups: CallerGroups?
     /// The daemon's own user, which never changes.
     private static let own = geteuid()
 
@@ -18,16 +20,20 @@ struct Peer: Sendable, Equatable {
         guard deferd_peer(socket, &uid, &gid, &pid) == 0 else { return nil }
         self.uid = uid
         self.pid = pid
-        groups = Self.groups(socket).union([gid])
+        let supplementary = Self.groups(socket)
+        groups = (supplementary ?? []).union([gid])
+        // Root and the daemon's own user may do what the daemon may, whatever their groups are.
+        storedGroups = uid == 0 || uid == Self.own || supplementary == nil ? nil : CallerGroups(groups)
     }
 
-    /// The supplementary groups. The kernel kept them at connect, so a program that the peer became later has no say.
-    private static func groups(_ socket: Int32) -> Set<UInt32> {
+    /// The supplementary groups; nil where the kernel does not say. It kept them at connect, so a program that the peer became
+    /// later has no say.
+    private static func groups(_ socket: Int32) -> Set<UInt32>? {
         var groups = [gid_t](repeating: 0, count: 64)
         while true {
             let count = deferd_peer_groups(socket, &groups, Int32(groups.count))
             if count >= 0 { return Set(groups.prefix(Int(count))) }
-            guard errno == ERANGE, groups.count < 65_536 else { return [] }
+            guard errno == ERANGE, groups.count < 65_536 else { return nil }
             groups = [gid_t](repeating: 0, count: groups.count * 2)
         }
     }
@@ -35,8 +41,6 @@ struct Peer: Sendable, Equatable {
     /// The rights of this peer; members of `adminGroup` are administrators, as are root and the daemon's own user.
     func caller(adminGroup: UInt32?) -> Caller {
         let isMember = adminGroup.map(groups.contains) ?? false
-        // Root and the daemon's own user may do what the daemon may, whatever their groups are.
-        let isOwn = uid == 0 || uid == Self.own
-        return Caller(uid: uid, isAdmin: isOwn || isMember, groups: isOwn ? nil : CallerGroups(groups))
+        return Caller(uid: uid, isAdmin: uid == 0 || uid == Self.own || isMember, groups: storedGroups)
     }
 }

@@ -9,7 +9,7 @@ import NIOCore
 /// A call has its turn until its answer is handed to the outbox, whether the client reads that or not. So no call may have it
 /// that waits for what the daemon does not do by itself:
 /// - `job.wait`, `job.watch` and `schedule.run` have it until the wait, the watch or the job has begun, and a wait for several
-///   jobs again while these are read for its answer;
+///   jobs, or for a large one, again for its answer;
 /// - `server.backup`, which takes minutes, has none: only administrators ask for it, one at a time;
 /// - those that may wait for files, ``fileCalls``, have turns of their own: where a file system hangs they wait for each other,
 ///   and no other call does.

@@ -55,8 +55,9 @@ extension MemberReader {
         return JobID(id)
     }
 
-    /// The member `job` or the member `jobs`, at most so many, all different; nil where both are left out.
-    func jobs(atMost most: Int) throws(SpecError) -> [JobID]? {
+    /// The member `job` or the member `jobs`, at most so many; nil where both are left out. One that is named again is an error,
+    /// or left out where it `mayRepeat`.
+    func jobs(atMost most: Int, mayRepeat: Bool = false) throws(SpecError) -> [JobID]? {
         if value("job") != nil {
             guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }
             return [try job()]
@@ -70,6 +71,7 @@ extension MemberReader {
                     pointer(to: "jobs").appending(index), "A job is named by its id, not \(element.typeName).")
             }
             guard seen.insert(JobID(id)).inserted else {
+                if mayRepeat { continue }
                 throw SpecError(pointer(to: "jobs").appending(index), "Job \(id) is named twice; name each once.")
             }
             ids.append(JobID(id))

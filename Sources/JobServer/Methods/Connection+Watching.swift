@@ -65,10 +65,11 @@ extension Connection {
         engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
             guard let self else { return }
             switch answer {
-            case .finished: answerInTurn(id, ids, until: deadline, isList: isList)
-            // One that is written at once is written by the engine, which others wait for.
-            case .job(let job) where isList || job.job.memorySize > Self.writtenAtOnce:
-                answerInTurn(id, ids, until: deadline, isList: isList)
+            case .finished: answerInTurn(id, ids, until: deadline)
+            case .job where isList: answerInTurn(id, ids, until: deadline)
+            // What is written at once is written by the engine, which others wait for.
+            case .job(let job) where job.job.memorySize > Self.writtenAtOnce:
+                answerInTurn(id, large: job, until: deadline)
             case .job(let job):
                 guard let call = endWait(id) else { return }
                 if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job) }
@@ -83,10 +84,38 @@ extension Connection {
     /// Bytes that a job takes in memory which is written in a few microseconds, as most are.
     private static let writtenAtOnce: Int64 = 8 << 10
 
-    /// Answers a wait for several jobs, each in brief form, or for a large one. That is as much work as for a list: it has its
-    /// turn, and others have theirs in between. The jobs are read only then, so that waits that are over take no more memory
-    /// than others.
-    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?, isList: Bool) {
+    /// Answers a wait for a job whose text takes long to write, when it is its turn, with the job as it ended. Where there is no
+    /// memory to keep that until then, the job is read again.
+    private func answerInTurn(_ id: RequestID, large job: JobView, until deadline: NIODeadline?) {
+        let shown = Int64(job.job.spec.size).saturatingAdding(job.job.carriedSize)
+        let charge = try? charge(forBytes: Int(clamping: shown))
+        let (number, kept) = (job.job.id, charge == nil ? nil : job)
+        // Owned by the wait: it ends with it.
+        Task(executorPreference: loop) {
+            var isOver = true
+            await self.inTurn(of: .jobWait) {
+                guard self.isWaiting(id) else { return }
+                do throws(ProtocolError) {
+                    var job = kept
+                    if job == nil { job = try await self.ask(.jobs([number]), \.finishedJobs)?.first }
+                    guard let job else {
+                        isOver = false
+                        return
+                    }
+                    if let refusal = self.refusalOfAnswer { throw refusal }
+                    self.endWait(id)?.succeed(job: job)
+                    withExtendedLifetime(charge) {}
+                } catch {
+                    self.endWait(id)?.fail(error)
+                }
+            }
+            if !isOver, self.isWaiting(id) { self.wait(for: [number], isList: false, until: deadline, id) }
+        }
+    }
+
+    /// Answers a wait for several jobs, each in brief form. That is as much work as for a list: it has its turn, and others
+    /// have theirs in between. The jobs are read only then, so that waits that are over take no more memory than others.
+    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?) {
         // Owned by the wait: it ends with it.
         Task(executorPreference: loop) {
             var isOver = true
@@ -99,16 +128,14 @@ extension Connection {
                     }
                     let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
                     let charge = try self.charge(forBytes: Int(clamping: bytes))
-                    if let call = self.endWait(id) {
-                        if isList { await self.answer(call, with: jobs) } else { call.succeed(job: jobs[0]) }
-                    }
+                    if let call = self.endWait(id) { await self.answer(call, with: jobs) }
                     withExtendedLifetime(charge) {}
                 } catch {
                     self.endWait(id)?.fail(error)
                 }
             }
             // One was retried meanwhile; the client may have given up, too.
-            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: isList, until: deadline, id) }
+            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: true, until: deadline, id) }
         }
     }
 
@@ -154,7 +181,7 @@ extension WatchScope {
         }
         let interval = try params.number("interval", in: 0.01...3600) ?? 0.25
         let children = try params.flag("children") ?? false
-        if let ids = try params.jobs(atMost: Self.mostJobs) {
+        if let ids = try params.jobs(atMost: Self.mostJobs, mayRepeat: true) {
             self.init(.jobs(ids), interval: interval, includesChildren: children)
         } else if let tag = try params.string("tag", flaw: JobSpec.flaw(inTag:)) {
             self.init(.tag(tag), interval: interval, includesChildren: children)

@@ -68,7 +68,11 @@ enum ScheduleRow {
         schedule.skipped = Int(max(0, min(row.integer(13), 1 << 53)))
         let waiting = row.utf8(14) { text in (try? JSONParser.parse(text))?.array ?? [] } ?? []
         schedule.waiting = waiting.compactMap(\.int).map { Timestamp(milliseconds: Int64($0)) }.sorted()
-        schedule.groups = row.text(16).flatMap(CallerGroups.init(stored:))
+        if let text = row.text(16) {
+            // Without them more might be allowed than with them.
+            guard let groups = CallerGroups(stored: text) else { return nil }
+            schedule.groups = groups
+        }
         return StoredSchedule(
             schedule, lastState: JobState(code: row.integer(17)).flatMap { row.isNull(17) ? nil : $0 })
     }

@@ -281,6 +281,10 @@ import Testing
             let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"), timeout: 3)
             await clock.turn(by: .milliseconds(500)) { left.outcome == nil }
             #expect(try await left.get() == 1)
+            let long = try bench.start(
+                Self.shell("trap '' TERM; sleep 1000 & head -c 300000 /dev/zero | tr '\\0' x; exit"), timeout: 3)
+            await clock.turn(by: .milliseconds(500)) { long.outcome == nil }
+            #expect(try await long.get().string?.utf8.count == 300_000)
 
             let late = try bench.start(Self.shell(Self.stubborn + "sleep 1000; sleep 1000"), timeout: 3)
             let process = try await Self.progress(of: late)
