@@ -69,6 +69,8 @@ extension JobCore {
         var jobs: [JobView]
         /// The index of the first whose children were not asked for.
         var next = 0
+        /// Jobs whose children were asked for; one may be named more than once.
+        private var parents: Set<JobID> = []
         /// How many more there may be.
         var left: Int
         var isTruncated: Bool
@@ -82,10 +84,14 @@ extension JobCore {
 
         /// The first job that has unfinished children, perhaps; nil at the end.
         func nextParent() -> JobID? {
+            while left > 0, next < jobs.count {
+                let job = jobs[next].job
+                next += 1
+                if job.children > 0, !job.state.isTerminal, parents.insert(job.id).inserted { return job.id }
+            }
+            // Where no more are taken, the rest is cut short only if something in it has children.
             while next < jobs.count, jobs[next].job.children == 0 || jobs[next].job.state.isTerminal { next += 1 }
-            guard next < jobs.count, left > 0 else { return nil }
-            next += 1
-            return jobs[next - 1].job.id
+            return nil
         }
 
         var isCutShort: Bool { isTruncated || next < jobs.count }

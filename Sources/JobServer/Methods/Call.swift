@@ -55,8 +55,8 @@ extension MemberReader {
         return JobID(id)
     }
 
-    /// The member `job` or the member `jobs`, at most so many; nil where both are left out. One that is named again is an error,
-    /// or left out where it `mayRepeat`.
+    /// The member `job` or the member `jobs`, at most so many; nil where both are left out. One that is named again is an error
+    /// unless it `mayRepeat`.
     func jobs(atMost most: Int, mayRepeat: Bool = false) throws(SpecError) -> [JobID]? {
         if value("job") != nil {
             guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }
@@ -70,8 +70,7 @@ extension MemberReader {
                 throw SpecError(
                     pointer(to: "jobs").appending(index), "A job is named by its id, not \(element.typeName).")
             }
-            guard seen.insert(JobID(id)).inserted else {
-                if mayRepeat { continue }
+            guard mayRepeat || seen.insert(JobID(id)).inserted else {
                 throw SpecError(pointer(to: "jobs").appending(index), "Job \(id) is named twice; name each once.")
             }
             ids.append(JobID(id))

@@ -104,6 +104,16 @@ import Testing
         #expect(driver.states(of: id, to: 2) == [.succeeded])
     }
 
+    @Test func children_areReadOnce_ofAJobThatIsNamedAgainAndAgain() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a"))]}}"#)
+        let child = try #require(driver.store.children(of: id).first?.id)
+        let reads = driver.reads.count
+        let request = driver.ask(.watch(WatchScope(.jobs([id, id, id]), includesChildren: true), 1))
+        #expect(watching(driver, request) == [id, id, id, child])
+        #expect(driver.reads.count == reads + 1)
+    }
+
     @Test func children_areNotReadOn_onceTheWatchIsOver() throws {
         let driver = CoreDriver()
         let ids = try (0..<3).map { _ in try driver.submit(#"{"source":{"type":"list","jobs":[\#(url("a"))]}}"#) }
