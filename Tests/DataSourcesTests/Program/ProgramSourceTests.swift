@@ -277,14 +277,9 @@ import Testing
     @Test func whatIgnoresSIGTERM_isKilledAfterFiveSeconds() async throws {
         let clock = NIOAsyncTestingEventLoop()
         try await Self.run(timers: clock) { bench async throws in
-            // Its timeout passes meanwhile, but it has done what it had to.
-            let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"), timeout: 3)
+            let left = try bench.start(Self.shell("trap '' TERM; sleep 1000 & echo 1; exit"))
             await clock.turn(by: .milliseconds(500)) { left.outcome == nil }
             #expect(try await left.get() == 1)
-            let long = try bench.start(
-                Self.shell("trap '' TERM; sleep 1000 & head -c 300000 /dev/zero | tr '\\0' x; exit"), timeout: 3)
-            await clock.turn(by: .milliseconds(500)) { long.outcome == nil }
-            #expect(try await long.get().string?.utf8.count == 300_000)
 
             let late = try bench.start(Self.shell(Self.stubborn + "sleep 1000; sleep 1000"), timeout: 3)
             let process = try await Self.progress(of: late)
