@@ -58,11 +58,13 @@ struct ProgramAttempt: Sendable {
                     try await result(of: run, output, errors, spill)
                 })
         } catch {
-            outcome = .failure(error.program == nil ? withStandardError(error, .none, errors.kept) : error)
+            outcome = .failure(error)
         }
         // Where it was broken off, the job ends with the group all the same.
         run.stop()
         await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
+        // With what it said to its end.
+        let ended = outcome.mapError { $0.program == nil ? withStandardError($0, .none, errors.kept) : $0 }
         output.close()
         errors.close()
         if launch.isOwnDirectory {
@@ -70,7 +72,7 @@ struct ProgramAttempt: Sendable {
             // What cannot be removed is tried again at the next start.
             await queue.run { [directory] in try? ProgramDirectory.remove(name, in: directory) }
         }
-        return try outcome.get()
+        return try ended.get()
     }
 
     // MARK: - Start
