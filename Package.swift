@@ -123,8 +123,7 @@ let package = Package(
             name: "deferd",
             dependencies: [
                 "CLinux", "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer",
-                "JobStore",
-                "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
+                "JobStore", "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
                 arguments, log, metrics, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,

@@ -52,9 +52,7 @@ extension JobCore {
 
     private func refusal(of new: NewSchedule, _ row: Schedule, _ old: Schedule?) -> CoreError? {
         guard phase == .serving else { return .stopping }
-        if let storageFailure = storageFailure ?? shortage {
-            return CoreError(.storage, "Nothing can be stored at present: \(storageFailure)")
-        }
+        if let refusal = refusalWithoutRoom { return refusal }
         if let refusal = refusal(of: new.queues) { return refusal }
         guard new.timing.next(after: now.wall, since: now.wall, in: new.zone) != nil else {
             return CoreError(

@@ -82,19 +82,22 @@ extension JobCore {
             self.isTruncated = isTruncated
         }
 
-        /// The first job that has unfinished children, perhaps; nil at the end.
+        private static func mayHaveUnfinishedChildren(_ job: Job) -> Bool {
+            job.children > 0 && !job.state.isTerminal
+        }
+
+        /// The next job that may have unfinished children; nil at the end, or where there is no room for more.
         func nextParent() -> JobID? {
             while left > 0, next < jobs.count {
                 let job = jobs[next].job
                 next += 1
-                if job.children > 0, !job.state.isTerminal, parents.insert(job.id).inserted { return job.id }
+                if Self.mayHaveUnfinishedChildren(job), parents.insert(job.id).inserted { return job.id }
             }
-            // Where no more are taken, the rest is cut short only if something in it has children.
-            while next < jobs.count, jobs[next].job.children == 0 || jobs[next].job.state.isTerminal { next += 1 }
             return nil
         }
 
-        var isCutShort: Bool { isTruncated || next < jobs.count }
+        /// Whether some may be left out.
+        var isCutShort: Bool { isTruncated || jobs[next...].contains { Self.mayHaveUnfinishedChildren($0.job) } }
     }
 
     private func descend(_ descent: Descent) {

@@ -137,8 +137,11 @@ struct Floods {
                     quiet += try await measure(call, other, job)
                     var floods: [Flood] = []
                     var ignored: [Int32] = []
-                    if let request { floods.append(try await start(request, connections, ahead)) }
-                    if request == nil { try await setSchedules(noisy) }
+                    if let request {
+                        floods.append(try await start(request, connections, ahead))
+                    } else {
+                        try await setSchedules(noisy)
+                    }
                     if name == Self.everything {
                         for (_, request, connections, ahead) in Self.all(finished: finished) {
                             guard let request else { continue }

@@ -10,16 +10,17 @@ import SystemPackage
 final class CallerRights: Sendable {
     let user: UInt32
     private let files: FileOperations
-    /// Those of the process. Where they are not known they are looked up once, and only where they matter, as the system may ask
-    /// a directory service for them.
-    private let groups: Mutex<Set<UInt32>?>
+    /// The groups of the process, where they are known.
+    private let storedGroups: CallerGroups?
+    /// Found once, and only where they matter, as the system may ask a directory service for them.
+    private let groups = Mutex<Set<UInt32>?>(nil)
 
     /// Nil where the daemon's own rights are what counts: in a user's own instance, and for the daemon's own user.
     init?(of path: DownloadPath, _ files: FileOperations) {
         guard let user = path.owner else { return nil }
         self.user = user
         self.files = files
-        groups = Mutex(path.groups?.ids)
+        storedGroups = path.groups
     }
 
     /// Whether the user has all of `rights` on what is open.
@@ -33,7 +34,7 @@ final class CallerRights: Sendable {
 
     private func userGroups() -> Set<UInt32> {
         groups.withLock { known in
-            let groups = known ?? files.groups(user)
+            let groups = known ?? storedGroups?.ids ?? files.groups(user)
             known = groups
             return groups
         }

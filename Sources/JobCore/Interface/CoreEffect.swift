@@ -49,7 +49,7 @@ package struct SourceRun: Sendable {
     /// From 1.
     package let attempt: Int
     package let owner: UInt32
-    /// Those of the process that submitted its job, where they are known.
+    /// The groups of the process that submitted its job, where they are known.
     package let groups: CallerGroups?
     /// Seconds that this attempt may take; the source enforces it.
     package let timeout: Double?

@@ -87,7 +87,7 @@ package struct Caller: Sendable, Hashable {
     package let uid: UInt32
     /// Root, the daemon's own user, or a member of the administrators' group: sees and changes every job.
     package let isAdmin: Bool
-    /// Those of the process that asks; nil where they decide nothing.
+    /// The groups of the process that asks; nil where they decide nothing, or are not known.
     package let groups: CallerGroups?
 
     package init(uid: UInt32, isAdmin: Bool, groups: CallerGroups? = nil) {

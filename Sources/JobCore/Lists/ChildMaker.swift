@@ -116,7 +116,8 @@ struct ChildMaker {
                 NewChild(
                     index: index, body: body, queue: spec.queue, priority: spec.priority, source: spec.source.type,
                     state: job.state, createdAt: now, notBefore: job.notBefore, deadlineAt: job.deadlineAt,
-                    host: job.host, tags: spec.tags, isGated: isGated, size: Int64(size) + 256 + parent.groupsSize), job
+                    host: job.host, tags: spec.tags, isGated: isGated,
+                    size: Int64(size) + Job.rowSize + parent.groupsSize), job
             )
         } catch {
             return (

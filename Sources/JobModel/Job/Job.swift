@@ -54,7 +54,7 @@ package struct Job: Sendable, Hashable {
     package private(set) var spec: JobSpec
     /// The uid that owns it.
     package let owner: UInt32
-    /// Those of the process that submitted it, or that set its schedule; nil where the system's databases say which groups
+    /// The groups of the process that submitted it, or that set its schedule; nil where the system's databases say which groups
     /// its owner is in, as for jobs of a daemon that did not store them.
     package var groups: CallerGroups?
     package let parent: Parent?
@@ -182,10 +182,10 @@ extension Job {
         return size.saturatingAdding(bodySize)
     }
 
-    /// What the files of its bodies take up, in bytes.
     /// Bytes of its groups, which are part of what it takes up.
     package var groupsSize: Int64 { groups?.storedSize ?? 0 }
 
+    /// What the files of its bodies take up, in bytes.
     package var bodySize: Int64 { bodies.values.reduce(0) { $0.saturatingAdding(Int64($1)) } }
 }
 

@@ -118,7 +118,7 @@ package enum ScheduleOverlap: String, Sendable, CaseIterable {
 /// A schedule as it is stored, without its spec.
 package struct Schedule: Sendable, Hashable {
     package let key: ScheduleKey
-    /// Those of the process that set it, which its jobs have; nil as for a job (``Job/groups``).
+    /// The groups of the process that set it, which its jobs get; nil means the same as in ``Job/groups``.
     package var groups: CallerGroups?
     package var timing: ScheduleTiming
     package var catchUp: ScheduleCatchUp

@@ -9,7 +9,7 @@ struct Peer: Sendable, Equatable {
     let uid: UInt32
     let pid: Int32
     let groups: Set<UInt32>
-    /// The same for what is stored with jobs, made once; nil where they decide nothing, or are not known.
+    /// ``groups`` as they are stored with jobs, made once for all requests; nil where they decide nothing, or are not known.
     private let storedGroups: CallerGroups?
     /// The daemon's own user, which never changes.
     private static let own = geteuid()

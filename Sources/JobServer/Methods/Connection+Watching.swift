@@ -84,58 +84,51 @@ extension Connection {
     /// Bytes that a job takes in memory which is written in a few microseconds, as most are.
     private static let writtenAtOnce: Int64 = 8 << 10
 
-    /// Answers a wait for a job whose text takes long to write, when it is its turn, with the job as it ended. Where there is no
-    /// memory to keep that until then, the job is read again.
-    private func answerInTurn(_ id: RequestID, large job: JobView, until deadline: NIODeadline?) {
-        let shown = Int64(job.job.spec.size).saturatingAdding(job.job.carriedSize)
+    /// Answers a wait for a job whose text takes long to write, with the job as it ended. Where there is no memory to keep that
+    /// until its turn, the job is read again.
+    private func answerInTurn(_ id: RequestID, large ended: JobView, until deadline: NIODeadline?) {
+        let shown = Int64(ended.job.spec.size).saturatingAdding(ended.job.carriedSize)
         let charge = try? charge(forBytes: Int(clamping: shown))
-        let (number, kept) = (job.job.id, charge == nil ? nil : job)
-        // Owned by the wait: it ends with it.
-        Task(executorPreference: loop) {
-            var isOver = true
-            await self.inTurn(of: .jobWait) {
-                guard self.isWaiting(id) else { return }
-                do throws(ProtocolError) {
-                    var job = kept
-                    if job == nil { job = try await self.ask(.jobs([number]), \.finishedJobs)?.first }
-                    guard let job else {
-                        isOver = false
-                        return
-                    }
-                    if let refusal = self.refusalOfAnswer { throw refusal }
-                    self.endWait(id)?.succeed(job: job)
-                    withExtendedLifetime(charge) {}
-                } catch {
-                    self.endWait(id)?.fail(error)
-                }
-            }
-            if !isOver, self.isWaiting(id) { self.wait(for: [number], isList: false, until: deadline, id) }
+        let (ids, kept) = ([ended.job.id], charge == nil ? nil : ended)
+        inTurn(ofWait: id, for: ids, isList: false, until: deadline) { () throws(ProtocolError) in
+            var job = kept
+            if job == nil { job = try await self.ask(.jobs(ids), \.finishedJobs)?.first }
+            guard let job else { return false }
+            if let refusal = self.refusalOfAnswer { throw refusal }
+            self.endWait(id)?.succeed(job: job)
+            withExtendedLifetime(charge) {}
+            return true
         }
     }
 
-    /// Answers a wait for several jobs, each in brief form. That is as much work as for a list: it has its turn, and others
-    /// have theirs in between. The jobs are read only then, so that waits that are over take no more memory than others.
+    /// Answers a wait for several jobs, each in brief form. They are read only when it is its turn, so that waits that are over
+    /// take no more memory than others.
     private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?) {
+        inTurn(ofWait: id, for: ids, isList: true, until: deadline) { () throws(ProtocolError) in
+            guard let jobs = try await self.ask(.jobs(ids), \.finishedJobs) else { return false }
+            let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
+            let charge = try self.charge(forBytes: Int(clamping: bytes))
+            if let call = self.endWait(id) { await self.answer(call, with: jobs) }
+            withExtendedLifetime(charge) {}
+            return true
+        }
+    }
+
+    /// Has `answer` answer a wait that is over, when it is its turn: that is as much work as for a list, and others have theirs in
+    /// between. It gives false where a job was retried meanwhile, so that the wait goes on.
+    private func inTurn(
+        ofWait id: RequestID, for ids: [JobID], isList: Bool, until deadline: NIODeadline?,
+        _ answer: @escaping @Sendable () async throws(ProtocolError) -> Bool
+    ) {
         // Owned by the wait: it ends with it.
         Task(executorPreference: loop) {
             var isOver = true
             await self.inTurn(of: .jobWait) {
                 guard self.isWaiting(id) else { return }
-                do throws(ProtocolError) {
-                    guard let jobs = try await self.ask(.jobs(ids), \.finishedJobs) else {
-                        isOver = false
-                        return
-                    }
-                    let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
-                    let charge = try self.charge(forBytes: Int(clamping: bytes))
-                    if let call = self.endWait(id) { await self.answer(call, with: jobs) }
-                    withExtendedLifetime(charge) {}
-                } catch {
-                    self.endWait(id)?.fail(error)
-                }
+                do throws(ProtocolError) { isOver = try await answer() } catch { self.endWait(id)?.fail(error) }
             }
-            // One was retried meanwhile; the client may have given up, too.
-            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: true, until: deadline, id) }
+            // The client may have given up, too.
+            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: isList, until: deadline, id) }
         }
     }
 

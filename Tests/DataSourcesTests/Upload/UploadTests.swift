@@ -285,8 +285,6 @@ import Testing
         }
     }
 
-    // MARK: Ends
-
     /// A user may name files on a file system that hangs.
     @Test func otherWork_goesOn_whileFilesHoldUpAllThreadsForThem() async throws {
         try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "0")])] }) { origin in
@@ -314,6 +312,8 @@ import Testing
             }
         }
     }
+
+    // MARK: Ends
 
     enum End: CaseIterable {
         case timeout, cancel, stop

@@ -58,6 +58,13 @@ final class Daemon: Sendable {
         ] + flags
     }
 
+    /// Runs deferctl with these arguments; it has to end so.
+    func deferctl(_ arguments: [String], end: ChildProcess.End = .code(0)) async throws -> ChildProcess {
+        let process = try ChildProcess([BuiltProgram.deferctl, "--socket", socket] + arguments)
+        #expect(try await process.end() == end, "\(arguments): \(process.errorText)")
+        return process
+    }
+
     /// Waits until it says something with `text` in it of itself to the service manager.
     func status(containing text: String) async throws {
         _ = try await readiness.statuses.next("status with \"\(text)\"") { $0.contains(text) }

@@ -311,14 +311,9 @@ import Testing
             #expect(try await run([script, "c d"]).outputText == "\(script) c d\n")
             let detached = try await run(["--detach", "printf", #"a\nb "c""#])
             let id = String(detached.outputText.dropLast())
-            func deferctl(_ words: String...) async throws -> String {
-                let process = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket] + words)
-                #expect(try await process.end() == .code(0), "\(process.errorText)")
-                return process.outputText
-            }
-            _ = try await deferctl("wait", id)
-            #expect(try await deferctl("result", "--raw", id) == "a\nb \"c\"\n")
-            #expect(try await deferctl("result", id) == #""a\nb \"c\""\#n"#)
+            _ = try await daemon.deferctl(["wait", id])
+            #expect(try await daemon.deferctl(["result", "--raw", id]).outputText == "a\nb \"c\"\n")
+            #expect(try await daemon.deferctl(["result", id]).outputText == #""a\nb \"c\""\#n"#)
         }
     }
 }

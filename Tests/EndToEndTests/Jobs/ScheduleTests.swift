@@ -48,8 +48,7 @@ import Testing
     @Test func deferctl_addsShowsRunsAndRemovesSchedules() async throws {
         try await Daemon.run { daemon in
             func deferctl(_ words: String..., end: ChildProcess.End = .code(0)) async throws -> String {
-                let process = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket, "schedule"] + words)
-                #expect(try await process.end() == end, "\(words): \(process.errorText)")
+                let process = try await daemon.deferctl(["schedule"] + words, end: end)
                 return end == .code(0) ? process.outputText : process.errorText
             }
             func shown() async throws -> JSON { try JSON(parsing: await deferctl("show", "nightly", "--json")) }

@@ -45,17 +45,12 @@ import Testing
 
     @Test func deferctl_uploads_andDownloadsOverSeveralConnections() async throws {
         try await serve { origin, daemon, _ in
-            func deferctl(_ words: String...) async throws -> String {
-                let process = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket] + words)
-                #expect(try await process.end() == .code(0), "\(words): \(process.errorText)")
-                return process.outputText
-            }
-            let sent = try await deferctl("upload", "--json", "file", origin.url("/store"))
+            let sent = try await daemon.deferctl(["upload", "--json", "file", origin.url("/store")]).outputText
             #expect(sent.contains(Sample.largeSHA256), "\(sent)")
             #expect(origin.log.last("/store")?.body == Sample.large)
             origin["/large"] = OriginResource(Sample.large, etag: "\"1\"")
-            let path = try await deferctl("download", "--segments", "4", origin.url("/large"), "copy")
-            #expect(path == daemon.downloads + "/copy\n")
+            let download = try await daemon.deferctl(["download", "--segments", "4", origin.url("/large"), "copy"])
+            #expect(download.outputText == daemon.downloads + "/copy\n")
             #expect(try Data(contentsOf: URL(filePath: daemon.downloads + "/copy")) == Data(Sample.large))
             #expect(origin.log.count("/large") > 1)
         }
