@@ -44,7 +44,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.30.0"),
-        .package(url: "https://github.com/apple/swift-nio-extras.git", from: "1.26.0"),
         .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
@@ -67,17 +66,17 @@ let package = Package(
             swiftSettings: ours),
         .target(name: "CLinux"),
         .target(name: "CTuning"),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(
             name: "LoopTasks", dependencies: ["DeferredKit", .product(name: "NIOCore", package: "swift-nio")],
             swiftSettings: ours),
         .target(
             name: "DataSources",
             dependencies: [
-                "CLinux", "DeferredKit", "JobModel", "LoopTasks",
+                "CLinux", "CZlib", "DeferredKit", "JobModel", "LoopTasks",
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Subprocess", package: "swift-subprocess"), log, system,
             ] + nio,
@@ -202,7 +201,7 @@ let package = Package(
             name: "JobEngineTests",
             dependencies: [
                 "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "LoopTasks", "TestOrigin",
-                "TestSupport", log,
+                "TestSupport", log, system,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -204,12 +204,12 @@ final class DownloadTransfer {
         switch response.status {
         case 206:
             guard let range = ContentRange(response), range.start == offset,
-                range.total == nil || range.total == range.end,
-                checkpoint.total == nil || range.total == checkpoint.total,
+                // Where nobody knows how long the file is, its end cannot be told from a part's.
+                let total = range.total ?? checkpoint.total, total == range.end,
+                checkpoint.total == nil || total == checkpoint.total,
                 checkpoint.validator.fits(response.head.headers),
                 response.contentLength == nil || response.contentLength == range.end - offset
             else { return nil }
-            let total = range.total ?? checkpoint.total
             try await append(response, total: total)
             return try received(response, from: source, resumedFrom: offset)
         case 416:

@@ -10,8 +10,9 @@ final class ConnectionPool: Sendable {
     struct Key: Sendable, Hashable {
         let loop: ObjectIdentifier
         let origin: RequestURL.Origin
-        /// Decoding is a property of a connection.
-        let coding: OutgoingRequest.Coding
+        /// Nobody gets a connection that another user could have left in a state that the server takes for something else, or
+        /// that it knows as that user's.
+        let owner: UInt32
         /// The transport that opened it, as ``beginGeneration()`` counts them: one with other settings or another policy must
         /// not use it.
         var generation = 0
@@ -31,6 +32,8 @@ final class ConnectionPool: Sendable {
     }
 
     static let limit = 128
+    /// How many of them may have large buffers, of some MiB each.
+    static let largeLimit = 8
     static let longest = TimeAmount.seconds(30)
 
     private let state = Mutex(State())
@@ -77,7 +80,11 @@ final class ConnectionPool: Sendable {
             let entry = Entry(connection: connection, expiry: expiry)
             if state.isClosed || connection.key.generation != state.generation { return entry }
             state.idle.append(entry)
-            return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
+            if state.idle.count > Self.limit { return state.idle.removeFirst() }
+            guard connection.isLarge, state.idle.count(where: \.connection.isLarge) > Self.largeLimit else {
+                return nil
+            }
+            return state.idle.firstIndex(where: \.connection.isLarge).map { state.idle.remove(at: $0) }
         }
         surplus?.expiry.cancel()
         surplus?.connection.channel.close(promise: nil)

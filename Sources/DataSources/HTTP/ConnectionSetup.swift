@@ -1,4 +1,5 @@
 import NIOCore
+import NIOSSL
 import NIOTLS
 
 /// A step that a new connection goes through before it speaks HTTP; it keeps a promise and then leaves the pipeline.
@@ -77,14 +78,23 @@ final class ProxyHandler: ConnectionStep {
     }
 }
 
-/// Waits until TLS is established.
+/// Waits until TLS is established, with a certificate for the server.
 final class HandshakeHandler: ConnectionStep {
-    override init(_ promise: EventLoopPromise<Void>) {
+    private let host: RequestURL.Host
+
+    init(_ host: RequestURL.Host, _ promise: EventLoopPromise<Void>) {
+        self.host = host
         super.init(promise)
     }
 
     override func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted? = event as? TLSUserEvent {
+            guard let certificate = try? context.pipeline.syncOperations.nioSSL_peerCertificate(),
+                ServerIdentity.of(certificate, includes: host)
+            else {
+                promise.fail(NIOSSLExtraError.failedToValidateHostname)
+                return context.close(promise: nil)
+            }
             promise.succeed()
             context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         }

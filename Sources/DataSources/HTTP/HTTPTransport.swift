@@ -13,6 +13,7 @@ final class HTTPTransport: Sendable {
     private let policy: AccessPolicy
     private let settings: HTTPSettings
     private let headerLimit: Int
+    private let bodyLimit: Int
     private let patience: ResponseStream.Patience
 
     init(
@@ -21,11 +22,11 @@ final class HTTPTransport: Sendable {
     ) throws(JobError) {
         self.pool = pool
         generation = pool.beginGeneration()
-        connector = try ServerConnector(
-            settings, limits: limits, policy: policy, resolver: resolver, pool: pool, queue: queue)
+        connector = try ServerConnector(settings, policy: policy, resolver: resolver, pool: pool, queue: queue)
         self.policy = policy
         self.settings = settings
         headerLimit = limits.header
+        bodyLimit = limits.body
         patience = ResponseStream.Patience(
             idle: .seconds(saturating: settings.idleTimeout), lowSpeed: settings.lowSpeed)
     }
@@ -66,7 +67,7 @@ final class HTTPTransport: Sendable {
     ) async throws(JobError) -> IncomingResponse {
         try request.check()
         let key = ConnectionPool.Key(
-            loop: ObjectIdentifier(handle.loop), origin: request.url.origin, coding: request.coding,
+            loop: ObjectIdentifier(handle.loop), origin: request.url.origin, owner: handle.owner,
             generation: generation)
         if let connection = pool.connection(key) {
             // A server may close what is idle at the very moment that it is used again.
@@ -96,9 +97,9 @@ final class HTTPTransport: Sendable {
             let head = try await stream.open()
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
             guard size <= headerLimit else { throw JobError(headerOf: request.url, largerThan: headerLimit) }
-            return IncomingResponse(
+            return try IncomingResponse(
                 url: request.url, head: head, stream: stream, clock: handle.clock,
-                longestPause: settings.retryAfter)
+                longestPause: settings.retryAfter, decodingUpTo: request.coding == .decoded ? bodyLimit : nil)
         } catch {
             stream.close()
             if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }

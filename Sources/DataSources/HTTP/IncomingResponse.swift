@@ -2,6 +2,7 @@ import Glibc
 import JobModel
 import NIOCore
 import NIOHTTP1
+import Synchronization
 
 /// The answer to a request after all redirects: its head, and its body as it comes in.
 ///
@@ -14,15 +15,20 @@ final class IncomingResponse: Sendable {
     private let clock: any EventLoop
     /// Seconds that `Retry-After` counts for at most.
     private let longestPause: Double
+    /// What decodes the body, where it is compressed and the reader is to have it decoded.
+    private let inflater: Mutex<Inflater?>
 
+    /// A compressed body is decoded where `limit` says how many compressed bytes it may have.
     init(
-        url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, clock: any EventLoop, longestPause: Double
-    ) {
+        url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, clock: any EventLoop, longestPause: Double,
+        decodingUpTo limit: Int? = nil
+    ) throws {
         self.url = url
         self.head = head
         self.stream = stream
         self.clock = clock
         self.longestPause = longestPause
+        inflater = Mutex(try limit.flatMap { Inflater.decodes(head.headers) ? try Inflater(limit: $0) : nil })
     }
 
     /// The seconds for which the server asks for no more requests, as far as the settings allow.
@@ -64,10 +70,19 @@ final class IncomingResponse: Sendable {
         return stream.isReady
     }
 
-    /// All of the body that has come in; nil at its end.
+    /// All of the body that has come in, or some of it decoded; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {
-            return try await stream.next()
+            while true {
+                if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
+                let blocks = try await stream.next()
+                let isDecoded = try inflater.withLock { inflater in
+                    guard let inflater else { return false }
+                    if let blocks { try inflater.add(blocks) } else { try inflater.finish() }
+                    return true
+                }
+                guard isDecoded, blocks != nil else { return blocks }
+            }
         } catch {
             throw JobError(transport: error, to: url)
         }

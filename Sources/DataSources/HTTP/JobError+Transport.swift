@@ -3,7 +3,6 @@ import Glibc
 import JobModel
 import NIOCore
 import NIOHTTP1
-import NIOHTTPCompression
 import NIOPosix
 import NIOSSL
 
@@ -29,8 +28,8 @@ extension JobError {
             self.init(
                 .network, "The answer of \(name) is no valid HTTP (\(error)); try again or tell its administrator.",
                 retryable: true)
-        case NIOHTTPDecompression.DecompressionError.limit: self.init(bodyOf: url, largerThan: nil)
-        case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
+        case Inflater.Failure.tooLarge: self.init(bodyOf: url, largerThan: nil)
+        case let error as Inflater.Failure:
             self.init(
                 .network, "The compressed body of \(name) is damaged (\(error)); try again.", retryable: true)
         case let error as IOError where Self.isRefusal(error.errnoCode):

@@ -29,24 +29,31 @@ struct ReceiveBuffers: RecvByteBufferAllocator {
         return true
     }
 
-    /// Sets a connection up for these buffers.
-    static func use(on channel: any Channel) throws {
+    /// Sets a connection up for these buffers; it tells when it keeps large ones.
+    static func use(on channel: any Channel, whenLarge: @escaping () -> Void) throws {
         let options = channel.syncOptions
         try options?.setOption(.recvAllocator, value: ReceiveBuffers())
         // As many buffers are kept.
         try options?.setOption(.maxMessagesPerRead, value: 1)
-        try channel.pipeline.syncOperations.addHandler(LargeReads(), position: .first)
+        try channel.pipeline.syncOperations.addHandler(LargeReads(whenLarge), position: .first)
     }
 
     /// Waits for a large read, and lets the connection keep more buffers from then on.
     private final class LargeReads: ChannelInboundHandler, RemovableChannelHandler {
         typealias InboundIn = ByteBuffer
 
+        private let whenLarge: () -> Void
+
+        init(_ whenLarge: @escaping () -> Void) {
+            self.whenLarge = whenLarge
+        }
+
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             let isLarge = unwrapInboundIn(data).readableBytes >= ReceiveBuffers.large
             // First, as a handler that was removed passes nothing on.
             context.fireChannelRead(data)
             guard isLarge else { return }
+            whenLarge()
             // Where it cannot be set nothing is lost but some speed.
             try? context.channel.syncOptions?.setOption(.maxMessagesPerRead, value: 4)
             context.pipeline.syncOperations.removeHandler(context: context, promise: nil)

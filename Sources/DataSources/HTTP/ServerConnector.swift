@@ -2,7 +2,6 @@ import JobModel
 import LoopTasks
 import NIOCore
 import NIOHTTP1
-import NIOHTTPCompression
 import NIOSSL
 import Synchronization
 
@@ -10,7 +9,6 @@ import Synchronization
 /// connected to. Each step can be given up at once.
 final class ServerConnector: Sendable {
     private let settings: HTTPSettings
-    private let limits: JobLimits
     private let policy: AccessPolicy
     private let proxy: ProxyAddress?
     private let resolver: NameResolver
@@ -19,11 +17,10 @@ final class ServerConnector: Sendable {
     private let certificates = Mutex<NIOSSLContext?>(nil)
 
     init(
-        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver,
-        pool: ConnectionPool, queue: FileQueue
+        _ settings: HTTPSettings, policy: AccessPolicy, resolver: NameResolver, pool: ConnectionPool,
+        queue: FileQueue
     ) throws(JobError) {
         self.settings = settings
-        self.limits = limits
         self.policy = policy
         self.resolver = resolver
         self.pool = pool
@@ -138,7 +135,6 @@ final class ServerConnector: Sendable {
         _ channel: any Channel, for url: RequestURL, _ tls: NIOSSLContext?, _ connection: ServerConnection
     ) -> EventLoopFuture<Void> {
         let loop = channel.eventLoop
-        let body = limits.body
         /// Runs `add` with a promise that what it adds to the pipeline is to keep.
         @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {
             let promise = loop.makePromise(of: Void.self)
@@ -161,16 +157,13 @@ final class ServerConnector: Sendable {
                 if case .name(let host) = url.host { name = host }
                 let pipeline = channel.pipeline.syncOperations
                 try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
-                try pipeline.addHandler(HandshakeHandler(promise))
+                try pipeline.addHandler(HandshakeHandler(url.host, promise))
             }
         }
         .flatMapThrowing {
             let pipeline = channel.pipeline.syncOperations
-            try ReceiveBuffers.use(on: channel)
+            try ReceiveBuffers.use(on: channel) { connection.hasLargeBuffers.store(true, ordering: .relaxed) }
             try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
-            if connection.key.coding == .decoded {
-                try pipeline.addHandler(NIOHTTPResponseDecompressor(limit: .size(body)))
-            }
             try pipeline.addHandler(connection)
             guard channel.isActive else { throw TransferError.closed }
         }
@@ -182,6 +175,9 @@ final class ServerConnector: Sendable {
         let made: Result<NIOSSLContext, any Error> = await queue.run { [settings] in
             Result {
                 var configuration = TLSConfiguration.makeClientConfiguration()
+                // Whom a certificate is for is checked by `ServerIdentity`.
+                configuration.certificateVerification = .noHostnameVerification
+                configuration.minimumTLSVersion = .tlsv12
                 if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
                 configuration.applicationProtocols = ["http/1.1"]
                 return try NIOSSLContext(configuration: configuration)

@@ -120,9 +120,9 @@ package struct RequestURL: Sendable, Hashable {
 
     /// Path and query with everything encoded that may not stand in a request line; a fragment is dropped.
     private static func target(_ text: Substring) -> String {
-        let text = text.prefix { $0 != "#" }
-        var bytes: [UInt8] = text.first == "/" ? [] : [UInt8(ascii: "/")]
-        let source = Array(text.utf8)
+        // By bytes: before a combining character it is another one to Swift.
+        let source = Array(text.utf8.prefix { $0 != UInt8(ascii: "#") })
+        var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
         for (index, byte) in source.enumerated() {
             let isStrayPercent =
                 byte == UInt8(ascii: "%")

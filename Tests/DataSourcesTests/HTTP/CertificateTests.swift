@@ -1,4 +1,4 @@
-import DataSources
+@testable import DataSources
 import Foundation
 import JobModel
 import NIOCore
@@ -39,6 +39,39 @@ import Testing
                 #expect(error.message.contains(complaint) && error.message.contains("127.0.0.1:\(port)"))
             }
         }
+    }
+
+    /// Whoever answers for a name could have a certificate for the address that they lead it to.
+    @Test(arguments: [
+        (Certificates.loopback, "localhost", false), (Certificates.otherName, "other.example", true),
+        (Certificates.otherName, "OTHER.example.", true), (Certificates.otherName, "x.other.example", false),
+    ])
+    func certificate_countsForWhatTheURLNames(certificate: String, host: String, isTrusted: Bool) async throws {
+        let names = Workbench.Names(lookup: { _ in .success([IPAddress(bytes: [127, 0, 0, 1])]) })
+        try await serve(certificate) { port, authority in
+            try await Workbench.run(names: names) {
+                $0.http.certificates = authority
+            } _: { bench in
+                let source: JSON = ["type": "url", "url": .string("https://\(host):\(port)/")]
+                if isTrusted {
+                    #expect(try await bench.result(source)["body"] == "ok")
+                } else {
+                    let error = try await bench.failure(source)
+                    #expect(error.kind == .tls && error.message.contains("is for another name"), "\(error)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("a.example", "a.example", true), ("A.Example.", "a.example", true), ("b.example", "a.example", false),
+        ("*.example.org", "a.example.org", true), ("*.example.org", "example.org", false),
+        ("*.example.org", "a.b.example.org", false), ("*.org", "example.org", false), ("*", "localhost", false),
+        ("a*.example.org", "ab.example.org", false), ("*a.example.org", "ba.example.org", false),
+        ("*.*.org", "a.b.org", false), ("a.example\0", "a.example", false), ("", "", false),
+    ])
+    func nameOfACertificate_standsFor(name: String, host: String, isFor: Bool) {
+        #expect(ServerIdentity.matches(Array(name.utf8), host) == isFor)
     }
 
     @Test func server_isNotTrusted_whenItsAuthorityIsUnknown() async throws {

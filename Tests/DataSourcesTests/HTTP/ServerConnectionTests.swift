@@ -21,7 +21,7 @@ import Testing
             request = OutgoingRequest(url, headers: [], coding: .asSent, userAgent: "test")
             let loop = ObjectIdentifier(channel.testingEventLoop)
             connection = ServerConnection(
-                on: channel, ConnectionPool.Key(loop: loop, origin: url.origin, coding: .asSent), pool)
+                on: channel, ConnectionPool.Key(loop: loop, origin: url.origin, owner: 1000), pool)
             try await channel.pipeline.addHandlers([reads, connection]).get()
             try await channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
         }
@@ -44,6 +44,31 @@ import Testing
             count.withLock { $0 += 1 }
             context.read()
         }
+    }
+
+    /// A server could take what comes next on it for the other user's.
+    @Test func idleConnection_isOfOneUser() async throws {
+        let bench = try await Bench()
+        try await bench.channel.testingEventLoop.submit { bench.pool.add(bench.connection) }.get()
+        let key = bench.connection.key
+        let others = ConnectionPool.Key(loop: key.loop, origin: key.origin, owner: 1001)
+        #expect(bench.pool.connection(others) == nil)
+        #expect(bench.pool.connection(key) === bench.connection)
+    }
+
+    @Test func connectionsWithLargeBuffers_areKeptInSmallNumbers() async throws {
+        let pool = ConnectionPool()
+        var benches: [Bench] = []
+        for index in 0..<(ConnectionPool.largeLimit + 2) {
+            let bench = try await Bench()
+            // One that is not large is none the worse for it.
+            if index > 0 { bench.connection.hasLargeBuffers.store(true, ordering: .relaxed) }
+            benches.append(bench)
+            try await bench.channel.testingEventLoop.submit { pool.add(bench.connection) }.get()
+        }
+        #expect(
+            benches.map { pool.connection($0.connection.key) != nil } == [true, false]
+                + Array(repeating: true, count: ConnectionPool.largeLimit))
     }
 
     @Test(arguments: [true, false])

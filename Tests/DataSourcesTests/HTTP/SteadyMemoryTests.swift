@@ -1,4 +1,5 @@
 import DataSources
+import DeferredKit
 import Foundation
 import JobModel
 import TestSupport
@@ -48,6 +49,36 @@ import TestOrigin
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
         return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+    }
+
+    /// Below the limit, and the server never ends it: what a slot has in memory is bounded all the while.
+    @Test func bombsThatLinger_takeNoMoreThanOtherBodies() async {
+        await #expect(processExitsWith: .success) {
+            // Complete blocks of zeros, but for the end: 64,000,000 bytes.
+            let script =
+                "import sys,zlib;c=zlib.compressobj(9,8,31);"
+                + "sys.stdout.buffer.write(c.compress(bytes(64000000))+c.flush(zlib.Z_SYNC_FLUSH))"
+            let bomb = try SystemProgram(["/usr/bin/env", "python3", "-c", script]).output
+            #expect(bomb.count < 100_000)
+            let steps: [OriginStep] = [
+                .send(SteadyMemoryTests.head + "Content-Encoding: gzip\r\n\r\n"), .send(bomb), .hold,
+            ]
+            try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+                try await Workbench.run {
+                    $0.downloads.minimumFree = 0
+                } _: { bench in
+                    let before = SteadyMemoryTests.peak()
+                    for job in 1...8 {
+                        let (all, told) = AsyncStream.makeStream(of: Int64.self)
+                        let bomb = try bench.start(["type": "url", "url": .string(origin.url("/x"))], job: JobID(job))
+                        bomb.onProgress { told.yield($0.completed) }
+                        for await count in all where count == 64_000_000 { break }
+                    }
+                    let growth = SteadyMemoryTests.peak() - before
+                    #expect(growth < 48 << 10, "the peak grew by \(growth) KiB")
+                }
+            }
+        }
     }
 
     @Test func memory_staysWhatItIs_whateverServersSend() async {

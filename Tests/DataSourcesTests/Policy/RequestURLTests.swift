@@ -13,6 +13,8 @@ import Testing
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
         ("http://\u{FF11}\u{FF16}\u{FF19}.254.169.254/", "http://169.254.169.254/"),
         ("http://a_b-c.example/", "http://a_b-c.example/"),
+        ("http://example.org/a#\u{301}b", "http://example.org/a"),
+        ("http://example.org#\u{301}/b", "http://example.org/"),
     ])
     func text_isOneSpelling(text: String, url: String) {
         #expect(RequestURL(text)?.description == url)

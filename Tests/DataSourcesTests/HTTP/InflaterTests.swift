@@ -1,0 +1,79 @@
+import JobModel
+import NIOCore
+import NIOHTTP1
+import TestOrigin
+import Testing
+
+@testable import DataSources
+
+@Suite struct InflaterTests {
+    private static func decoded(_ bytes: [UInt8], by step: Int, limit: Int = .max) throws -> (
+        bytes: [UInt8], longest: Int
+    ) {
+        let inflater = try Inflater(limit: limit)
+        var (all, longest) = ([UInt8](), 0)
+        for start in stride(from: 0, to: bytes.count, by: step) {
+            try inflater.add([ByteBuffer(bytes: bytes[start..<min(start + step, bytes.count)])])
+            while let block = try inflater.next() {
+                all += Array(block.readableBytesView)
+                longest = max(longest, block.readableBytes)
+            }
+        }
+        try inflater.finish()
+        return (all, longest)
+    }
+
+    /// Some hundred bytes stand for a million, and come out in pieces all the same.
+    @Test(arguments: ["gzip", "deflate"], [1, 100, 10_000]) func text_comesOutInPieces(
+        coding: String, step: Int
+    ) throws {
+        let text = String(repeating: "abc", count: 50_000) + "end"
+        let compressed = try Compression.compressed(text, coding)
+        #expect(compressed.count < 2048)
+        let (bytes, longest) = try Self.decoded(compressed, by: step)
+        #expect(bytes == Array(text.utf8))
+        #expect(longest <= 64 << 10)
+    }
+
+    @Test func body_isDamaged_cutOff_orGoesOn() throws {
+        let good = try Compression.compressed("text", "gzip")
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array("{}".utf8), by: 2) }
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array(good.dropLast()), by: 100) }
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(good + [0], by: 100) }
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(good, by: 100, limit: good.count - 1) }
+        #expect(try Self.decoded([], by: 1).bytes == [])
+        #expect(try Self.decoded(good, by: 100, limit: good.count).bytes == Array("text".utf8))
+    }
+
+    /// Blocks that hold nothing can follow each other for ever.
+    @Test func bodyWithoutContent_isTooLarge_onceItIsLong() async throws {
+        let empty: [UInt8] = [0, 0, 0, 0xFF, 0xFF]
+        let steps: [OriginStep] =
+            [.head("200 OK", [("Content-Encoding", "deflate")]), .send([0x78, 0x9C])]
+            + Array(repeating: .send(Array(repeating: empty, count: 1000).flatMap(\.self)), count: 100)
+        try await ScriptedOrigin.run({ _, _ in steps + [.hold] }) { origin in
+            try await Workbench.run {
+                $0.limits.body = 100_000
+            } _: { bench in
+                for type in ["url", "json"] {
+                    let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
+                    #expect(error.kind == .tooLarge, "\(error)")
+                }
+            }
+        }
+    }
+
+    /// The answer to HEAD says what GET would bring.
+    @Test func head_hasNoBody_whateverItsCoding() async throws {
+        try await ScriptedOrigin.run({ _, _ in
+            [.head("200 OK", [("Content-Encoding", "gzip"), ("Content-Length", "100")])]
+        }) { origin in
+            try await Workbench.run { bench in
+                let result = try await bench.result([
+                    "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
+                ])
+                #expect(result["status"] == 200 && result["size"] == 0)
+            }
+        }
+    }
+}
