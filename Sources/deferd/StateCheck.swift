@@ -1,9 +1,11 @@
+import Glibc
 import JobModel
 import JobStore
 
 /// `deferd --verify-state`: says whether a state or a backup is whole.
 enum StateCheck {
     static func run(_ path: String) throws(Daemon.StartError) {
+        try becomeOwner(of: path)
         let found: StateVerification
         do { found = try StateVerification(of: path) } catch { throw Daemon.StartError(error) }
         guard found.flaws.isEmpty else {
@@ -19,6 +21,18 @@ enum StateCheck {
             )
         } else {
             print("The state in \(found.database) is whole: \(found.jobs) jobs, \(found.bytes) bytes.")
+        }
+    }
+
+    /// Root looks as whoever owns it: SQLite undoes what a killed daemon left half done as the files beside a database say,
+    /// and what these say is their owner's to write.
+    private static func becomeOwner(of path: String) throws(Daemon.StartError) {
+        var status = stat()
+        guard geteuid() == 0, stat(path, &status) == 0, status.st_uid != 0 else { return }
+        guard setgroups(0, nil) == 0, setgid(status.st_gid) == 0, setuid(status.st_uid) == 0 else {
+            throw Daemon.StartError(
+                code: .tryAgain,
+                message: "The check cannot become user \(status.st_uid), whose \(path) is; run it as that user.")
         }
     }
 }

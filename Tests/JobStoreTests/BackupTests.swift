@@ -158,6 +158,35 @@ import Testing
         #expect(try StateVerification(of: started.path).flaws == [])
     }
 
+    /// SQLite deletes the file that a journal names at its end, and whoever checks a backup of another's may be root.
+    @Test(arguments: [true, false]) func journal_isNotCarriedOut_whereItIsNotDeferds(namesAnother: Bool) async throws {
+        guard namesAnother || geteuid() == 0 else { return }
+        let (_, whole) = try await backup(withBodyOf: 600_000)
+        let target = try TemporaryDirectory()
+        try cutShort(whole, in: target)
+        let victim = target.path + "/victim"
+        try Data("here".utf8).write(to: URL(fileURLWithPath: victim))
+        if namesAnother {
+            func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+            let name = Array(victim.utf8)
+            let end: [UInt8] =
+                number(0x4000_0000 / 4096 + 1) + name + number(name.count)
+                + number(name.reduce(0) { $0 + Int(Int8(bitPattern: $1)) })
+                + [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+            let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: target.database + "-journal"))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: end)
+            try handle.close()
+        } else {
+            #expect(chown(target.database + "-journal", 61_001, 61_001) == 0)
+        }
+        let before = try target.contents()
+        #expect(try StateVerification(of: target.path).flaws.contains { $0.contains("-journal is not of deferd") })
+        #expect(throws: StoreError.self) { try SQLiteStore(path: target.path) }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: victim)) == Data("here".utf8))
+        #expect(try target.contents()["deferd.db"] == before["deferd.db"])
+    }
+
     /// Somebody put another database where that one was.
     @Test func journal_isNotTakenForOneOfAnotherDatabase() async throws {
         let (_, whole) = try await backup(withBodyOf: 600_000)

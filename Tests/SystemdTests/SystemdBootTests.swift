@@ -460,6 +460,9 @@ struct SystemdBootTests {
             ln /var/lib/secret $state/downloads/4711/hard
             mkfifo $state/downloads/4711/fifo
             chown -Rh owner:owner $state/downloads/4711; chown root:root /var/lib/secret
+            # Moved there from where the caller may write, and beside what is deferd's.
+            echo secret >$state/downloads/4711/moved; chmod 600 $state/downloads/4711/moved
+            install -d -m 700 $state/other; echo lock >$state/deferd.lock
             as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
             systemctl start deferd.service
             say main "$(stat --format %U "/proc/$(show MainPID)")"
@@ -468,20 +471,30 @@ struct SystemdBootTests {
             as owner sh -c "echo more >>$file" && say file written
             as stranger cat $file 2>/dev/null || say stranger refused
             as owner cat $state/downloads/4711/hard 2>/dev/null || say hard refused
-            say secret "$(stat --format %a /var/lib/secret)"
-            say marker "$(stat --format %U $state/deferd.upgraded)"
+            as owner cat $state/downloads/4711/moved 2>/dev/null || say moved refused
+            say secret "$(stat --format '%a %U' /var/lib/secret)"
+            say given "$(stat --format %U $state) $(stat --format %U $state/deferd.lock) $(stat --format %U $state/bodies)"
+            say left "$(stat --format %U $state/other) $(stat --format %U $state/downloads/4711/moved)"
             # Not again: what is put there later stays as it is.
             install -d -m 700 -o stranger $state/downloads/4712
             systemctl restart deferd.service
             say later "$(stat --format %U $state/downloads/4712)"
+            # Whatever its user leads it to.
+            systemctl stop deferd.service
+            as deferd sh -c "mv $state/downloads $state/away; ln -s /etc $state/downloads; rm -f $state/deferd.*"
+            systemctl start deferd.service
+            say etc "$(stat --format %U /etc)"
             """#
         )
         #expect(transcript.said("main") == ["deferd"])
         #expect(transcript.said("file") == ["deferd bytes", "written"])
         #expect(transcript.said("stranger") == ["refused"])
         #expect(transcript.said("hard") == ["refused"])
-        #expect(transcript.said("secret") == ["600"])
-        #expect(transcript.said("marker") == ["deferd"])
+        #expect(transcript.said("moved") == ["refused"])
+        #expect(transcript.said("secret") == ["600 root"])
+        #expect(transcript.said("given") == ["deferd deferd deferd"])
+        #expect(transcript.said("left") == ["root root"])
+        #expect(transcript.said("etc") == ["root"])
         #expect(transcript.said("later") == ["stranger"])
     }
 }

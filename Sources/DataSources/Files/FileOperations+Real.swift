@@ -152,13 +152,9 @@ extension FileOperations {
     }
 
     private static func currentBootID() -> String {
-        guard let file = try? call({ Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC) }) else {
-            return ""
-        }
-        defer { _ = Glibc.close(file) }
-        var bytes = [UInt8](repeating: 0, count: 64)
-        let count = Glibc.read(file, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)).prefix { $0 > 0x20 }, as: UTF8.self)
+        var text = [CChar](repeating: 0, count: 64)
+        deferd_boot(&text, text.count)
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     private static func status(of name: String, in directory: Int32) throws(Errno) -> Status {

@@ -16,6 +16,20 @@ enum HotJournal {
         return try file.read(1, at: 0, of: journal).contains { $0 != 0 }
     }
 
+    /// Where a journal ends that names another, which SQLite deletes with it.
+    private static let end: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+
+    /// Whether the journal is of who owns the database, and names no other file: deferd's never do.
+    private static func isOwn(_ path: String) throws(StoreError) -> Bool {
+        let journal = path + "-journal"
+        var (own, others) = (stat(), stat())
+        guard stat(path, &own) == 0, lstat(journal, &others) == 0, own.st_uid == others.st_uid,
+            others.st_mode & S_IFMT == S_IFREG
+        else { return false }
+        guard let file = try ReadableFile(journal), file.length >= end.count else { return true }
+        return try file.read(end.count, at: file.length - end.count, of: journal) != end
+    }
+
     /// Puts the pages back, as SQLite does for whoever opens the database to write; false where there is nothing to undo, or
     /// the database is not one of deferd's.
     static func rollBack(_ path: String) throws(StoreError) -> Bool {
@@ -28,6 +42,12 @@ enum HotJournal {
                 .write,
                 "The database \(path) has a change that a killed daemon did not complete, and it cannot be undone where "
                     + "nothing can be written; give permission, or copy it and \(path)-journal elsewhere and name that.",
+                isLasting: true)
+        }
+        guard try isOwn(path) else {
+            throw StoreError(
+                .damaged,
+                "\(path)-journal is not of deferd: it is somebody else's, or names another file; move it away, or go back to a backup.",
                 isLasting: true)
         }
         do {

@@ -39,7 +39,7 @@ extension StoreError {
 
     /// Whether a system call failed because of the path or its permissions, and not because of the state of the disk.
     static func isLasting(_ number: Int32) -> Bool {
-        [EACCES, EPERM, EROFS, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
+        [EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
     }
 
     static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }

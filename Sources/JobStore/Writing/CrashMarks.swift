@@ -1,3 +1,4 @@
+import CLinux
 import SystemPackage
 import Glibc
 import JobModel
@@ -53,10 +54,9 @@ final class CrashMarks: Sendable {
 
     /// The machine's present boot; empty where the kernel does not say.
     static let boot: String = {
-        guard let file = try? ReadableFile("/proc/sys/kernel/random/boot_id"),
-            let text = try? file.read(36, at: 0, of: "/proc/sys/kernel/random/boot_id")
-        else { return "" }
-        return String(decoding: text, as: UTF8.self)
+        var text = [CChar](repeating: 0, count: 64)
+        deferd_boot(&text, text.count)
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }()
 
     private static func header(_ boot: String) -> [UInt8] {
