@@ -20,8 +20,11 @@ package final class SourceLibrary: Sendable {
     /// Files that downloads write to, whatever rules they started with.
     private let reservations = FileReservations()
     private let files: FileOperations
+    /// For users' files, whose file systems may hold up all of its threads; what uses another queue goes on then.
     private let queue: FileQueue
-    /// For what names no file of a user's: where file systems hold up all of the other threads, it goes on.
+    /// For what runs without a file of a user's: documents, programs and certificates.
+    private let stateQueue: FileQueue
+    /// For requests and answers.
     private let ownQueue: FileQueue
     private let documents: DocumentBudget
     private let bodies = SpilledBodies()
@@ -49,15 +52,16 @@ package final class SourceLibrary: Sendable {
         self.files = files
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
+        stateQueue = FileQueue(isShared: settings.downloads.isSystemInstance)
         ownQueue = FileQueue(isShared: settings.downloads.isSystemInstance, threads: FileQueue.ownThreads)
-        programs = ProgramHost(executor: executors[0], queue: queue, logger: logger)
+        programs = ProgramHost(executor: executors[0], queue: stateQueue, logger: logger)
         resolver = NameResolver(lookup: lookup)
         rules = Mutex(
             try Rules(
                 settings, directories: try DownloadDirectories(settings.downloads),
                 Rules.Shared(
                     resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue,
-                    logger: logger)))
+                    stateQueue: stateQueue, logger: logger)))
     }
 
     // MARK: - Settings
@@ -76,6 +80,7 @@ package final class SourceLibrary: Sendable {
             let reservations: FileReservations
             let files: FileOperations
             let queue: FileQueue
+            let stateQueue: FileQueue
             let logger: Logger
         }
 
@@ -87,7 +92,7 @@ package final class SourceLibrary: Sendable {
             policy = SourcePolicy(access: access, directories: directories, programs: settings.programs)
             transport = try HTTPTransport(
                 settings.http, limits: settings.limits, policy: access, resolver: shared.resolver, pool: shared.pool,
-                queue: shared.queue)
+                queue: shared.stateQueue)
             downloads = DownloadServices(
                 transport: transport, policy: access, directories: directories, registry: shared.reservations,
                 files: shared.files, queue: shared.queue, userAgent: settings.http.userAgent,
@@ -101,7 +106,8 @@ package final class SourceLibrary: Sendable {
         let changed = try Rules(
             settings, directories: policy.directories,
             Rules.Shared(
-                resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue, logger: logger))
+                resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue,
+                stateQueue: stateQueue, logger: logger))
         rules.withLock { $0 = changed }
         documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
     }
@@ -169,7 +175,7 @@ package final class SourceLibrary: Sendable {
         bodiless.body = nil
         return DocumentTransfer(
             spec: bodiless, body: Handover(spec.body), transport: rules.transport, policy: rules.policy.access,
-            settings: rules.settings, context: context, files: files, queue: queue.of(context.owner),
+            settings: rules.settings, context: context, files: files, queue: stateQueue.of(context.owner),
             documents: documents, bodies: bodies, task: task(context))
     }
 
@@ -208,7 +214,8 @@ package final class SourceLibrary: Sendable {
         return task(context, timeout: command.timeout).startAwaitingEnd { [self, rest] handle async throws(JobError) in
             try await ProgramAttempt(
                 spec: rest, input: input, command: command, context: context, directory: settings.programs.directory,
-                budget: settings.limits.documentValues, host: programs, files: files, queue: queue.of(context.owner),
+                budget: settings.limits.documentValues, host: programs, files: files,
+                queue: stateQueue.of(context.owner),
                 documents: documents, bodies: bodies, minimumFree: settings.downloads.minimumFree, handle: handle
             ).run()
         }
@@ -238,6 +245,11 @@ package final class SourceLibrary: Sendable {
     /// The same without a task that waits for it.
     package func startBlocking(for owner: UInt32, _ body: @escaping @Sendable () -> Void) {
         ownQueue.of(owner).start(body)
+    }
+
+    /// Runs what may wait for the file systems of `owner`, among what is done with their files.
+    package func startWithFiles(of owner: UInt32, _ body: @escaping @Sendable () -> Void) {
+        queue.of(owner).start(body)
     }
 
     private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
@@ -297,7 +309,10 @@ package final class SourceLibrary: Sendable {
         programs.end()
         await ownQueue.shutdown()
         // Threads that a file system holds up cannot be waited for.
-        if left == 0 { await queue.shutdown() }
+        if left == 0 {
+            await stateQueue.shutdown()
+            await queue.shutdown()
+        }
     }
 
     /// The same without waiting, for one that nothing runs in any more.
@@ -305,6 +320,7 @@ package final class SourceLibrary: Sendable {
         pool.close()
         programs.end()
         queue.end()
+        stateQueue.end()
         ownQueue.end()
     }
 }

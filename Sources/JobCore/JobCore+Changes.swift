@@ -124,10 +124,8 @@ extension JobCore {
             if action == .interrupt(thenRun: true) { releasePermit(entry) } else { releaseAll(entry) }
             if action == .enqueue { entry.job.host = nextHost(of: entry.job) }
             stopLater(children)
-            guard !hadWork, before.mayHavePart(startedAt: startedAt.wall) else {
-                return saveStopped(entry, then: action, done)
-            }
-            // Before its checkpoint is removed. Saves on their way do not decide any more how the job goes on.
+            guard before.mayHavePart(startedAt: startedAt.wall) else { return saveStopped(entry, then: action, done) }
+            // What is at work removes its part as it ends, and what rests has one without anybody at work. Before its checkpoint is removed. Saves on their way do not decide any more how the job goes on.
             entry.saves += 1
             entry.unsaved = action
             let step = entry.step

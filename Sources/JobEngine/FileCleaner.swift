@@ -1,16 +1,24 @@
 import DataSources
+import DeferredKit
 import Dispatch
 import JobModel
 import JobStore
 import Logging
+import Synchronization
 
 /// Removes the files of removed jobs, on a queue of its own: bodies, and the `.part` files of unfinished downloads.
 final class FileCleaner: Sendable {
     let bodies: BodyDirectory
     private let queue = DispatchQueue(label: "deferd.bodies", qos: .utility)
+    private let timers = DispatchQueue(label: "deferd.files.patience", qos: .utility)
     private let store: any JobStore
     private let library: SourceLibrary
     private let logger: Logger
+    /// Downloads whose cancelling is under way.
+    private let cancelled = Mutex<[JobID: Deferred<Void, Never>]>([:])
+
+    /// How long anybody waits for files to be removed.
+    private static let patience = DispatchTimeInterval.seconds(1)
 
     init(bodies: BodyDirectory, store: any JobStore, library: SourceLibrary, logger: Logger) {
         self.bodies = bodies
@@ -19,14 +27,26 @@ final class FileCleaner: Sendable {
         self.logger = logger
     }
 
-    /// Removes the `.part` that a download kept for a retry which will not come; the download is not running.
+    /// Cancels a download, which removes what it has written. What comes later for its job waits for that.
+    func cancel(_ download: Deferred<JSON, any Error>, of job: JobID, owner: UInt32) {
+        let isDone = Promise<Void, Never>()
+        cancelled.withLock { $0[job] = isDone.deferred }
+        library.startWithFiles(of: owner) { [self] in
+            download.cancel()
+            cancelled.withLock { if $0[job] === isDone.deferred { $0[job] = nil } }
+            isDone.succeed(())
+        }
+    }
+
+    /// Removes the `.part` that a download left or kept for a retry which will not come; the download is not running, but for
+    /// the last of its end.
     func discardPart(of job: JobID, link: Int, owner: UInt32, _ done: @escaping @Sendable () -> Void) {
-        // Owned by its caller, who waits for `done`.
-        Task(executorPreference: library.executor) { [self] in
-            if let checkpoint = try? await store.checkpoint(of: job, link: link) {
-                await library.discard(checkpoint, of: job, owner: owner)
-            }
-            done()
+        withPatience(done) { [self] in
+            if let cancelled = cancelled.withLock({ $0[job] }) { await cancelled.get() }
+            guard let checkpoint = try? await store.checkpoint(of: job, link: link) else { return }
+            await library.discard(checkpoint, of: job, owner: owner)
+            // Where it cannot be dropped it is dropped with the job.
+            store.save(checkpoint: nil, of: job, link: link) { _ in }
         }
     }
 
@@ -36,12 +56,24 @@ final class FileCleaner: Sendable {
             for job in removed { bodies.remove(job.id, upTo: job.links) }
         }
         guard removed.contains(where: { !$0.checkpoints.isEmpty }) else { return done() }
-        // Owned by its caller, who waits for `done`.
-        Task(executorPreference: library.executor) { [self] in
+        withPatience(done) { [self] in
             for job in removed {
                 for checkpoint in job.checkpoints { await library.discard(checkpoint, of: job.id, owner: job.owner) }
             }
-            done()
+        }
+    }
+
+    /// Runs `body`, and calls `done` once it has ended or has taken too long: a file system may not answer.
+    private func withPatience(_ done: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () async -> Void) {
+        let isDone = Atomic(false)
+        let end = { @Sendable in
+            if !isDone.exchange(true, ordering: .relaxed) { done() }
+        }
+        timers.asyncAfter(deadline: .now() + Self.patience, execute: end)
+        // It ends by itself, whether anybody still waits for it or not.
+        Task(executorPreference: library.executor) {
+            await body()
+            end()
         }
     }
 

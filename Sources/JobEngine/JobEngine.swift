@@ -74,6 +74,8 @@ package actor JobEngine {
         let memory = RunMemory()
         let connections: ConnectionAllowance
         let type: SourceType
+        let job: JobID
+        let owner: UInt32
         /// When it began, by the monotonic clock.
         let began: Int64
         var work: Deferred<JSON, any Error>?
@@ -347,7 +349,7 @@ package actor JobEngine {
         case .start(let run): start(run)
         // Nothing is awaited that still reads its checkpoint.
         case .cancel(let run, awaitsEnd: true): runs[run]?.work?.cancel()
-        case .cancel(let run, awaitsEnd: false): runs.removeValue(forKey: run)?.work?.cancel()
+        case .cancel(let run, awaitsEnd: false): cancel(runs.removeValue(forKey: run))
         case .reclaimConnection(let run): runs[run]?.connections.reclaim()
         case .discardPart(let id, let job, let link, let owner):
             files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
@@ -456,6 +458,12 @@ package actor JobEngine {
 
     // MARK: - Sources
 
+    private func cancel(_ run: Run?) {
+        guard let run, let work = run.work else { return }
+        // A download removes what it has written, on a file system that may not answer.
+        if run.type == .download { files.cancel(work, of: run.job, owner: run.owner) } else { work.cancel() }
+    }
+
     private func start(_ run: SourceRun) {
         guard let reports else { return }
         // What is kept while it works has nothing of its parameters, which may hold a long body.
@@ -463,7 +471,7 @@ package actor JobEngine {
         runs[id] = Run(
             progress: RunProgress(run: id, reports: reports),
             connections: ConnectionAllowance(run.connections) { self.enter { $0.handle(.connectionClosed(id)) } },
-            type: run.parameters.type,
+            type: run.parameters.type, job: run.job, owner: run.owner,
             began: clock.now().monotonic)
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
         // Owned by the engine; it ends with the read.

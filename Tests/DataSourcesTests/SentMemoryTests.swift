@@ -170,6 +170,23 @@ import TestOrigin
         }
     }
 
+    @Test func inputOfAProgram_isPutOff_whileTheDiskOfTheStateHasLittleRoom() async throws {
+        // With quotes and the end of the line.
+        let free = Mutex<Int64>(1_000_102)
+        let source = ProgramSourceTests.shell("wc -c", ["input": .string(String(repeating: "x", count: 1_000_000))])
+        var files = FileOperations.real
+        files.freeBytes = { _ in free.withLock(\.self) }
+        try await ProgramSourceTests.run(files: files, change: { $0.downloads.minimumFree = 100 }) {
+            bench async throws in
+            let error = try await bench.failure(source)
+            #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
+            // One that stays in memory needs none.
+            #expect(try await bench.result(ProgramSourceTests.shell("wc -c", ["input": "x"])) == 4)
+            free.withLock { $0 += 1 }
+            #expect(try await bench.result(source) == 1_000_003)
+        }
+    }
+
     @Test func transfer_endsAtOnce_whileItsBodyIsWritten() async throws {
         var files = FileOperations.real
         let writes = AsyncStream.makeStream(of: Void.self)

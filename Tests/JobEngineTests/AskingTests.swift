@@ -7,6 +7,8 @@ import Logging
 import LoopTasks
 import NIOPosix
 import Synchronization
+import SystemPackage
+import TestOrigin
 import TestSupport
 import Testing
 
@@ -145,8 +147,45 @@ import Testing
         }
     }
 
+    /// Whoever cancels a download on a file system that does not answer waits a second, and nobody else does.
+    @Test func cancel_isBounded_whenFileSystemDoesNotAnswer() async throws {
+        let (unlinks, begins) = AsyncStream.makeStream(of: Void.self)
+        let (writes, written) = AsyncStream.makeStream(of: Void.self)
+        let release = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.write = { file, bytes throws(Errno) in
+            try FileOperations.real.write(file, bytes)
+            written.yield()
+        }
+        files.unlink = { directory, name throws(Errno) in
+            begins.yield()
+            release.wait()
+            // Each lets the next one go.
+            release.signal()
+            try FileOperations.real.unlink(directory, name)
+        }
+        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
+        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+            try await Self.withEngine(files: files) { engine in
+                let owner = Caller(uid: 7, isAdmin: false)
+                let spec = try engine.admission.spec(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]], from: owner)
+                let job = try #require(
+                    try await engine.ask(.submit([NewJob(spec)]), for: owner).submitted?.first?.get().job)
+                for await _ in writes { break }
+                let cancel = Task { await engine.ask(.cancel(job), for: owner) }
+                for await _ in unlinks { break }
+                _ = await engine.ask(.queues, for: owner)
+                guard case .job(let view) = await cancel.value else { return #expect(Bool(false)) }
+                #expect(view.job.state == .cancelled)
+                release.signal()
+            }
+        }
+    }
+
     static func withEngine(
-        _ change: (inout EngineSettings) -> Void = { _ in }, clock: EngineClock = .system,
+        files: FileOperations = .real, _ change: (inout EngineSettings) -> Void = { _ in },
+        clock: EngineClock = .system,
         _ body: (JobEngine) async throws -> Void
     ) async throws {
         try await TemporaryDirectory.with { directory in
@@ -157,7 +196,7 @@ import Testing
             var settings = SourceSettings()
             settings.downloads.directory = path + "/downloads"
             let library = try SourceLibrary(
-                settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+                settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
             var engineSettings = EngineSettings(bodies: path + "/bodies")
             change(&engineSettings)
             let engine = JobEngine(

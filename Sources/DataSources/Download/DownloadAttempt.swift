@@ -29,32 +29,50 @@ final class DownloadAttempt: Sendable {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
         }
         let path = try services.directories.path(spec.path, owner: context.owner, groups: context.groups)
-        try await checkUnfinished(path)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await services.queue.run { [services] () throws(JobError) in
             try TargetDirectory.existing(path, files: services.files)
         }
+        // Of a directory that the caller may not write to nothing is told.
+        if directory != nil { try await checkUnfinished(path) }
         if let directory, let result = try await resultOfEarlierRun(path, in: directory) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
                 path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
                 writer: FileReservations.Writer(job: context.job, owner: context.owner), registry: services.registry,
-                files: services.files)
+                files: services.files, queue: services.queue)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
+                // What was kept under another name is of no use any more.
+                if let checkpoint, !checkpoint.isAbout(target) { await discardPart(of: checkpoint) }
                 let result = try await run(target, checkpoint)
                 target.release()
+                // It may have come without a transfer.
+                if let checkpoint, checkpoint.isAbout(target) { await discardPart(of: checkpoint) }
                 return .success(result)
             } catch {
                 // This does nothing where the `.part` was kept for a retry.
-                target.remove()
+                await services.queue.run { target.remove() }
                 return .failure(error)
             }
         } onCancel: {
+            // Whoever cancels it may have to wait for the file system.
             target.remove()
         }
         return try outcome.get()
+    }
+
+    /// Removes the `.part` that an earlier attempt kept, if it is still there.
+    private func discardPart(of checkpoint: DownloadCheckpoint) async {
+        let name = checkpoint.directory + "/" + checkpoint.name
+        guard let path = try? services.directories.path(name, owner: context.owner, groups: context.groups) else {
+            return
+        }
+        await services.queue.run { [services] in
+            // It is no failure of this download that it stays.
+            try? DownloadTarget.discardPart(path, checkpoint, services.files)
+        }
     }
 
     /// Refuses a file that another job, which an earlier daemon did not finish, will go on with.
@@ -268,7 +286,7 @@ final class DownloadAttempt: Sendable {
             if isDone { return result }
         }
         if spec.exists == .skip {
-            target.remove()
+            await services.queue.run { target.remove() }
             let existing = try await services.queue.run { () throws(JobError) in try target.existing() }
             if existing != nil { return try await skipped(target) }
         }

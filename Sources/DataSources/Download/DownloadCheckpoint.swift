@@ -64,6 +64,9 @@ extension DownloadCheckpoint {
         total = json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) }
     }
 
+    /// Whether it is of the file that `target` is to become.
+    func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
+
     /// How much of a `.part` of `size` bytes can be relied on in the boot `current`.
     func usable(ofSize size: Int64, boot current: String) -> Int64 {
         let written = bootID == current && !current.isEmpty ? size : min(size, synced)

@@ -47,6 +47,8 @@ struct DownloadDirectories: Sendable {
     }
 
     private static let slash = UInt8(ascii: "/")
+    /// The most directories of a path, with its file.
+    private static let mostNames = 100
 
     /// The names between slashes as the system sees them: to Swift a slash before a combining accent is another character.
     private static func components(_ text: String) -> [Substring] {
@@ -77,6 +79,9 @@ struct DownloadDirectories: Sendable {
         guard text.utf8.count < 4096 - 512, components.allSatisfy({ $0.utf8.count <= 255 }),
             name.utf8.count + DownloadPath.partSuffix.utf8.count <= 255
         else { throw refused("is too long; give a shorter one") }
+        guard components.count <= Self.mostNames else {
+            throw refused("has more than \(Self.mostNames) names; give a shorter one")
+        }
         guard !name.hasSuffix(DownloadPath.partSuffix) else {
             throw refused("ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")
         }

@@ -12,6 +12,7 @@ final class DownloadTarget: Sendable {
     private let key: FileReservations.Key
     private let registry: FileReservations
     private let files: FileOperations
+    private let queue: FileQueue
 
     /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
@@ -22,15 +23,23 @@ final class DownloadTarget: Sendable {
     /// may be taken again.
     init(
         _ path: DownloadPath, in existing: OpenDirectory?, renaming: Bool, preferred: String?,
-        writer: FileReservations.Writer, registry: FileReservations, files: FileOperations
+        writer: FileReservations.Writer, registry: FileReservations, files: FileOperations,
+        queue: FileQueue
     ) throws(JobError) {
         self.path = path
         self.files = files
+        self.queue = queue
         self.registry = registry
         var attempts = 0
         while true {
             let directory = try TargetDirectory(path, existing: attempts == 0 ? existing : nil, files: files)
-            let (name, key) = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
+            let (name, key): (String, FileReservations.Key)
+            do throws(JobError) {
+                (name, key) = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
+            } catch {
+                registry.ifUnused(directory.identity, directory.removeMadeDirectories)
+                throw error
+            }
             // Another download may have removed the directory, as empty, before the name in it was reserved.
             if directory.isGone, attempts < 8 {
                 attempts += 1
@@ -40,7 +49,7 @@ final class DownloadTarget: Sendable {
             self.directory = directory
             self.name = name
             self.key = key
-            part = ScratchFile(in: directory.opened, files: files)
+            part = ScratchFile(in: directory.opened, files: files, queue: queue)
             return
         }
     }
@@ -93,7 +102,11 @@ final class DownloadTarget: Sendable {
     /// Opens what is under the name for reading, for a caller who may read it. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
         do throws(Errno) {
-            if let file = try OpenFile(regular: name, in: directory.opened, path, files: files) { return file }
+            if let file = try OpenFile(
+                regular: name, in: directory.opened, path, files: files, queue: queue)
+            {
+                return file
+            }
         } catch {
             // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
             if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: absolutePath) }
@@ -159,7 +172,7 @@ final class DownloadTarget: Sendable {
     /// Opens the `.part` that an earlier attempt left, where it is that very file; its size. Blocks.
     func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
         guard checkpoint.part.createdAt != 0 else { return nil }
-        let isSameBoot = checkpoint.bootID == files.bootID && checkpoint.part.device != 0
+        let isSameBoot = !files.bootID.isEmpty && checkpoint.bootID == files.bootID && checkpoint.part.device != 0
         var size: Int64?
         try? part.open(partName, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK) { status in
             let isSame = isSameBoot ? status.identity == checkpoint.part : status.identity.isSame(as: checkpoint.part)
@@ -216,10 +229,11 @@ final class DownloadTarget: Sendable {
         if part.keep() { registry.keep(key, after: attempt) }
     }
 
-    /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread.
+    /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread. Blocks.
     func remove() {
         guard part.remove() else { return }
-        registry.release(key, thenIfDirectoryIsUnused: directory.removeMadeDirectories)
+        registry.release(key)
+        registry.ifUnused(key.directory, directory.removeMadeDirectories)
     }
 }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import JobModel
 import Synchronization
 
@@ -35,6 +36,9 @@ final class FileReservations: Sendable {
         /// The files of jobs that wait for a retry, and which attempt left them.
         var waiting: [JobID: (key: Key, attempt: Int)] = [:]
 
+        /// Directories that are about to be removed where nobody needs them, with those who wait to know.
+        var removed: [FileOperations.Status.Identity: [DispatchSemaphore]] = [:]
+
         /// By absolute path, and the path of each job.
         var unfinished: [String: Unfinished] = [:]
         var unfinishedPaths: [JobID: String] = [:]
@@ -42,6 +46,14 @@ final class FileReservations: Sendable {
         mutating func endUnfinished(of job: JobID) {
             guard let path = unfinishedPaths.removeValue(forKey: job) else { return }
             unfinished[path] = nil
+        }
+
+        /// What tells that the directory is not being removed any more; nil where it is not.
+        mutating func wait(forRemovalOf directory: FileOperations.Status.Identity) -> DispatchSemaphore? {
+            guard removed[directory] != nil else { return nil }
+            let semaphore = DispatchSemaphore(value: 0)
+            removed[directory]?.append(semaphore)
+            return semaphore
         }
 
         mutating func endWaiting(of job: JobID) {
@@ -52,15 +64,20 @@ final class FileReservations: Sendable {
 
     private let state = Mutex(State())
 
-    /// Reserves `key`; where another job writes that file, it is returned.
+    /// Reserves `key`; where another job writes that file, it is returned. Blocks while somebody removes the directory.
     func reserve(_ key: Key, for writer: Writer) -> Writer? {
-        state.withLock { state in
-            if state.waiting[writer.job]?.key == key { state.endWaiting(of: writer.job) }
-            // From here on its directory is known.
-            state.endUnfinished(of: writer.job)
-            if let present = state.writers[key] { return present }
-            state.writers[key] = writer
-            return nil
+        while true {
+            let (present, removal) = state.withLock { state -> (Writer?, DispatchSemaphore?) in
+                if let removal = state.wait(forRemovalOf: key.directory) { return (nil, removal) }
+                if state.waiting[writer.job]?.key == key { state.endWaiting(of: writer.job) }
+                // From here on its directory is known.
+                state.endUnfinished(of: writer.job)
+                if let present = state.writers[key] { return (present, nil) }
+                state.writers[key] = writer
+                return (nil, nil)
+            }
+            guard let removal else { return present }
+            removal.wait()
         }
     }
 
@@ -107,11 +124,17 @@ final class FileReservations: Sendable {
         }
     }
 
-    /// Releases `key` and, where nobody else writes into that directory, runs `body` before anybody can begin to.
-    func release(_ key: Key, thenIfDirectoryIsUnused body: () -> Void) {
-        state.withLock { state in
-            state.writers[key] = nil
-            if !state.writers.keys.contains(where: { $0.directory == key.directory }) { body() }
+    /// Runs `body` where nobody writes into that directory, before anybody can begin to. Blocks as `body` does, and nobody but
+    /// who wants that very directory.
+    func ifUnused(_ directory: FileOperations.Status.Identity, _ body: () -> Void) {
+        let isUnused = state.withLock { state in
+            guard state.removed[directory] == nil, !state.writers.keys.contains(where: { $0.directory == directory })
+            else { return false }
+            state.removed[directory] = []
+            return true
         }
+        guard isUnused else { return }
+        body()
+        for waiting in state.withLock({ $0.removed.removeValue(forKey: directory) ?? [] }) { waiting.signal() }
     }
 }

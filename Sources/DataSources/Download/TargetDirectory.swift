@@ -4,17 +4,19 @@ import JobModel
 
 /// The directory that a download goes to, opened without a way out of its root, and what had to be made for it.
 struct TargetDirectory: Sendable {
-    /// A directory that was not there before, by its parent and name.
+    /// Directories that were not there before, outermost first.
     struct Made: Sendable {
-        let parent: OpenDirectory
-        let name: String
-        let identity: FileOperations.Status.Identity
+        /// What the first was made in. The others are found from there, so that no more of them are kept open.
+        var base: OpenDirectory?
+        /// The names from there on.
+        var names: [String] = []
+        /// Which of these directories were made, by the count of their names.
+        var identities: [Int: FileOperations.Status.Identity] = [:]
     }
 
     let opened: OpenDirectory
     let identity: FileOperations.Status.Identity
-    /// Outermost first.
-    private var made: [Made] = []
+    private var made = Made()
     private let files: FileOperations
 
     /// Opens the directory of `path`, making what is missing of it. Blocks.
@@ -35,6 +37,7 @@ struct TargetDirectory: Sendable {
             identity = try files.statusOfOpen(opened.descriptor).identity
             made = way.made
         } catch {
+            way.made.remove(files)
             throw way.error(error)
         }
     }
@@ -61,14 +64,42 @@ struct TargetDirectory: Sendable {
     /// Whether the directory was removed while it was being opened.
     var isGone: Bool { (try? files.statusOfOpen(opened.descriptor).links == 0) ?? false }
 
-    /// Removes the directories that were made here, as far as they are empty.
-    func removeMadeDirectories() {
-        for directory in made.reversed() {
+    /// Removes the directories that were made here, as far as they are empty. Blocks.
+    func removeMadeDirectories() { made.remove(files) }
+}
+
+extension TargetDirectory.Made {
+    /// Goes on below `parent` to the directory `name`.
+    fileprivate mutating func pass(_ name: String) {
+        if base != nil { names.append(name) }
+    }
+
+    /// Adds the directory `name`, which was made in `parent`; what was passed since the first one leads there.
+    fileprivate mutating func add(
+        _ name: String, in parent: OpenDirectory, _ identity: FileOperations.Status.Identity
+    ) {
+        if base == nil { base = parent }
+        names.append(name)
+        identities[names.count] = identity
+    }
+
+    /// Removes them, as far as they are empty. Blocks.
+    fileprivate func remove(_ files: FileOperations) {
+        guard let base else { return }
+        for count in stride(from: names.count, to: 0, by: -1) {
+            guard let identity = identities[count] else { return }
             do throws(Errno) {
+                var above: OpenDirectory?
+                if count > 1 {
+                    let path = names[..<(count - 1)].joined(separator: "/")
+                    above = OpenDirectory(
+                        descriptor: try files.openBeneath(base.descriptor, path, O_RDONLY | O_DIRECTORY, 0), path: path,
+                        files: files)
+                }
+                let parent = (above ?? base).descriptor
                 // Whoever may write above it could have put another one in its place.
-                guard try files.status(directory.parent.descriptor, directory.name).identity == directory.identity
-                else { return }
-                try files.removeDirectory(directory.parent.descriptor, directory.name)
+                guard try files.status(parent, names[count - 1]).identity == identity else { return }
+                try files.removeDirectory(parent, names[count - 1])
             } catch {
                 // Something else is in it by now, so it stays, and so do those around it.
                 return
@@ -81,7 +112,7 @@ struct TargetDirectory: Sendable {
 ///
 /// Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
 private struct DirectoryWay {
-    private(set) var made: [TargetDirectory.Made] = []
+    fileprivate(set) var made = TargetDirectory.Made()
     private let path: DownloadPath
     private let rights: CallerRights?
     private let files: FileOperations
@@ -111,6 +142,7 @@ private struct DirectoryWay {
                 let parent = directory
                 do throws(Errno) {
                     directory = try open(name, in: parent)
+                    made.pass(name)
                 } catch  where error == .noSuchFileOrDirectory && makingMissing {
                     try require([.write, .execute], on: parent)
                     directory = try make(name, in: parent)
@@ -219,17 +251,30 @@ private struct DirectoryWay {
     }
 
     private mutating func make(_ name: String, in parent: OpenDirectory) throws(Errno) -> OpenDirectory {
+        let began = Self.timeOfFiles
         let isNew = try makeDirectory(name, in: parent, mode: path.isPrivate ? 0o700 : 0o755)
         let directory = try open(name, in: parent)
-        guard isNew else { return directory }
-        let status = try files.statusOfOpen(directory.descriptor)
-        if path.isPrivate {
-            // Who may write above it can replace the one just made by another, which then is not the daemon's.
-            guard status.owner == geteuid() else { throw Errno.improperLink }
-            if let owner = path.owner { try giveAccess(to: directory.descriptor, owner) }
+        guard isNew else {
+            made.pass(name)
+            return directory
         }
-        made.append(TargetDirectory.Made(parent: parent, name: name, identity: status.identity))
+        let status = try files.statusOfOpen(directory.descriptor)
+        // Who may write above it can replace the one just made by another. That one is not the daemon's, or it is older, or
+        // already somebody's, which its mode shows: it gets what the access list lets the group do.
+        let isOld = status.identity.createdAt != 0 && status.identity.createdAt < began
+        if path.isPrivate, status.owner != geteuid() || status.mode & 0o077 != 0 || isOld {
+            throw Errno.improperLink
+        }
+        made.add(name, in: parent, status.identity)
+        if let owner = path.owner { try giveAccess(to: directory.descriptor, owner) }
         return directory
+    }
+
+    /// The time that a file gets that is made now, in nanoseconds since 1970.
+    private static var timeOfFiles: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
 

@@ -37,7 +37,7 @@ struct FileQueue: Sendable {
     }
 
     static let threads = 8
-    /// Those for what takes long without naming a file of a user's.
+    /// Those for requests and answers that take long.
     static let ownThreads = 4
 
     private let shared: Shared

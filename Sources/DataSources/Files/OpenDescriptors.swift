@@ -9,9 +9,11 @@ final class OpenFile: Sendable {
     let path: String
     let status: FileOperations.Status
     private let files: FileOperations
+    /// Where it is closed; the thread that gives it up last may be anybody's.
+    private let queue: FileQueue?
 
     /// Owns `descriptor` from here on, and closes it where it throws. Blocks.
-    init(descriptor: Int32, path: String, files: FileOperations) throws(Errno) {
+    init(descriptor: Int32, path: String, files: FileOperations, queue: FileQueue? = nil) throws(Errno) {
         do throws(Errno) {
             status = try files.statusOfOpen(descriptor)
         } catch {
@@ -21,17 +23,19 @@ final class OpenFile: Sendable {
         self.descriptor = descriptor
         self.path = path
         self.files = files
+        self.queue = queue
     }
 
     /// Opens the file `name` of a directory for reading, for a caller who may read it; nil where it is no regular file. Blocks.
     convenience init?(
-        regular name: String, in directory: OpenDirectory, _ path: DownloadPath, files: FileOperations
+        regular name: String, in directory: OpenDirectory, _ path: DownloadPath, files: FileOperations,
+        queue: FileQueue
     ) throws(Errno) {
         // Its type is looked at first, as merely opening a device can have an effect.
         let status = try files.status(directory.descriptor, name)
         guard status.isRegular else { return nil }
         let descriptor = try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
-        try self.init(descriptor: descriptor, path: path.absolute(name), files: files)
+        try self.init(descriptor: descriptor, path: path.absolute(name), files: files, queue: queue)
         if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: descriptor) {
             throw Errno.permissionDenied
         }
@@ -39,7 +43,8 @@ final class OpenFile: Sendable {
     }
 
     deinit {
-        files.close(descriptor)
+        guard let queue else { return files.close(descriptor) }
+        queue.start { [files, descriptor] in files.close(descriptor) }
     }
 }
 

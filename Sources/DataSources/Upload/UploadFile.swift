@@ -12,13 +12,13 @@ final class UploadFile: Sendable {
     var path: String { file.path }
 
     /// Opens it for a caller who may read it. Blocks, but for no writer of a FIFO and for no device.
-    init(_ path: DownloadPath, files: FileOperations) throws(JobError) {
+    init(_ path: DownloadPath, files: FileOperations, queue: FileQueue) throws(JobError) {
         let missing = JobError(
             .storage, "\"\(path.absolute())\" is not there; check the path, or make the file and retry the job.")
         guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else { throw missing }
         let opened: OpenFile?
         do throws(Errno) {
-            opened = try OpenFile(regular: path.name, in: directory, path, files: files)
+            opened = try OpenFile(regular: path.name, in: directory, path, files: files, queue: queue)
         } catch {
             switch error {
             case .noSuchFileOrDirectory: throw missing

@@ -34,7 +34,7 @@ struct UploadTransfer: Sendable {
         let (queue, files) = (services.queue, services.files)
         return try await handle.control.wait { delivery in
             queue.start {
-                delivery.deliver(Result { () throws(JobError) in try UploadFile(path, files: files) })
+                delivery.deliver(Result { () throws(JobError) in try UploadFile(path, files: files, queue: queue) })
             }
         }
     }

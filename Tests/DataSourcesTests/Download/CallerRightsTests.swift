@@ -314,12 +314,65 @@ struct CallerRightsTests {
         }
     }
 
+    /// Between a directory's making and its opening another can get its name: of another caller, or of the daemon's own.
+    @Test(arguments: [true, false]) func directory_isNotGivenAway_whenItIsSwappedForOne(ofBob: Bool) async throws {
+        var files = FileOperations.real
+        let shared = Mutex("")
+        files.sync = { (file) throws(Errno) in
+            try FileOperations.real.sync(file)
+            let root = shared.withLock(\.self)
+            guard !root.isEmpty, access(root + "/new", F_OK) == 0 else { return }
+            rename(root + "/new", root + "/away")
+            rename(root + "/private", root + "/new")
+        }
+        try await run(files: files) { origin, bench in
+            let root = bench.root + "/shared"
+            directory(root, mode: 0o777)
+            if ofBob {
+                _ = try await bench.result(source(origin, root + "/private/x"), owner: Self.bob)
+            } else {
+                directory(root + "/private", mode: 0o700)
+                // The clock of the files goes on in steps of some milliseconds.
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            let before = try bench.accessList(of: root + "/private")
+            shared.withLock { $0 = root }
+            let error = try await bench.failure(source(origin, root + "/new/x"), job: 2, owner: Self.ann)
+            #expect(error.kind == .policy)
+            #expect(try bench.accessList(of: root + "/new") == before)
+        }
+    }
+
+    /// Nobody is told what others are about to write where they may not look.
+    @Test func unfinishedFileOfAnother_isNotTold_inADirectoryThatTheCallerMayNotPass() async throws {
+        try await run { origin, bench in
+            let path = bench.root + "/bob"
+            directory(path, owner: Self.bob, mode: 0o700)
+            let checkpoint: JSON = [
+                "url": "http://127.0.0.1:1/", "etag": "\"a\"", "name": "secret", "folder": .string(path), "boot": "",
+                "synced": 0, "part": ["inode": "1", "createdAt": "1", "device": "1"],
+            ]
+            bench.library.keepFiles(of: [
+                UnfinishedTransfer(job: 7, owner: Self.bob, link: 0, checkpoint: checkpoint)
+            ])
+            let errors = try await [
+                bench.failure(source(origin, path + "/secret"), job: 2, owner: Self.ann),
+                bench.failure(source(origin, path + "/other"), job: 2, owner: Self.ann),
+            ]
+            #expect(errors.map(\.kind) == [.policy, .policy])
+            // It is kept all the same.
+            chmod(path, 0o777)
+            let error = try await bench.failure(source(origin, path + "/secret"), job: 2, owner: Self.ann)
+            #expect(error.kind == .exists, "\(error)")
+        }
+    }
+
     @Test func download_failsWithStorage_whereThereAreNoAccessLists() async throws {
         var files = FileOperations.real
         files.setAccessList = { _, _, _ throws(Errno) in throw Errno.notSupported }
         try await run(files: files) { origin, bench in
             directory(bench.root + "/open", mode: 0o777)
-            for path in ["x", bench.root + "/open/x"] {
+            for path in ["x", bench.root + "/open/x", bench.root + "/open/new/deep/x"] {
                 let error = try await bench.failure(source(origin, path), owner: Self.ann)
                 #expect(error.kind == .storage)
                 #expect(error.message.contains("ACL"))

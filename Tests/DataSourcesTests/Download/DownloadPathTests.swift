@@ -192,6 +192,42 @@ import TestOrigin
         }
     }
 
+    @Test func path_isBounded_inItsDepth() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run { bench in
+                for count in [99, 100] {
+                    let source: JSON = [
+                        "type": "download", "url": .string(origin.url("/x")),
+                        "path": .string(String(repeating: "d/", count: count) + "x"),
+                    ]
+                    guard count > 99 else {
+                        _ = try await bench.result(source)
+                        continue
+                    }
+                    let error = try await bench.failure(source)
+                    #expect(error.kind == .policy && error.message.contains("100"), "\(error)")
+                }
+            }
+        }
+    }
+
+    /// All that was made for a download goes with it, and none of it is kept open.
+    @Test func madeDirectories_areRemoved_fromTheInnermostOn() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.head("404 Not Found", [("Content-Length", "0")])] }) { origin in
+            try await Workbench.run { bench in
+                try FileManager.default.createDirectory(
+                    atPath: bench.root + "/here", withIntermediateDirectories: true)
+                let path = bench.root + "/here/" + String(repeating: "d/", count: 60) + "x"
+                let error = try await bench.failure([
+                    "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
+                ])
+                #expect(error.kind == .http)
+                #expect(bench.names(below: bench.root) == ["here"])
+            }
+        }
+    }
+
     @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
         try await Workbench.run { bench in
             mkfifo(bench.root + "/fifo", 0o600)

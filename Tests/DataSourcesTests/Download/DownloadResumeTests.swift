@@ -237,6 +237,49 @@ import TestOrigin
         }
     }
 
+    /// Where neither answer says how long the file is, the end of the second is nobody's to tell.
+    @Test func retry_startsOver_whenNobodyKnowsTheLength() async throws {
+        let body = Self.first
+        let script: ScriptedOrigin.Script = { request, count in
+            if count == 0 {
+                return [.head("200 OK", [("ETag", "\"a\"")]), .send(Array(body[..<100_000])), .reset]
+            }
+            guard request.headers["range"] != nil else {
+                return [.head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", "\"a\"")]), .send(body)]
+            }
+            let fields = [("ETag", "\"a\""), ("Content-Range", "bytes \(request.range?.start ?? 0)-199999/*")]
+            return [.head("206 Partial Content", fields), .send([1]), .close]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                _ = try await bench.failure(download(origin))
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["size"] == 200_000 && result["resumedFrom"] == 0, "\(result)")
+                #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            }
+        }
+    }
+
+    /// Nobody goes on with what was kept under another name, or once the file is there without a transfer.
+    @Test(arguments: [true, false]) func part_isRemoved_whenItIsOfNoMoreUse(isElsewhere: Bool) async throws {
+        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run { bench in
+                #expect(try await bench.failure(download(origin)).isRetryable)
+                #expect(part(bench)?.count == 100_000)
+                let more: JSONObject
+                if isElsewhere {
+                    more = JSONObject([.init(name: "path", value: "y")])
+                } else {
+                    try bench.write([1], to: bench.downloads + "/x")
+                    more = JSONObject([.init(name: "exists", value: "skip")])
+                }
+                _ = try await bench.result(download(origin, more), attempt: 2)
+                #expect(bench.names(below: bench.downloads) == [isElsewhere ? "y" : "x"])
+            }
+        }
+    }
+
     @Test(arguments: ["200", "416"]) func retry_startsOver_whenServerGivesNoRange(answer: String) async throws {
         let body = Self.first
         let script: ScriptedOrigin.Script = { request, count in

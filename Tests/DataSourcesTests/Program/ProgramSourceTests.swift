@@ -13,12 +13,14 @@ import Testing
 @Suite struct ProgramSourceTests {
     /// Runs `body` with a bench that runs any command, and the programs `entries`.
     static func run(
-        timers: NIOAsyncTestingEventLoop? = nil, _ entries: [String: ProgramSettings.Entry] = [:],
+        files: FileOperations = .real, timers: NIOAsyncTestingEventLoop? = nil,
+        _ entries: [String: ProgramSettings.Entry] = [:], change: (inout SourceSettings) -> Void = { _ in },
         _ body: (Workbench) async throws -> Void
     ) async throws {
         let directory = NSTemporaryDirectory() + "deferd-programs-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        try await Workbench.run(timers: timers) { settings in
+        try await Workbench.run(files: files, timers: timers) { settings in
+            change(&settings)
             settings.programs.directory = directory
             settings.programs.allowsAny = true
             settings.programs.entries = entries

@@ -285,9 +285,14 @@ import Testing
         }
     }
 
-    /// A user may name files on a file system that hangs.
+    /// Users may name files on file systems that hang.
     @Test func otherWork_goesOn_whileFilesHoldUpAllThreadsForThem() async throws {
-        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "0")])] }) { origin in
+        // More than is parsed on an event loop, and than is received in memory.
+        let document = Array(("[\"" + String(repeating: "x", count: 1 << 20) + "\"]").utf8)
+        try await ScriptedOrigin.run { entry, _ in
+            guard entry.method == "GET" else { return Self.answer() }
+            return [.head("200 OK", [("Content-Length", "\(document.count)")]), .send(document)]
+        } _: { origin in
             let (held, begins) = AsyncStream.makeStream(of: Void.self)
             let release = DispatchSemaphore(value: 0)
             var files = FileOperations.real
@@ -298,7 +303,7 @@ import Testing
                 release.signal()
                 return try FileOperations.real.readAt(file, offset, buffer)
             }
-            try await Workbench.run(files: files) { bench in
+            try await ProgramSourceTests.run(files: files) { bench async throws in
                 try bench.write([1, 2, 3], to: bench.downloads + "/x")
                 let uploads = try (0..<FileQueue.threads).map { _ in try bench.start(upload(origin)) }
                 var count = 0
@@ -306,7 +311,13 @@ import Testing
                     count += 1
                     if count == FileQueue.threads { break }
                 }
+                // Each of them would wait for ever.
                 #expect(await bench.library.blocking(for: 7) { true })
+                let source: JSON = ["type": "json", "url": .string(origin.url("/document")), "select": "/0"]
+                #expect(try await bench.result(source, job: 2)["unknown"] == nil)
+                let input: JSON = .string(String(repeating: "x", count: 1_000_000))
+                #expect(
+                    try await bench.result(ProgramSourceTests.shell("wc -c", ["input": input]), job: 3) == 1_000_003)
                 release.signal()
                 for upload in uploads { _ = try await upload.get() }
             }

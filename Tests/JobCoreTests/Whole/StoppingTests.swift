@@ -210,6 +210,33 @@ import Testing
         driver.expectQuiet()
     }
 
+    /// The source removes it as it ends, which takes the file system's time.
+    @Test func downloadAtWork_isCancelled_onceItsPartIsGone() throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(#"{"source":{"type":"download","url":"http://a/","path":"f"}}"#)
+        driver.holdsCleanUps = true
+        let request = driver.ask(.cancel(id))
+        #expect(driver.cancelled.count == 1 && driver.discarded.map(\.job) == [id])
+        #expect(driver.answer(to: request) == nil && driver.stored(id)?.state != .cancelled)
+        driver.releaseCleanUps()
+        guard case .job(let view) = driver.answer(to: request) else { return #expect(Bool(false)) }
+        #expect(view.job.state == .cancelled && driver.stored(id)?.state == .cancelled)
+        driver.expectQuiet()
+    }
+
+    /// Once its failure was caught nobody goes on with it; where the job fails, a retry can.
+    @Test(arguments: [true, false]) func partOfAFailure_isRemoved_whereItIsCaught(isCaught: Bool) throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"download","url":"http://a/","path":"f"},"then":[{"\#(isCaught ? "fail" : "then")":{"return":1}}]}"#
+        )
+        try driver.end(id, .failure(JobError(.network, "It was cut.")))
+        #expect(driver.stored(id)?.state == (isCaught ? .succeeded : .failed))
+        #expect(driver.discarded.map(\.job) == (isCaught ? [id] : []))
+        #expect(driver.discarded.allSatisfy { $0.link == 0 })
+        driver.expectQuiet()
+    }
+
     @Test func othersJobs_areNotThere() throws {
         let driver = CoreDriver()
         let id = try driver.submit(url())
