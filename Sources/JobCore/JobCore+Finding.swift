@@ -11,6 +11,8 @@ extension JobCore {
         let wanted: Set<JobID>
         let caller: Caller
         let keep: (Job) -> Kept
+        /// Where no more than the state of a job is needed: the others are not read.
+        let keepState: ((JobState) -> Kept)?
         let body: (Result<[Kept], CoreError>) -> Void
         /// Those that the store is still to be asked for.
         var missing: ArraySlice<JobID> = []
@@ -18,12 +20,14 @@ extension JobCore {
 
         init(
             _ ids: [JobID], for caller: Caller, keeping keep: @escaping (Job) -> Kept,
+            ofState keepState: ((JobState) -> Kept)? = nil,
             _ body: @escaping (Result<[Kept], CoreError>) -> Void
         ) {
             self.ids = ids
             wanted = Set(ids)
             self.caller = caller
             self.keep = keep
+            self.keepState = keepState
             self.body = body
         }
     }
@@ -61,7 +65,7 @@ extension JobCore {
     /// whose end is still being stored does not count as finished.
     func findFinished(_ ids: [JobID], for caller: Caller, _ body: @escaping (Result<[JobID], CoreError>) -> Void) {
         search(
-            Search(ids, for: caller, keeping: \.state.isTerminal) { [unowned self] found in
+            Search(ids, for: caller, keeping: \.state.isTerminal, ofState: \.isTerminal) { [unowned self] found in
                 body(found.map { found in zip(ids, found).filter { $1 && table[$0] == nil }.map(\.0) })
             })
     }
@@ -86,6 +90,7 @@ extension JobCore {
     private func goOn<Kept>(_ search: Search<Kept>) {
         let asked = search.missing.prefix(Self.mostAtOnce)
         guard !asked.isEmpty else { return finish(search) }
+        if let keep = search.keepState { return goOn(search, asked, keeping: keep) }
         read(.firstJobs(Array(asked), owner: search.caller.owner)) { [unowned self] result in
             guard case .success(.jobs(let rows)) = result else {
                 return search.body(.failure(Self.error(of: result)))
@@ -96,12 +101,30 @@ extension JobCore {
             let isPartial = StoredJobPage.isFull(rows)
             let last = isPartial ? rows.last.flatMap { row in asked.firstIndex(of: row.id) } : nil
             let end = (last ?? asked.endIndex - 1) + 1
-            // One that there is not makes the answer, so that nothing more is read.
-            guard search.missing[..<end].allSatisfy({ search.found[$0] != nil || isKnown($0, to: search.caller) })
-            else { return finish(search) }
-            search.missing = search.missing[end...]
-            goOn(search)
+            goOn(search, from: end)
         }
+    }
+
+    private func goOn<Kept>(
+        _ search: Search<Kept>, _ asked: ArraySlice<JobID>, keeping keep: @escaping (JobState) -> Kept
+    ) {
+        read(.states(Array(asked), owner: search.caller.owner)) { [unowned self] result in
+            guard case .success(.states(let states)) = result else {
+                return search.body(.failure(Self.error(of: result)))
+            }
+            for (id, state) in states { search.found[id] = keep(state) }
+            addDeparted(to: search)
+            goOn(search, from: asked.endIndex)
+        }
+    }
+
+    /// Goes on once all before `end` were looked for.
+    private func goOn<Kept>(_ search: Search<Kept>, from end: Int) {
+        // One that there is not makes the answer, so that nothing more is read.
+        guard search.missing[..<end].allSatisfy({ search.found[$0] != nil || isKnown($0, to: search.caller) })
+        else { return finish(search) }
+        search.missing = search.missing[end...]
+        goOn(search)
     }
 
     private func addDeparted<Kept>(to search: Search<Kept>) {

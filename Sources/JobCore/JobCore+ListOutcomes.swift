@@ -140,6 +140,8 @@ private struct ListResult {
     private var cost = 0
     private var elements: [JSON] = []
     private var failure = JobError(.list, "")
+    /// Bytes of the failures that it lists.
+    private var failuresSize = 0
     private var children = 0
     /// Bytes of the result: the brackets, and with each but the first a comma.
     private var size: Int64 = 1
@@ -159,7 +161,7 @@ private struct ListResult {
         let elementSize: Int64
         switch (mode, job.carried) {
         case (.first, _):
-            self.failure.add(failure: failure)
+            self.failure.add(failure: failure, listed: &failuresSize)
             return nil
         case (.settled, .success(let value)):
             element = ["ok": true, "value": value]

@@ -1,6 +1,6 @@
 /// What waits for one of a few threads, in a queue for each user: users have their turns one after the other, and none
 /// has more than `perUser` of the `total` threads at a time, however long it keeps them.
-struct TurnQueue<Element> {
+package struct TurnQueue<Element> {
     private let perUser: Int
     private let total: Int
     private var waiting: [UInt32: [Element]] = [:]
@@ -9,18 +9,18 @@ struct TurnQueue<Element> {
     private var running: [UInt32: Int] = [:]
     private var runningCount = 0
 
-    init(perUser: Int, total: Int) {
+    package init(perUser: Int, total: Int) {
         self.perUser = perUser
         self.total = total
     }
 
-    mutating func append(_ element: Element, for user: UInt32) {
+    package mutating func append(_ element: Element, for user: UInt32) {
         if waiting[user] == nil { turns.append(user) }
         waiting[user, default: []].append(element)
     }
 
     /// What may run next, counted as running from now on; nil where nothing may.
-    mutating func next() -> (user: UInt32, element: Element)? {
+    package mutating func next() -> (user: UInt32, element: Element)? {
         guard runningCount < total,
             let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
         else { return nil }
@@ -37,14 +37,14 @@ struct TurnQueue<Element> {
     }
 
     /// Something of `user` that ran has ended.
-    mutating func finish(_ user: UInt32) {
+    package mutating func finish(_ user: UInt32) {
         let count = running[user, default: 1] - 1
         running[user] = count > 0 ? count : nil
         runningCount -= 1
     }
 
     /// Removes elements that wait for `user` and are not wanted any more.
-    mutating func remove(for user: UInt32, where isUnwanted: (Element) -> Bool) {
+    package mutating func remove(for user: UInt32, where isUnwanted: (Element) -> Bool) {
         guard var queue = waiting[user] else { return }
         queue.removeAll(where: isUnwanted)
         waiting[user] = queue.isEmpty ? nil : queue

@@ -16,11 +16,12 @@ package protocol JobStore: Sendable {
     /// the machine. `StoredState.crashed` tells the next daemon what was marked; a clean close leaves no mark.
     func mark(_ job: JobID, isWorking: Bool)
 
-    /// Keeps the checkpoint of a transfer of link `link` until the job succeeded, was cancelled or was removed; nil drops it.
+    /// Keeps the checkpoint of a transfer of link `link` until the job succeeded at that link or was removed; nil drops it. A job
+    /// that succeeded or was cancelled gets no new one.
     func save(
         checkpoint: JSON?, of job: JobID, link: Int, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
-    /// Keeps the record of a download to `path`, for a later validation. The 100,000 latest are kept.
+    /// Keeps the record of a download to `path`, for a later validation. The 100,000 latest are kept, and none of more than 4 KiB.
     func save(download: JSON, to path: String, _ done: @escaping @Sendable (Result<Void, StoreError>) -> Void)
 
     func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?

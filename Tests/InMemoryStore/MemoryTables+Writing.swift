@@ -56,7 +56,7 @@ extension MemoryTables {
         updateIndexes(from: old, to: new)
         if marks[job.id] == true { marks.remove(job.id) }
         // A failed job can be retried, and then goes on with what it has.
-        if job.state == .succeeded || job.state == .cancelled { removeCheckpoints(of: job.id) }
+        if job.state == .succeeded { checkpoints.remove(LinkKey(job: job.id, link: job.link)) }
         return true
     }
 

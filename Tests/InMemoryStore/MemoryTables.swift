@@ -101,6 +101,8 @@ package struct MemoryTables: Sendable {
         case .jobs(let ids, let owner): .jobs(jobs(owned(ids, by: owner)).map(\.withoutLongResult))
         case .firstJobs(let ids, let owner):
             .jobs(page(owned(ids, by: owner), limit: ids.count, withResults: false).jobs)
+        case .states(let ids, let owner):
+            .states(Dictionary(owned(ids, by: owner).compactMap { id in rows[id].map { (id, $0.job.state) } }) { $1 })
         case .list(let filter): .jobs(list(filter))
         case .result(let job, let offset, let length): .result(result(of: job, offset: offset, length: length))
         case .children(let parent, let link, let start, let limit):
@@ -172,7 +174,9 @@ package struct MemoryTables: Sendable {
         return Array(found.prefix(limit))
     }
 
-    package mutating func save(download: JSON, to path: String) { downloads.set(Name(path), download) }
+    package mutating func save(download: JSON, to path: String) {
+        if download.utf8.count <= 4 << 10 { downloads.set(Name(path), download) } else { downloads.remove(Name(path)) }
+    }
 
     package func download(to path: String) -> JSON? { downloads[Name(path)] }
 }

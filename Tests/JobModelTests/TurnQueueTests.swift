@@ -1,6 +1,5 @@
+import JobModel
 import Testing
-
-@testable import DataSources
 
 @Suite struct TurnQueueTests {
     @Test func users_haveTheirTurns_oneAfterTheOther() {

@@ -218,13 +218,17 @@ import Testing
     @Test func batch_countsItsAnswers_untilItIsSent() {
         let account = MemoryAccount(limit: 10_000)
         let (outbox, _) = outbox(account)
-        var replies: Replies? = Replies(calls: 2, isBatch: true, outbox: outbox, account: account) {}
+        func batch() -> Replies {
+            account.charge(Replies.least(calls: 2, ids: 0))
+            return Replies(calls: 2, isBatch: true, outbox: outbox, account: account) {}
+        }
+        var replies: Replies? = batch()
         replies?.succeed(1, .string(String(repeating: "x", count: 500)))
         #expect(account.size > 500 && outbox.backlog.size == 0)
         replies?.succeed(2, .null)
         replies = nil
         #expect(account.size == outbox.backlog.size && account.size > 500)
-        replies = Replies(calls: 2, isBatch: true, outbox: outbox, account: account) {}
+        replies = batch()
         replies?.succeed(1, .string(String(repeating: "x", count: 500)))
         replies = nil
         #expect(account.size == outbox.backlog.size, "also where it is never complete")

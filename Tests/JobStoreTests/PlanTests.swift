@@ -134,6 +134,7 @@ import Testing
     @Test func children_areFoundThroughAnIndex() async throws {
         try await expectSearches { _ = try $0.children(of: 1, link: 0, from: 0, limit: 1) }
         try await expectSearches { _ = try $0.childStates(of: 1, link: 0) }
+        try await expectSearches { _ = try $0.states(of: [1], owner: 1) }
         try await expectSearches { _ = try $0.gated(of: 1, link: 0, from: 0, limit: 1) }
     }
 

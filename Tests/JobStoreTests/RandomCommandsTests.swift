@@ -49,6 +49,7 @@ import Testing
     }
 
     private func text(_ rows: StoreRows) -> String {
+        if case .states(let states) = rows { return "\(states.sorted { $0.key < $1.key })" }
         guard case .ready(let jobs) = rows else { return "\(rows)" }
         return "\(jobs.map { ($0.position, $0.host, $0.parent, $0.job) })"
     }
@@ -244,7 +245,9 @@ private struct CommandRun {
             return .schedules(
                 after: generator.chance(0.5) ? scheduleKey() : nil, owner: generator.pick([nil, 1000]),
                 limit: number(0..<9))
-        case 1: return .jobs((0..<5).map { _ in someJob() })
+        case 1:
+            let ids = (0..<5).map { _ in someJob() }
+            return generator.chance(0.5) ? .jobs(ids) : .states(ids, owner: generator.pick([nil, 1000]))
         case 2..<6: return .list(filter())
         case 6: return .children(of: job, link: number(0..<3), from: number(0..<5), limit: number(0..<6))
         case 7: return .childStates(of: job, link: number(0..<3))

@@ -165,7 +165,7 @@ import Testing
         #expect(try await store.job(id) == nil)
     }
 
-    @Test func save_dropsTheNotes_whenTheJobCannotGoOn() async throws {
+    @Test func save_dropsTheNote_ofALinkThatSucceeded() async throws {
         let job = try Job.example()
         let ids = try await store.create(job, job, job, job)
         for id in ids { try await store.save(checkpoint: "here", of: id, link: 0) }
@@ -173,9 +173,9 @@ import Testing
         var cancelled = job.numbered(ids[1])
         _ = try cancelled.handle(.stop(.cancelled), at: .after(1))
         try await store.save(cancelled)
-        // A failed one can be retried, and goes on with what it has.
+        // A failed one can be retried, and goes on with what it has; of a cancelled one it tells what is still to be removed.
         try await store.save(job.numbered(ids[2]).finished(.failure(JobError(.dns, "No.")), at: .after(1)))
-        let checkpoints = [nil, nil, "here", "here"] as [JSON?]
+        let checkpoints = [nil, "here", "here", "here"] as [JSON?]
         for (id, checkpoint) in zip(ids, checkpoints) {
             #expect(try await store.checkpoint(of: id, link: 0) == checkpoint)
         }

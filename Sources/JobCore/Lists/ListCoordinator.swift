@@ -29,6 +29,8 @@ struct ListCoordinator {
     struct Gate {
         /// Children that are admitted ahead of those that run.
         fileprivate static let ahead = 16
+        /// Children that are read at once: most of them may have been admitted before.
+        fileprivate static let page = 64
 
         let concurrency: Int
         /// Children that were admitted and have not ended.
@@ -36,8 +38,8 @@ struct ListCoordinator {
         fileprivate var cursor = 0
         fileprivate var isAtEnd = false
         fileprivate var isReading = false
-        /// A child came back while a read was under way, which may have missed it.
-        fileprivate var missedOne = false
+        /// The first child that came back while a read was under way, which may have missed it.
+        fileprivate var missed: Int?
 
         fileprivate init(concurrency: Int, admitted: Set<JobID>) {
             self.concurrency = concurrency
@@ -94,11 +96,13 @@ struct ListCoordinator {
 
     /// A child that was paused, or in memory when the list was opened, is ready again; the gate finds it by its index.
     mutating func childReturned(_ child: JobID, of id: JobID) {
-        guard lists[id]?.gate != nil else { return }
-        lists[id]?.gate?.admitted.remove(child)
-        if lists[id]?.gate?.isReading == true { lists[id]?.gate?.missedOne = true }
-        lists[id]?.gate?.isAtEnd = false
-        lists[id]?.gate?.cursor = 0
+        guard let list = lists[id], var gate = list.gate else { return }
+        let index = list.join.index(of: child) ?? 0
+        gate.admitted.remove(child)
+        if gate.isReading { gate.missed = min(gate.missed ?? index, index) }
+        gate.isAtEnd = false
+        gate.cursor = min(gate.cursor, index)
+        lists[id]?.gate = gate
         gateChanged(of: id)
     }
 
@@ -116,7 +120,7 @@ struct ListCoordinator {
         lists[id]?.gate?.isReading = true
         // The rows that are read include those admitted already.
         return Request(
-            list: id, link: list.link, from: gate.cursor, limit: room + gate.admitted.count,
+            list: id, link: list.link, from: gate.cursor, limit: min(room + gate.admitted.count, Gate.page),
             opening: list.opening)
     }
 
@@ -138,9 +142,9 @@ struct ListCoordinator {
             admitted.append(child)
             room -= 1
         }
-        if gate.missedOne {
-            gate.missedOne = false
-            gate.cursor = 0
+        if let missed = gate.missed {
+            gate.missed = nil
+            gate.cursor = min(next, missed)
         } else {
             gate.cursor = next
             gate.isAtEnd = rows.count < request.limit && next > (rows.last?.parent?.index ?? -1)

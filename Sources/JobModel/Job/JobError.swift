@@ -196,18 +196,21 @@ extension JobError {
 }
 
 extension JobError {
-    /// Adds one of the errors that this one is made of; of many the first are listed, and the others counted.
-    package mutating func add(failure: JobError) {
-        var failures = self.failures ?? []
-        var failure = failure
-        let room = Self.mostFailures.size - failures.reduce(0) { $0 + $1.json.size }
-        if failure.json.size > room { failure = failure.withoutCauses }
-        guard self.failuresOmitted == nil, failures.count < Self.mostFailures.count, failure.json.size <= room else {
-            self.failuresOmitted = (self.failuresOmitted ?? 0) + 1
-            return
+    /// Adds one of the errors that this one is made of; of many the first are listed, and the others counted. `size` is the
+    /// bytes of those that are listed, 0 to begin with: there may be very many, and none is measured twice.
+    package mutating func add(failure: JobError, listed size: inout Int) {
+        if let omitted = self.failuresOmitted { return self.failuresOmitted = omitted + 1 }
+        let room = Self.mostFailures.size - size
+        var (failure, own) = (failure, failure.json.size)
+        if own > room {
+            failure = failure.withoutCauses
+            own = failure.json.size
         }
-        failures.append(failure)
-        self.failures = failures
+        guard (self.failures?.count ?? 0) < Self.mostFailures.count, own <= room else {
+            return self.failuresOmitted = 1
+        }
+        size += own
+        self.failures = (self.failures ?? []) + [failure]
     }
 
     /// The same without the errors that it is made of.

@@ -34,7 +34,7 @@ package final class JobSpec: Sendable, Hashable {
     /// It is made here, where nobody else waits, for those who compare it. Another with each start of the program.
     package let fingerprint: Int?
     /// Bytes past which a spec is long.
-    private static let longSpec = 4 << 10
+    package static let longSpec = 4 << 10
 
     package static let members = [
         "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",

@@ -7,6 +7,8 @@ package enum StoreRead: Sendable {
     case jobs([JobID], owner: UInt32? = nil)
     /// The first of these jobs that there are, in their order, without long results. Answered with `jobs`, a page of them.
     case firstJobs([JobID], owner: UInt32? = nil)
+    /// The states of those of these jobs that there are; where an `owner` is named, only of theirs. Answered with `states`.
+    case states([JobID], owner: UInt32? = nil)
     /// The jobs that a filter asks for, at most `filter.limit`, without long results. Answered with `jobs`, a page of them.
     case list(JobFilter)
     /// `length` bytes from `offset` on of the JSON of a succeeded job's result. Answered with `result`.
@@ -43,6 +45,7 @@ package enum StoreRows: Sendable {
     case recovery(StoredState)
     case jobs([Job])
     case childStates([ChildState])
+    case states([JobID: JobState])
     case ready([ReadyJob])
     case times(StoredTimes)
     /// Nil where there is no result.
@@ -175,5 +178,18 @@ package struct JobCount: Sendable, Hashable {
         self.state = state
         self.count = count
         self.bytes = bytes
+    }
+}
+
+extension StoreRead {
+    /// Whose read it is; nil for the engine's own, and for what administrators ask of all.
+    package var owner: UInt32? {
+        switch self {
+        case .jobs(_, let owner), .firstJobs(_, let owner), .states(_, let owner), .schedules(_, let owner, _): owner
+        case .list(let filter): filter.owner
+        case .ready(_, let owner, _, _, _): owner
+        case .schedule(let key): key.owner
+        case .recovery, .result, .children, .childStates, .gated, .orphans, .due, .overdue, .times: nil
+        }
     }
 }

@@ -163,12 +163,18 @@ final class Connection: Sendable {
         case .batch(let calls):
             let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
             let limit = lineLimit
-            guard Replies.least(calls: calls.count, ids: ids) + 2 <= limit else {
+            let least = Replies.least(calls: calls.count, ids: ids)
+            guard least + 2 <= limit else {
                 account.release(admitted)
                 return await refuse(
                     ProtocolError(
                         .busy, "The batch has more calls than \(limit) bytes can answer; split it up.",
                         [JSONObject.Member(name: "retryAfter", value: 0)]), &submits)
+            }
+            // Its answers are kept until the last of them is there, which may be years away.
+            guard account.admits(least) else {
+                account.release(admitted)
+                return await refuse(account.refusal(), &submits)
             }
             let replies = replies(calls: calls.count, isBatch: true, ids: ids)
             let share = admitted / calls.count

@@ -153,7 +153,7 @@ final class MemoryAccount: Sendable {
         stalled?.overflow()
         return ProtocolError(
             .busy,
-            "Your requests and unread answers take the \(limit) bytes of memory that they may; read, or wait a little.",
+            "Your requests and unread answers take all the memory that they may; read, or wait a little.",
             [JSONObject.Member(name: "retryAfter", value: 1)])
     }
 }

@@ -18,7 +18,7 @@ final class Replies: Sendable {
         /// Bytes of the missing answers if all of them are refusals.
         var reserved: Int
         var isFull = false
-        /// Bytes of a batch's answers that are counted.
+        /// Bytes that are counted for a batch's answers: at first what they take at least.
         var charged = 0
         var afterwards: [@Sendable () -> Void] = []
     }
@@ -42,13 +42,15 @@ final class Replies: Sendable {
     static func least(calls: Int, ids: Int) -> Int { calls * refusal + ids }
 
     /// `sent` is called once every call is answered. The line takes at most `limit` bytes without its end, an answer alone
-    /// at most ``Answer/mostBytes``; the ids of a batch's calls take `ids` bytes.
+    /// at most ``Answer/mostBytes``; the ids of a batch's calls take `ids` bytes. What a batch's answers take at least was
+    /// admitted before.
     init(
         calls: Int, isBatch: Bool, ids: Int = 0, limit: Int = .max, outbox: Outbox,
         account: MemoryAccount = MemoryAccount(limit: .max),
         sent: @escaping @Sendable () -> Void
     ) {
-        state = Mutex(State(missing: calls, reserved: Self.least(calls: calls, ids: ids)))
+        let least = Self.least(calls: calls, ids: ids)
+        state = Mutex(State(missing: calls, reserved: least, charged: isBatch ? least : 0))
         self.isBatch = isBatch
         self.limit = limit
         self.outbox = outbox
@@ -111,9 +113,10 @@ final class Replies: Sendable {
             if let answer {
                 state.answers.append(answer)
                 state.size += answer.count + 1
-                if isBatch {
-                    account.charge(answer.count)
-                    state.charged += answer.count
+                let excess = state.size - state.charged
+                if isBatch, excess > 0 {
+                    account.charge(excess)
+                    state.charged += excess
                 }
             }
             if let afterwards { state.afterwards.append(afterwards) }

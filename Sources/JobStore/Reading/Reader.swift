@@ -24,6 +24,19 @@ struct Reader {
         return try ids.compactMap { try legibleJob($0, select, owner: owner, withLongResult: false) }
     }
 
+    /// The states of these jobs, as far as there are such.
+    func states(of ids: [JobID], owner: UInt32?) throws -> [JobID: JobState] {
+        let statement = try statement(
+            "SELECT state FROM jobs WHERE id = ?1\(owner == nil ? "" : " AND owner = ?2")")
+        var states: [JobID: JobState] = [:]
+        for id in ids {
+            statement.bind(id, at: 1)
+            if let owner { statement.bind(Int64(owner), at: 2) }
+            states[id] = try statement.row { JobState(code: $0.integer(0)) } ?? nil
+        }
+        return states
+    }
+
     /// A page of these jobs, without long results, and without unreadable jobs.
     func page(_ ids: [JobID], owner: UInt32? = nil) throws -> StoredJobPage {
         let select = try statement(owner == nil ? JobRow.select : JobRow.selectOwned)

@@ -46,7 +46,7 @@ extension SQLiteStore {
     }
 
     package func read(_ read: StoreRead, _ done: @escaping @Sendable (Result<StoreRows, StoreError>) -> Void) {
-        self.read({ [marks] reader in try reader.rows(read, marks) }, done)
+        self.read(for: read.owner, { [marks] reader in try reader.rows(read, marks) }, done)
     }
 
     package func mark(_ job: JobID, isWorking: Bool) { marks.mark(job, isWorking: isWorking) }
@@ -58,6 +58,7 @@ extension Reader {
         case .recovery: .recovery(try recovery(marks))
         case .jobs(let ids, let owner): .jobs(try jobs(ids, owner: owner))
         case .firstJobs(let ids, let owner): .jobs(try page(ids, owner: owner).jobs)
+        case .states(let ids, let owner): .states(try states(of: ids, owner: owner))
         case .list(let filter): .jobs(try page(filter).jobs)
         case .result(let job, let offset, let length):
             .result(try result(of: job, offset: offset, length: length))

@@ -28,21 +28,49 @@ extension SQLiteStore {
         return try result.get()
     }
 
-    /// Runs `body` on one of the reading connections, in a transaction, so that all it sees is of one moment.
+    /// Whose turn the engine's own reads have: no user's.
+    private static let own = UInt32.max
+
+    /// Runs `body` on one of the reading connections, in a transaction, so that all it sees is of one moment. Users have them in
+    /// turn, and none has all of them.
     ///
     /// A cancelled task gets its answer nevertheless.
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (Reader) throws -> Value,
+        for owner: UInt32? = nil, _ body: @escaping @Sendable (Reader) throws -> Value,
         _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
-        let (path, unreadable, reads) = (pool.path, unreadable, reads)
-        // Under the lock, as the pool must not be closed meanwhile.
+        let user = owner ?? Self.own
+        // The pool is not closed before all that came until then have left.
         let isOpen = isClosed.withLock { isClosed in
-            if isClosed { return false }
-            reads.enter()
-            pool.asyncRead { connection in
-                defer { reads.leave() }
-                let result = Result { () throws(StoreError) in
+            if !isClosed { reads.enter() }
+            return !isClosed
+        }
+        // Never inside the call, as the caller may have a lock.
+        guard isOpen else { return DispatchQueue.global().async { done(.failure(.closed)) } }
+        turns.withLock { $0.append({ [self] in start(for: user, body, done) }, for: user) }
+        startNext()
+    }
+
+    private func startNext() {
+        while let next = turns.withLock({ $0.next() }) { next.element() }
+    }
+
+    private func start<Value: Sendable>(
+        for user: UInt32, _ body: @escaping @Sendable (Reader) throws -> Value,
+        _ done: @escaping @Sendable (Result<Value, StoreError>) -> Void
+    ) {
+        let (path, unreadable) = (pool.path, unreadable)
+        let end = { @Sendable [self] (result: Result<Value, StoreError>) in
+            turns.withLock { $0.finish(user) }
+            startNext()
+            done(result)
+            reads.leave()
+        }
+        // A stop does not wait for all that there may be.
+        guard !isClosed.withLock(\.self) else { return DispatchQueue.global().async { end(.failure(.closed)) } }
+        pool.asyncRead { connection in
+            end(
+                Result { () throws(StoreError) in
                     do {
                         return try body(Reader(connection: try connection.get(), unreadable: unreadable))
                     } catch {
@@ -50,12 +78,7 @@ extension SQLiteStore {
                         if error.code == .damaged { unreadable.tell(ofDamage: error) }
                         throw error
                     }
-                }
-                done(result)
-            }
-            return true
+                })
         }
-        // Never inside the call, as the caller may have a lock.
-        if !isOpen { DispatchQueue.global().async { done(.failure(.closed)) } }
     }
 }

@@ -16,6 +16,9 @@ package final class SQLiteStore: JobStore {
     let isClosed = Mutex(false)
     /// The reads under way.
     let reads = DispatchGroup()
+    /// Those that wait for one of the reading connections, which users share.
+    let turns = Mutex(TurnQueue<@Sendable () -> Void>(perUser: SQLiteStore.readers - 1, total: SQLiteStore.readers))
+    private static let readers = 3
     let backups = DispatchQueue(label: "deferd.backup", qos: .utility)
     /// Whether a backup is being made, or was and is still read.
     let isBackingUp = Flag()
@@ -65,7 +68,7 @@ package final class SQLiteStore: JobStore {
         configuration.qos = .default
         configuration.label = "deferd.store"
         configuration.foreignKeysEnabled = false
-        configuration.maximumReaderCount = 3
+        configuration.maximumReaderCount = readers
         configuration.busyMode = .timeout(10)
         let hasChecks = try DatabaseHeader(of: path)?.hasChecks == true
         configuration.prepareDatabase { connection in

@@ -4,6 +4,8 @@ import JobModel
 extension Writer {
     /// How many downloads are remembered.
     private static let largestDownloadCount = 100_000
+    /// Bytes of one of them: servers say how long its validators are.
+    private static let largestDownload = 4 << 10
 
     func save(checkpoint: JSON?, of job: JobID, link: Int) throws {
         guard let text = checkpoint?.utf8 else {
@@ -30,8 +32,12 @@ extension Writer {
         let drop = try statement("DELETE FROM downloads WHERE path = ?1")
         drop.bind(path, at: 1)
         if try drop.run() { stored -= 1 }
-        let insert = try statement("INSERT INTO downloads (path, record) VALUES (?1, ?2)")
         let text = download.utf8
+        guard text.count <= Self.largestDownload else {
+            downloadCount.present = stored
+            return count()
+        }
+        let insert = try statement("INSERT INTO downloads (path, record) VALUES (?1, ?2)")
         insert.bind(path, at: 1)
         insert.bind(utf8: text, at: 2)
         try insert.run()

@@ -11,7 +11,7 @@ final class Writer {
     private let insertTag: PreparedStatement
     private let updateJob: PreparedStatement
     private let selectKey: PreparedStatement
-    private let dropCheckpoints: PreparedStatement
+    private let dropCheckpoint: PreparedStatement
     private let begin: PreparedStatement
     private let end: PreparedStatement
     private let undo: PreparedStatement
@@ -56,7 +56,7 @@ final class Writer {
             SELECT id, state, coalesce(spec, (SELECT spec FROM large_specs WHERE job = jobs.id)) FROM jobs \
             WHERE owner = ?1 AND key = ?2
             """)
-        dropCheckpoints = try prepare("DELETE FROM notes WHERE job = ?1")
+        dropCheckpoint = try prepare("DELETE FROM notes WHERE job = ?1 AND link = ?2")
         begin = try prepare("BEGIN IMMEDIATE")
         end = try prepare("COMMIT")
         undo = try prepare("ROLLBACK")
@@ -188,15 +188,21 @@ final class Writer {
         selectKey.bind(key, at: 2)
         return try selectKey.row { row in
             let id = row.integer(0)
+            // A transaction has an end, whether anything is stored or not.
+            count()
+            // Of a long one the text is read, and its values are, only where these may be the same.
+            if let known = fingerprints[id], known != job.spec.fingerprint ?? job.spec.json.hashValue {
+                return .conflict(id)
+            }
             let isSame = row.utf8(2) { stored in
+                count(bytes: stored.count)
                 if (job.spec.text ?? job.spec.json.utf8).elementsEqual(stored) { return true }
-                if let new = job.spec.fingerprint, let known = fingerprints[id] { return new == known }
                 guard let earlier = JobRow.value(stored)?.value else { return false }
-                guard let new = job.spec.fingerprint else { return earlier == job.spec.json }
-                let known = earlier.hashValue
-                if fingerprints.count >= Self.mostFingerprints { fingerprints = [:] }
-                fingerprints[id] = known
-                return new == known
+                if stored.count > JobSpec.longSpec {
+                    if fingerprints.count >= Self.mostFingerprints { fingerprints = [:] }
+                    fingerprints[id] = earlier.hashValue
+                }
+                return earlier == job.spec.json
             }
             guard isSame == true, let state = JobState(code: row.integer(1)) else { return .conflict(id) }
             return .joined(id, state)
@@ -279,10 +285,12 @@ final class Writer {
             longOutcomes?.insert(id)
             size = size.saturatingAdding(longOutcome.size)
         }
-        // A failed job can be retried, and then goes on with what it has.
-        if job.state == .succeeded || job.state == .cancelled {
-            dropCheckpoints.bind(id, at: 1)
-            try dropCheckpoints.run()
+        // A failed job can be retried, and then goes on with what it has. Of other links, and of a cancelled job, there are
+        // those only whose files could not be removed yet, which is tried again with the job.
+        if job.state == .succeeded {
+            dropCheckpoint.bind(id, at: 1)
+            dropCheckpoint.bind(job.link, at: 2)
+            try dropCheckpoint.run()
         }
         count(bytes: size)
         return isThere

@@ -9,9 +9,10 @@ import Testing
         var error = JobError(JobError.Kind(rawValue: String(repeating: "k", count: 32)), many(5000))
         var failure = JobError(.list, many(5000))
         failure.cause = JobError(.http, many(1000), http: .init(status: 500, reason: many(1000)))
+        var size = 0
         for index in 0..<120 {
             failure.index = index
-            error.add(failure: failure)
+            error.add(failure: failure, listed: &size)
         }
         return error
     }

@@ -169,6 +169,7 @@ extension StoreRead {
         case .recovery: 1
         case .jobs(let ids, _): 2 + (ids.first ?? 0) << 4
         case .firstJobs(let ids, _): 11 + (ids.first ?? 0) << 4
+        case .states(let ids, _): 15 + (ids.first ?? 0) << 4
         case .list: 3
         case .children(let id, _, _, _): 4 + id << 4
         case .childStates(let id, _): 5 + id << 4
@@ -191,6 +192,7 @@ extension StoreRows {
         case .recovery(let state): Int64(state.running.count)
         case .jobs(let jobs): Int64(jobs.count)
         case .childStates(let states): Int64(states.count)
+        case .states(let states): Int64(states.count)
         case .ready(let jobs): Int64(jobs.count)
         case .result(let part): Int64(part?.size ?? 0)
         case .times: 0
