@@ -57,21 +57,28 @@ extension JobCore {
         pendingNotifications[id]?.changes.append(Change(change: change, notified: notified, joins: subscriptions.joins))
     }
 
+    /// A job that others wait for as well is read once for all of them: a list may have thousands of children.
     private func readAncestors(of id: JobID, from missing: JobID, found: [Ancestor]) {
+        ancestorReads[missing, default: []].append((id, found))
+        guard ancestorReads[missing]?.count == 1 else { return }
         read(.jobs([missing])) { [unowned self] result in
-            guard pendingNotifications[id] != nil else { return }
-            guard case .success(.jobs(let rows)) = result, let row = rows.first else {
-                // Where it was removed, everything below it was, too, and the answer to the removal is about to say so. Where
-                // nothing is being written its row is damaged, and is never found.
-                if result.failure == nil, pendingWrites == 0 { return pendingNotifications[id] = nil }
-                unreadAncestors.append(id)
-                return setTimer(.readAgain, in: 1)
-            }
-            let (above, next) = table.ancestors(of: row, lineage: nil)
-            let found = found + [Ancestor(row)] + above
-            if let next { return readAncestors(of: id, from: next, found: found) }
-            tell(id, found)
+            for (id, found) in ancestorReads.removeValue(forKey: missing) ?? [] { ancestorRead(result, of: id, found) }
         }
+    }
+
+    private func ancestorRead(_ result: Result<StoreRows, StoreError>, of id: JobID, _ found: [Ancestor]) {
+        guard pendingNotifications[id] != nil else { return }
+        guard case .success(.jobs(let rows)) = result, let row = rows.first else {
+            // Where it was removed, everything below it was, too, and the answer to the removal is about to say so. Where
+            // nothing is being written its row is damaged, and is never found.
+            if result.failure == nil, pendingWrites == 0 { return pendingNotifications[id] = nil }
+            unreadAncestors.append(id)
+            return setTimer(.readAgain, in: 1)
+        }
+        let (above, next) = table.ancestors(of: row, lineage: nil)
+        let found = found + [Ancestor(row)] + above
+        if let next { return readAncestors(of: id, from: next, found: found) }
+        tell(id, found)
     }
 
     /// Reads what could not be read.

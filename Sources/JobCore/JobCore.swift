@@ -129,6 +129,8 @@ package final class JobCore {
     var dirty: [Int: Set<JobID>] = [:]
     /// Notifications that wait until the jobs above them are read.
     var pendingNotifications: [JobID: PendingNotifications] = [:]
+    /// Jobs that are being read for these, and what is known below each.
+    var ancestorReads: [JobID: [(job: JobID, found: [Ancestor])]] = [:]
     /// Jobs whose ancestors could not be read.
     var unreadAncestors: [JobID] = []
     /// When subscribers of an interval were last told of progress.

@@ -144,6 +144,13 @@ struct Daemon {
     private func listen() throws(ListenerError) -> Listener {
         let stored = sockets.sockets.filter { $0.name == Self.storedName }
         let passed = sockets.sockets.filter { $0.name != Self.storedName }
+        guard passed.count(where: { $0.name == "deferd" }) <= 1 else {
+            throw ListenerError(
+                code: .path,
+                message:
+                    "The service manager passed several sockets to listen on; leave one ListenStream= in deferd.socket."
+            )
+        }
         if let passed = passed.first(where: { $0.name == "deferd" }) ?? passed.first {
             forget(stored)
             return Listener(adopting: passed.descriptor)

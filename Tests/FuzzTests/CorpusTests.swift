@@ -58,7 +58,7 @@ import Testing
 
     @Test func changedDatabases_areRefused_orGiveWhatWasStored() throws {
         let directory = try TemporaryDirectory()
-        let database = Self.tests.appending(path: "JobStoreTests/Fixtures/version-4.db")
+        let database = Self.tests.appending(path: "JobStoreTests/Fixtures/version-8.db")
         let body = try StateBody(directory: directory.path, database: [UInt8](try Data(contentsOf: database)))
         check(try Self.inputs("Fuzz/Corpus/state")) { (bytes) throws(Finding) in try body.check(bytes) }
     }

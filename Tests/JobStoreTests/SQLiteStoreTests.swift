@@ -1,3 +1,4 @@
+import Dispatch
 import JobModel
 import TestSupport
 import Testing
@@ -55,7 +56,7 @@ import Testing
 
     /// Long ones are compared by what was made of them before.
     @Test func longSpec_joins_whateverTheOrderOfItsMembers_andConflictsWhereOneDiffers() async throws {
-        func spec(_ numbers: some Sequence<Int>, last: String = "x") -> String {
+        func spec(_ numbers: some Sequence<Int>, last: String = "\u{E9}") -> String {
             let members = numbers.map { #""m\#($0)": {"a": \#($0), "b": "\#(last)"}"# }.joined(separator: ", ")
             return #""key": "k", "then": [{"then": {"return": {\#(members)}}}]"#
         }
@@ -65,6 +66,9 @@ import Testing
             #expect(try await store.submit([.example(spec(0..<500, last: "y"))]) == [.conflict(id)])
             #expect(try await store.submit([.example(spec(0..<500))]) == [.joined(id, .queued)])
             #expect(try await store.submit([.example(spec(0..<499))]) == [.conflict(id)])
+            // The same to whoever does not look at the bytes, and a short one.
+            #expect(try await store.submit([.example(spec(0..<500, last: "e\u{301}"))]) == [.conflict(id)])
+            #expect(try await store.submit([.example(#""key": "k""#)]) == [.conflict(id)])
         }
     }
 
@@ -179,6 +183,26 @@ import Testing
         for (id, checkpoint) in zip(ids, checkpoints) {
             #expect(try await store.checkpoint(of: id, link: 0) == checkpoint)
         }
+    }
+
+    // MARK: Reading in turn
+
+    /// One user's reads wait for each other, and the others' do not wait for them.
+    @Test func readers_areShared_byUsers() async throws {
+        let release = DispatchSemaphore(value: 0)
+        let done = DispatchGroup()
+        for _ in 0..<10 {
+            done.enter()
+            store.read(for: 1000, { _ in release.wait() }) { (_: Result<Void, StoreError>) in done.leave() }
+        }
+        // It would wait for ever.
+        for owner in [1001, nil] as [UInt32?] {
+            await withCheckedContinuation { continuation in
+                store.read(for: owner, { _ in }) { (_: Result<Void, StoreError>) in continuation.resume() }
+            }
+        }
+        for _ in 0..<10 { release.signal() }
+        await withCheckedContinuation { continuation in done.notify(queue: .global()) { continuation.resume() } }
     }
 
     // MARK: Notes, downloads, queues

@@ -27,10 +27,12 @@ final class SoakDaemon: Sendable {
         self.directory = directory
         let configuration = directory + "/deferd.yaml"
         try yaml.write(toFile: configuration, atomically: true, encoding: .utf8)
-        process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appending(path: "deferd")
+        let deferd = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "deferd")
+        // It ends with the soak, however that ends.
+        process.executableURL = URL(filePath: "/usr/bin/setpriv")
         process.arguments = [
-            "--config", configuration, "--socket", directory + "/s", "--state-directory", directory + "/state",
+            "--pdeathsig", "KILL", deferd.path, "--config", configuration, "--socket", directory + "/s",
+            "--state-directory", directory + "/state",
             "--downloads-directory", directory + "/downloads",
         ]
         try Data().write(to: URL(filePath: directory + "/log"))

@@ -172,4 +172,9 @@ package struct ListenerError: Error, Sendable, Equatable {
     package let code: Code
     /// A sentence that names the path and the next step.
     package let message: String
+
+    package init(code: Code, message: String) {
+        self.code = code
+        self.message = message
+    }
 }

@@ -14,7 +14,9 @@ import Testing
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "{ \(script); } && exec \"$@\"", directory]
     }
 
-    @Test(.enabled(if: canMount)) func start_saysSo_whenTheStateIsReadOnly() async throws {
+    @Test(.enabled(if: canMount, "mounting needs root and unshare")) func start_saysSo_whenTheStateIsReadOnly()
+        async throws
+    {
         try await TemporaryDirectory.with { directory in
             let state = directory.path + "/state"
             let script = "mount -t tmpfs tmpfs \"$0\" && mount -o remount,ro \"$0\""
@@ -28,7 +30,7 @@ import Testing
 
     /// A file system that becomes read-only refuses every write from then on, as this limit does; it cannot be made so by
     /// mount(8) while files are open for writing.
-    @Test(.enabled(if: Files.exists("/usr/bin/prlimit")))
+    @Test(.enabled(if: Files.exists("/usr/bin/prlimit"), "there is no prlimit"))
     func jobs_areRefused_andRead_whileNothingCanBeWritten() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -59,7 +61,8 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: canMount)) func download_failsWithStorage_whileThereAreNoInodes() async throws {
+    @Test(.enabled(if: canMount, "mounting needs root and unshare"))
+    func download_failsWithStorage_whileThereAreNoInodes() async throws {
         try await GuidedOrigin.run({ _, _ in .text("body") }) { origin in
             try await Household.with { household in
                 let downloads = household.directory.path + "/downloads"

@@ -75,7 +75,9 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: User.canBeOthers)) func metrics_areForAdministrators() async throws {
+    @Test(.enabled(if: User.canBeOthers, "being several users needs root")) func metrics_areForAdministrators()
+        async throws
+    {
         try await Household.with { household in
             chmod(household.directory.path, 0o711)
             let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n")

@@ -191,7 +191,8 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: geteuid() != 0)) func stateDirectory_isRefused_whenItCannotBeWritten() async throws {
+    @Test(.enabled(if: geteuid() != 0, "root may write everywhere"))
+    func stateDirectory_isRefused_whenItCannotBeWritten() async throws {
         try await TemporaryDirectory.with { directory in
             mkdir(directory.path + "/locked", 0o500)
             let (code, _) = try await refusal(in: directory, flags: ["--state-directory", directory.path + "/locked"])

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Whose job it is, by the peer's user; for anyone else it does not exist.
-@Suite(.enabled(if: User.canBeOthers)) struct OwnershipTests {
+@Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct OwnershipTests {
     /// Runs `body` with a daemon that every user may connect to.
     private func share(_ configuration: String = "", _ body: (Daemon) async throws -> Void) async throws {
         try await Household.with { household in

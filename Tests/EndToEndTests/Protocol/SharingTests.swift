@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What one user's calls wait for while other users are there.
-@Suite(.enabled(if: User.canBeOthers)) struct SharingTests {
+@Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct SharingTests {
     /// Each user has one turn then; a call that kept it while it waits would keep all others waiting, here for ever.
     @Test func callsThatWait_keepNoOtherCallOfTheirUserWaiting() async throws {
         try await Household.with { household in

@@ -24,6 +24,9 @@ struct Verdict {
         // Others may be at work on this machine for a while, so that the best moments are compared, and loosely.
         let (before, after) = (Self.best(first), Self.best(last))
         check(after <= before * 3 + 10, "latency", before, after, "ms", "first quarter", "last quarter")
+        // Without one job of the honest user there is nothing to measure.
+        let (some, more) = (Self.measured(first), Self.measured(last))
+        check(some > 0 && more > 0, "jobs of the honest user", some, more, "", "first quarter", "last quarter")
         for (what, before, after) in [
             ("descriptors", idleBefore.descriptors, idleAfter.descriptors),
             ("threads", idleBefore.threads, idleAfter.threads),
@@ -47,6 +50,10 @@ struct Verdict {
     /// The least median that an interval had.
     private static func best(_ samples: some Sequence<Sample>) -> Double {
         samples.map(\.median).filter { !$0.isNaN }.min() ?? 0
+    }
+
+    private static func measured(_ samples: some Sequence<Sample>) -> Double {
+        Double(samples.reduce(0) { $0 + $1.latencies.count })
     }
 
     private static func median(_ values: [Double]) -> Double {

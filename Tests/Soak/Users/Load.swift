@@ -77,7 +77,7 @@ final class Load: Sendable {
                 let start = ContinuousClock.now
                 do {
                     let spec: JSON = ["source": ["type": "value", "value": JSON(number)], "queue": "honest"]
-                    let job = try await client.wait(client.submit(spec).id)
+                    let job = try await client.wait(client.submit(spec).id, timeout: 10)
                     if job.result != JSON(number) { problem("The honest user's job ended so: \(job.json)") }
                     finished.add(1, ordering: .relaxed)
                 } catch {
@@ -124,7 +124,15 @@ final class Load: Sendable {
             for _ in 0..<20 where !Task.isCancelled {
                 var jobs: [Int64] = []
                 for _ in 0..<3 { jobs.append(try await client.submit(maker.hostile()).id) }
-                for job in try await client.wait(jobs, timeout: 30) {
+                let ended: [JobSnapshot]
+                do { ended = try await client.wait(jobs, timeout: 60) } catch {
+                    // Each has two attempts of a second and a half at most.
+                    if (error as? JobClientError)?.rpc?.kind == "timeout" {
+                        problem("Jobs \(jobs) outlive their timeouts.")
+                    }
+                    throw error
+                }
+                for job in ended {
                     finished.add(1, ordering: .relaxed)
                     if job.json["error"]?["kind"] == "internal" { problem("A job ended so: \(job.json)") }
                 }
