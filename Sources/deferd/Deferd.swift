@@ -141,6 +141,10 @@ struct Deferd: AsyncParsableCommand {
         do {
             if verifyState { return try StateCheck.run(settings.stateDirectory) }
             if let upgradeState {
+                // There may be millions of files.
+                let timeout = TimeoutExtension(logger: logger)
+                timeout.begin()
+                defer { timeout.end() }
                 return try StateUpgrade(
                     state: settings.stateDirectory, downloads: settings.downloads.directory, user: upgradeState,
                     logger: Logger(label: "deferd")
