@@ -125,7 +125,8 @@ extension JobCore {
             if action == .enqueue { entry.job.host = nextHost(of: entry.job) }
             stopLater(children)
             guard before.mayHavePart(startedAt: startedAt.wall) else { return saveStopped(entry, then: action, done) }
-            // What is at work removes its part as it ends, and what rests has one without anybody at work. Before its checkpoint is removed. Saves on their way do not decide any more how the job goes on.
+            // What is at work removes its part as it ends, and what rests has one without anybody at work: it is gone before the
+            // end is stored. Saves on their way do not decide any more how the job goes on.
             entry.saves += 1
             entry.unsaved = action
             let step = entry.step
