@@ -54,6 +54,31 @@ import TestOrigin
         }
     }
 
+    /// A mirror is a server like the first one, and so is where a file is sent.
+    @Test func deniedAddress_isNotConnectedTo_byMirrorsAndUploads() async throws {
+        let script: ScriptedOrigin.Script = { request, _ in
+            let empty = [("Content-Length", "0")]
+            return request.path == "/moved"
+                ? [.head("307 Moved", [("Location", "http://in.example:1/")] + empty)] : [.head("404 Not Found", empty)]
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await Workbench.run(names: resolver(["in.example": ["127.0.0.2"]])) {
+                $0.policy.denyAddresses = ["127.0.0.2/32"]
+            } _: { bench in
+                let mirrored = try await bench.failure([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
+                    "mirrors": ["http://in.example:1/x", "http://127.0.0.2:1/x"],
+                ])
+                #expect(mirrored.failures?.map(\.kind) == [.http, .policy, .policy], "\(mirrored)")
+                try bench.write([1], to: bench.downloads + "/sent")
+                for url in ["http://in.example:1/", "http://127.0.0.2:1/", origin.url("/moved")] {
+                    let error = try await bench.failure(["type": "upload", "url": .string(url), "path": "sent"])
+                    #expect(error.kind == .policy, "\(url) \(error)")
+                }
+            }
+        }
+    }
+
     @Test func redirect_isNotFollowed_toNameOfDeniedAddress() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = .redirect(302, to: "http://in.example/")
