@@ -305,14 +305,14 @@ struct SystemdBootTests {
     @Test func restart_losesNoConnection_underLoad() async throws {
         let transcript = try await BootedSystem.run(
             #"""
-            # Asks again and again until told to stop; says how many got no answer.
+            # Asks again and again until told to stop, more than ten times on a slow machine too; says how many got no answer.
             load() {
               local lost=0 count=0
-              until [ -e "/run/over-$1" ]; do
+              until [ -e "/run/over-$1" ] && [ "$count" -gt 10 ]; do
                 deferctl --socket "$2" info --json >/dev/null 2>>/run/lost || lost=$((lost + 1))
                 count=$((count + 1))
               done
-              say "$1" "$lost of $([ "$count" -gt 10 ] && echo many || echo "$count")"
+              say "$1" "$lost of many"
             }
             restart() {
               for round in 1 2 3 4 5 6 7 8 9 10; do
