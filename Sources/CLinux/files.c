@@ -64,18 +64,16 @@ int deferd_set_access_list(int file, int is_default, const void *entries, size_t
     return fsetxattr(file, is_default ? "system.posix_acl_default" : "system.posix_acl_access", entries, size, 0);
 }
 
-void deferd_boot(char *text, size_t size) {
+const char *deferd_boot_id(void) {
+    static _Thread_local char text[64];
     text[0] = '\0';
     const char *told = getenv("DEFERD_BOOT");
-    if (told && strlen(told) >= 16 && strlen(told) < size) {
-        strcpy(text, told);
-        return;
-    }
+    if (told && strlen(told) >= 16 && strlen(told) < sizeof text) return strcpy(text, told);
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    ssize_t count = read(file, text, size - 1);
+    if (file < 0) return text;
+    ssize_t count = read(file, text, sizeof text - 1);
     close(file);
-    if (count < 0) count = 0;
-    text[count] = '\0';
+    text[count < 0 ? 0 : count] = '\0';
     text[strcspn(text, "\n")] = '\0';
+    return text;
 }

@@ -279,19 +279,9 @@ package final class SourceLibrary: Sendable {
     /// that is not running.
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
         defer { reservations.endWaiting(of: job) }
-        guard let checkpoint = DownloadCheckpoint(checkpoint),
-            let path = try? policy.directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner)
-        else { return }
-        let files = files
-        do throws(Errno) {
-            try await queue.of(owner).run { () throws(Errno) in
-                try DownloadTarget.discardPart(path, checkpoint, files)
-            }
-        } catch {
-            logger.warning(
-                "What an unfinished download left could not be removed.",
-                metadata: ["path": "\(path.absolute(checkpoint.name))", "error": "\(error)"])
-        }
+        guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
+        let rules = rules.withLock(\.self)
+        await rules.downloads.serving(owner, below: rules.policy.directories).discardPart(of: checkpoint, owner: owner)
     }
 
     /// Breaks off what still runs, closes all connections and ends the threads.

@@ -90,7 +90,7 @@ extension JobCore {
     private func goOn<Kept>(_ search: Search<Kept>) {
         let asked = search.missing.prefix(Self.mostAtOnce)
         guard !asked.isEmpty else { return finish(search) }
-        if let keep = search.keepState { return goOn(search, asked, keeping: keep) }
+        if let keep = search.keepState { return readStates(of: asked, for: search, keep) }
         read(.firstJobs(Array(asked), owner: search.caller.owner)) { [unowned self] result in
             guard case .success(.jobs(let rows)) = result else {
                 return search.body(.failure(Self.error(of: result)))
@@ -105,8 +105,8 @@ extension JobCore {
         }
     }
 
-    private func goOn<Kept>(
-        _ search: Search<Kept>, _ asked: ArraySlice<JobID>, keeping keep: @escaping (JobState) -> Kept
+    private func readStates<Kept>(
+        of asked: ArraySlice<JobID>, for search: Search<Kept>, _ keep: @escaping (JobState) -> Kept
     ) {
         read(.states(Array(asked), owner: search.caller.owner)) { [unowned self] result in
             guard case .success(.states(let states)) = result else {

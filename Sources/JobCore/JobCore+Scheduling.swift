@@ -7,7 +7,7 @@ extension JobCore {
         if job.isGated, let parent = job.parent {
             // No gate finds a child of a list that is over: a crash can have come between the end of the list and its own.
             guard isRunning(parent) else { return stopLater([job.id]) }
-            return lists.childReturned(job.id, of: parent.job)
+            return lists.childReturned(job.id, at: parent.index, of: parent.job)
         }
         insert(
             ReadyWindow.Entry(

@@ -225,7 +225,7 @@ extension JobCore {
         if let error = outcome.failure { backOff(entry, error) }
         let action: Job.Action
         let link = entry.job.link
-        let wasDownload = entry.job.step?.type == .download
+        let isFailedDownload = outcome.failure != nil && entry.job.step?.type == .download
         do {
             action = try transition(entry, .finished(outcome, size: size, random: random))
         } catch {
@@ -239,7 +239,7 @@ extension JobCore {
             releaseAll(entry)
         }
         if action == .wait { entry.job.host = nextHost(of: entry.job) }
-        if wasDownload, outcome.failure != nil, entry.job.link > link || entry.job.state == .succeeded {
+        if isFailedDownload, entry.job.link > link || entry.job.state == .succeeded {
             // Its failure was caught, so nobody goes on with what it had.
             emit(.discardPart(cleanUp {}, job: entry.job.id, link: link, owner: entry.job.owner))
         }

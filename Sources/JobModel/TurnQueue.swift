@@ -3,7 +3,7 @@
 package struct TurnQueue<Element> {
     private let perUser: Int
     private let total: Int
-    private var waiting: [UInt32: [Element]] = [:]
+    private var waiting: [UInt32: Line] = [:]
     /// Users with something that waits, the next one first.
     private var turns: [UInt32] = []
     private var running: [UInt32: Int] = [:]
@@ -16,7 +16,7 @@ package struct TurnQueue<Element> {
 
     package mutating func append(_ element: Element, for user: UInt32) {
         if waiting[user] == nil { turns.append(user) }
-        waiting[user, default: []].append(element)
+        waiting[user, default: Line()].last.append(element)
     }
 
     /// What may run next, counted as running from now on; nil where nothing may.
@@ -25,8 +25,7 @@ package struct TurnQueue<Element> {
             let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
         else { return nil }
         let user = turns.remove(at: turn)
-        guard var queue = waiting.removeValue(forKey: user), !queue.isEmpty else { return nil }
-        let element = queue.removeFirst()
+        guard var queue = waiting.removeValue(forKey: user), let element = queue.popFirst() else { return nil }
         if !queue.isEmpty {
             waiting[user] = queue
             turns.append(user)
@@ -49,5 +48,28 @@ package struct TurnQueue<Element> {
         queue.removeAll(where: isUnwanted)
         waiting[user] = queue.isEmpty ? nil : queue
         if queue.isEmpty { turns.removeAll { $0 == user } }
+    }
+
+    /// A queue of two stacks: thousands may wait, and an array would move all of them at each `removeFirst`.
+    private struct Line {
+        /// The next one is the last.
+        private var first: [Element] = []
+        /// What came since `first` was filled, in order.
+        var last: [Element] = []
+
+        var isEmpty: Bool { first.isEmpty && last.isEmpty }
+
+        mutating func popFirst() -> Element? {
+            if first.isEmpty {
+                first = last.reversed()
+                last = []
+            }
+            return first.popLast()
+        }
+
+        mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+            first.removeAll(where: isUnwanted)
+            last.removeAll(where: isUnwanted)
+        }
     }
 }

@@ -112,7 +112,10 @@ struct StateUpgrade {
         do throws(Errno) {
             let status = try files.status(directory, name)
             let isSound = status.isDirectory ? depth < Self.deepest : status.isRegular && status.links == 1
-            guard isSound else { return leave(path) }
+            guard isSound else {
+                warnOfLeaving(path)
+                return nil
+            }
             let flags = status.isDirectory ? O_RDONLY | O_DIRECTORY : O_RDONLY | O_NONBLOCK | O_NOFOLLOW
             let file = try files.openBeneath(directory, name, flags, 0)
             defer { files.close(file) }
@@ -121,7 +124,10 @@ struct StateUpgrade {
             guard opened.identity == status.identity, status.isDirectory || opened.links == 1 else {
                 throw Errno.staleNFSFileHandle
             }
-            guard try isTheirs(file, opened, caller) else { return leave(path) }
+            guard try isTheirs(file, opened, caller) else {
+                warnOfLeaving(path)
+                return nil
+            }
             if let caller {
                 // First, as without it the caller must stay the owner.
                 let rights: AccessList.Rights = status.isDirectory ? .all : [.read, .write]
@@ -145,11 +151,10 @@ struct StateUpgrade {
         }
     }
 
-    private func leave(_ path: String) -> Errno? {
+    private func warnOfLeaving(_ path: String) {
         logger.warning(
             "It is not given to the daemon's user, as it is a link, special, too deep or somebody else's.",
             metadata: ["path": "\(path)"])
-        return nil
     }
 
     /// Whether a file is the daemon's, or the caller's; of root's and of the daemon's own user's that which names the caller.

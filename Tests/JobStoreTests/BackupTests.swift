@@ -159,8 +159,8 @@ import Testing
     }
 
     /// SQLite deletes the file that a journal names at its end, and whoever checks a backup of another's may be root.
-    @Test(arguments: [true, false]) func journal_isNotCarriedOut_whereItIsNotDeferds(namesAnother: Bool) async throws {
-        guard namesAnother || geteuid() == 0 else { return }
+    @Test(arguments: geteuid() == 0 ? [true, false] : [true])
+    func journal_isNotCarriedOut_whereItIsNotDeferds(namesAnother: Bool) async throws {
         let (_, whole) = try await backup(withBodyOf: 600_000)
         let target = try TemporaryDirectory()
         try cutShort(whole, in: target)

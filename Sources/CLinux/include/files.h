@@ -43,9 +43,9 @@ ssize_t deferd_access_list(int file, void *entries, size_t room);
 /// and the kernel's entries end with their names: behind the last one lies other memory, or none.
 static inline const char *deferd_entry_name(const struct dirent *entry) { return entry->d_name; }
 
-/// Writes what changes when the machine restarts to `text`, with a zero behind it; an empty one where that is not known. A unit
-/// that hides the kernel's word for it says it by $DEFERD_BOOT.
-void deferd_boot(char *text, size_t size);
+/// What changes when the machine restarts, empty where that is not known; it is there until this thread asks again. A unit that
+/// hides the kernel's boot id gives it as $DEFERD_BOOT.
+const char *deferd_boot_id(void);
 
 /// Gives an open file or directory an access list, or the one that new files in it get. Returns 0, or -1 with errno set.
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);

@@ -45,11 +45,15 @@ final class DownloadAttempt: Sendable {
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
                 // What was kept under another name is of no use any more.
-                if let checkpoint, !checkpoint.isAbout(target) { await discardPart(of: checkpoint) }
+                if let checkpoint, !checkpoint.isAbout(target) {
+                    await services.discardPart(of: checkpoint, owner: context.owner)
+                }
                 let result = try await run(target, checkpoint)
                 target.release()
                 // It may have come without a transfer.
-                if let checkpoint, checkpoint.isAbout(target) { await discardPart(of: checkpoint) }
+                if let checkpoint, checkpoint.isAbout(target) {
+                    await services.discardPart(of: checkpoint, owner: context.owner)
+                }
                 return .success(result)
             } catch {
                 // This does nothing where the `.part` was kept for a retry.
@@ -61,18 +65,6 @@ final class DownloadAttempt: Sendable {
             target.remove()
         }
         return try outcome.get()
-    }
-
-    /// Removes the `.part` that an earlier attempt kept, if it is still there.
-    private func discardPart(of checkpoint: DownloadCheckpoint) async {
-        let name = checkpoint.directory + "/" + checkpoint.name
-        guard let path = try? services.directories.path(name, owner: context.owner, groups: context.groups) else {
-            return
-        }
-        await services.queue.run { [services] in
-            // It is no failure of this download that it stays.
-            try? DownloadTarget.discardPart(path, checkpoint, services.files)
-        }
     }
 
     /// Refuses a file that another job, which an earlier daemon did not finish, will go on with.

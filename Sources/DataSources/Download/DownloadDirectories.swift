@@ -47,7 +47,7 @@ struct DownloadDirectories: Sendable {
     }
 
     private static let slash = UInt8(ascii: "/")
-    /// The most directories of a path, with its file.
+    /// The most names in a path: those of directories, and the file's.
     private static let mostNames = 100
 
     /// The names between slashes as the system sees them: to Swift a slash before a combining accent is another character.

@@ -1,5 +1,6 @@
 import JobModel
 import Logging
+import SystemPackage
 
 /// What all downloads share; an object, so that their asynchronous steps share it instead of copying it.
 final class DownloadServices: Sendable {
@@ -39,6 +40,22 @@ final class DownloadServices: Sendable {
         userAgent = services.userAgent
         minimumFree = services.minimumFree
         logger = services.logger
+    }
+
+    /// Removes the `.part` that a checkpoint of `owner` is about, if it is still there.
+    func discardPart(of checkpoint: DownloadCheckpoint, owner: UInt32) async {
+        guard let path = try? directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner) else {
+            return
+        }
+        do throws(Errno) {
+            try await queue.run { [files] () throws(Errno) in
+                try DownloadTarget.discardPart(path, checkpoint, files)
+            }
+        } catch {
+            logger.warning(
+                "What an unfinished download left could not be removed.",
+                metadata: ["path": "\(path.absolute(checkpoint.name))", "error": "\(error)"])
+        }
     }
 
     /// The same, with the file operations of `user`, for files below these directories.

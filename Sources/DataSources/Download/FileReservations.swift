@@ -36,8 +36,8 @@ final class FileReservations: Sendable {
         /// The files of jobs that wait for a retry, and which attempt left them.
         var waiting: [JobID: (key: Key, attempt: Int)] = [:]
 
-        /// Directories that are about to be removed where nobody needs them, with those who wait to know.
-        var removed: [FileOperations.Status.Identity: [DispatchSemaphore]] = [:]
+        /// Directories that nobody writes into and that are being removed, with the threads that wait for that to end.
+        var beingRemoved: [FileOperations.Status.Identity: [DispatchSemaphore]] = [:]
 
         /// By absolute path, and the path of each job.
         var unfinished: [String: Unfinished] = [:]
@@ -50,9 +50,9 @@ final class FileReservations: Sendable {
 
         /// What tells that the directory is not being removed any more; nil where it is not.
         mutating func wait(forRemovalOf directory: FileOperations.Status.Identity) -> DispatchSemaphore? {
-            guard removed[directory] != nil else { return nil }
+            guard beingRemoved[directory] != nil else { return nil }
             let semaphore = DispatchSemaphore(value: 0)
-            removed[directory]?.append(semaphore)
+            beingRemoved[directory]?.append(semaphore)
             return semaphore
         }
 
@@ -128,13 +128,14 @@ final class FileReservations: Sendable {
     /// who wants that very directory.
     func ifUnused(_ directory: FileOperations.Status.Identity, _ body: () -> Void) {
         let isUnused = state.withLock { state in
-            guard state.removed[directory] == nil, !state.writers.keys.contains(where: { $0.directory == directory })
+            guard state.beingRemoved[directory] == nil,
+                !state.writers.keys.contains(where: { $0.directory == directory })
             else { return false }
-            state.removed[directory] = []
+            state.beingRemoved[directory] = []
             return true
         }
         guard isUnused else { return }
         body()
-        for waiting in state.withLock({ $0.removed.removeValue(forKey: directory) ?? [] }) { waiting.signal() }
+        for waiting in state.withLock({ $0.beingRemoved.removeValue(forKey: directory) ?? [] }) { waiting.signal() }
     }
 }

@@ -92,7 +92,7 @@ extension FileOperations {
                 .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
             return isTooMuch ? .max : bytes
         },
-        bootID: currentBootID())
+        bootID: String(cString: deferd_boot_id()))
 
     /// The result of a call that gives -1 and sets `errno` when it fails; one that a signal interrupted is made again.
     private static func call<Number: SignedInteger>(_ body: () -> Number) throws(Errno) -> Number {
@@ -149,12 +149,6 @@ extension FileOperations {
             guard groups.count < 65_536 else { return [] }
             groups = [gid_t](repeating: 0, count: groups.count * 4)
         }
-    }
-
-    private static func currentBootID() -> String {
-        var text = [CChar](repeating: 0, count: 64)
-        deferd_boot(&text, text.count)
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     private static func status(of name: String, in directory: Int32) throws(Errno) -> Status {

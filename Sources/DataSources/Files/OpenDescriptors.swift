@@ -10,10 +10,10 @@ final class OpenFile: Sendable {
     let status: FileOperations.Status
     private let files: FileOperations
     /// Where it is closed; the thread that gives it up last may be anybody's.
-    private let queue: FileQueue?
+    private let queue: FileQueue
 
     /// Owns `descriptor` from here on, and closes it where it throws. Blocks.
-    init(descriptor: Int32, path: String, files: FileOperations, queue: FileQueue? = nil) throws(Errno) {
+    init(descriptor: Int32, path: String, files: FileOperations, queue: FileQueue) throws(Errno) {
         do throws(Errno) {
             status = try files.statusOfOpen(descriptor)
         } catch {
@@ -43,7 +43,6 @@ final class OpenFile: Sendable {
     }
 
     deinit {
-        guard let queue else { return files.close(descriptor) }
         queue.start { [files, descriptor] in files.close(descriptor) }
     }
 }

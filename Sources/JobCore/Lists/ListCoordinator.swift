@@ -95,9 +95,8 @@ struct ListCoordinator {
     }
 
     /// A child that was paused, or in memory when the list was opened, is ready again; the gate finds it by its index.
-    mutating func childReturned(_ child: JobID, of id: JobID) {
-        guard let list = lists[id], var gate = list.gate else { return }
-        let index = list.join.index(of: child) ?? 0
+    mutating func childReturned(_ child: JobID, at index: Int, of id: JobID) {
+        guard var gate = lists[id]?.gate else { return }
         gate.admitted.remove(child)
         if gate.isReading { gate.missed = min(gate.missed ?? index, index) }
         gate.isAtEnd = false

@@ -35,16 +35,6 @@ struct ListJoin {
 
     var isOver: Bool { endedCount == ids.count }
 
-    /// The place of a child; they have ascending ids, as they were made together.
-    func index(of child: JobID) -> Int? {
-        var (start, end) = (0, ids.count)
-        while start < end {
-            let middle = (start + end) / 2
-            if ids[middle] < child { start = middle + 1 } else { end = middle }
-        }
-        return start < ids.count && ids[start] == child ? start : nil
-    }
-
     /// The children that have not ended.
     var open: [JobID] { zip(ids, ended).filter { !$1 }.map(\.0) }
 

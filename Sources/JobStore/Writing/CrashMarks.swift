@@ -53,11 +53,7 @@ final class CrashMarks: Sendable {
     }
 
     /// The machine's present boot; empty where the kernel does not say.
-    static let boot: String = {
-        var text = [CChar](repeating: 0, count: 64)
-        deferd_boot(&text, text.count)
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }()
+    static let boot = String(cString: deferd_boot_id())
 
     private static func header(_ boot: String) -> [UInt8] {
         let text = magic + Array(boot.utf8.prefix(headerLength - magic.count))

@@ -332,8 +332,14 @@ struct CallerRightsTests {
                 _ = try await bench.result(source(origin, root + "/private/x"), owner: Self.bob)
             } else {
                 directory(root + "/private", mode: 0o700)
-                // The clock of the files goes on in steps of some milliseconds.
-                try await Task.sleep(for: .milliseconds(50))
+                // The clock of the files goes on in steps of some milliseconds; what is made in the same step is as old.
+                var (made, other) = (stat(), stat())
+                repeat {
+                    stat(root + "/private", &made)
+                    directory(root + "/other", mode: 0o700)
+                    stat(root + "/other", &other)
+                    rmdir(root + "/other")
+                } while (made.st_ctim.tv_sec, made.st_ctim.tv_nsec) >= (other.st_ctim.tv_sec, other.st_ctim.tv_nsec)
             }
             let before = try bench.accessList(of: root + "/private")
             shared.withLock { $0 = root }

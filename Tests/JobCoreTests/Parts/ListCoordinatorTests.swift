@@ -109,7 +109,7 @@ import Testing
         #expect(model.admitted == [1])
         // It is ready again, and the first when the next may start.
         model.queued.insert(0)
-        model.lists.childReturned(100, of: 1)
+        model.lists.childReturned(100, at: 0, of: 1)
         model.fill()
         #expect(model.admitted == [1], "there is no room")
         _ = model.end(1)
@@ -125,7 +125,7 @@ import Testing
             ListJoin(mode: .settled, ids: [100, 101, 102]), link: 0, concurrency: 1, active: [100], of: 1)
         model.fill()
         #expect(model.admitted.isEmpty)
-        model.lists.childReturned(100, of: 1)
+        model.lists.childReturned(100, at: 0, of: 1)
         model.fill()
         #expect(model.admitted == [0])
     }
@@ -137,7 +137,7 @@ import Testing
         let rows = request.map(model.rows) ?? []
         // It came back after the store looked.
         model.queued.insert(0)
-        model.lists.childReturned(100, of: 1)
+        model.lists.childReturned(100, at: 0, of: 1)
         request.map { model.receive($0, rows) }
         #expect(model.admitted == [1])
         model.fill()
@@ -244,7 +244,7 @@ import Testing
                 guard !paused.isEmpty else { break }
                 let index = paused.removeFirst()
                 model.queued.insert(index)
-                model.lists.childReturned(model.id(index), of: 1)
+                model.lists.childReturned(model.id(index), at: index, of: 1)
             }
         }
         #expect(model.lists[1]?.join.isOver == true, "left: \(model.lists[1]?.join.open.count ?? 0)")
