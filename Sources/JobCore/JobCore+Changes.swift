@@ -134,7 +134,7 @@ extension JobCore {
                 guard table[entry.job.id] === entry, entry.step == step else { done?(.success(entry.job)); return }
                 saveStopped(entry, then: action, done)
             }
-            emit(.discardPart(task, job: before.id, link: before.link, owner: before.owner))
+            emit(.discardParts(task, job: before.id, links: before.link...Int.max, owner: before.owner))
         case .none where before.stop == nil:
             if entry.job.isEnding, let run = entry.run { emit(.cancel(run, awaitsEnd: true)) }
             // A running `finally` link goes on, and so does a source until it has ended, but after it only other `finally`
@@ -286,8 +286,12 @@ extension JobCore {
 }
 
 extension Job {
-    /// Whether its present step is a download that may have left a `.part`.
+    /// Whether its present step or a later one may have left a `.part`, where the daemon was started at `startedAt`.
     fileprivate func mayHavePart(startedAt: Timestamp) -> Bool {
-        (attempt > 0 || createdAt < startedAt) && step?.type == .download
+        (attempt > 0 || createdAt < startedAt) && step?.type == .download || mayHaveLaterPart
     }
+
+    /// Whether a link may have left a `.part` that the job has not come to, or not again: it began before a crash that came
+    /// before it was stored that the job is there, or failed before a retry of the whole job.
+    var mayHaveLaterPart: Bool { spec.links.contains { $0.contains(.download) } }
 }

@@ -239,11 +239,18 @@ extension JobCore {
             releaseAll(entry)
         }
         if action == .wait { entry.job.host = nextHost(of: entry.job) }
-        if isFailedDownload, entry.job.link > link || entry.job.state == .succeeded {
+        if entry.job.state == .succeeded, entry.job.mayHaveLaterPart {
+            // Nobody goes on with what any link had.
+            discardParts(of: entry.job, links: 0...Int.max)
+        } else if isFailedDownload, entry.job.link > link || entry.job.state == .succeeded {
             // Its failure was caught, so nobody goes on with what it had.
-            emit(.discardPart(cleanUp {}, job: entry.job.id, link: link, owner: entry.job.owner))
+            discardParts(of: entry.job, links: link...link)
         }
         save(entry, then: action)
+    }
+
+    private func discardParts(of job: Job, links: ClosedRange<Int>) {
+        emit(.discardParts(cleanUp {}, job: job.id, links: links, owner: job.owner))
     }
 
     /// Why a result is not kept, where its owner has too much stored for it.
@@ -257,12 +264,11 @@ extension JobCore {
                 + "remove some that are over, then retry the job.")
     }
 
-    /// Backs off from a host that asked for it, for all jobs. What another asks for, to which the host redirected, is no
-    /// matter of the host.
+    /// Backs off from a host that asked for it, for all jobs: the one that was asked, or another to which that redirected.
     func backOff(_ entry: ActiveJob, _ error: JobError) {
-        guard let pause = error.retryAfter, pause > 0, case .host(let host) = entry.permit?.key,
-            error.retryAfterHost.map({ $0 == host }) ?? true, scheduler.backOff(host: host, for: entry.job.owner)
-        else { return }
+        guard let pause = error.retryAfter, pause > 0, case .host(let asked) = entry.permit?.key else { return }
+        let host = error.retryAfterHost ?? asked
+        guard scheduler.backOff(host: host, for: entry.job.owner) else { return }
         // Of several answers the one with the latest time counts.
         timers.setLater(.host(host), at: now.monotonic(after: min(pause, settings.longestBackOff)))
     }

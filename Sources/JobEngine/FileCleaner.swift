@@ -38,15 +38,18 @@ final class FileCleaner: Sendable {
         }
     }
 
-    /// Removes the `.part` that a download left or kept for a retry which will not come; the download is not running, but for
+    /// Removes the `.part`s that downloads of these links left or kept for a retry which will not come; none is running, but for
     /// the last of its end.
-    func discardPart(of job: JobID, link: Int, owner: UInt32, _ done: @escaping @Sendable () -> Void) {
+    func discardParts(
+        of job: JobID, links: ClosedRange<Int>, owner: UInt32, _ done: @escaping @Sendable () -> Void
+    ) {
         withPatience(done) { [self] in
             if let cancelled = cancelled.withLock({ $0[job] }) { await cancelled.get() }
-            guard let checkpoint = try? await store.checkpoint(of: job, link: link) else { return }
-            await library.discard(checkpoint, of: job, owner: owner)
-            // Where it cannot be dropped it is dropped with the job.
-            store.save(checkpoint: nil, of: job, link: link) { _ in }
+            for (link, checkpoint) in (try? await store.checkpoints(of: job, links: links)) ?? [:] {
+                await library.discard(checkpoint, of: job, owner: owner)
+                // Where it cannot be dropped it is dropped with the job.
+                store.save(checkpoint: nil, of: job, link: link) { _ in }
+            }
         }
     }
 

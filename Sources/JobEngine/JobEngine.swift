@@ -351,8 +351,8 @@ package actor JobEngine {
         case .cancel(let run, awaitsEnd: true): runs[run]?.work?.cancel()
         case .cancel(let run, awaitsEnd: false): cancel(runs.removeValue(forKey: run))
         case .reclaimConnection(let run): runs[run]?.connections.reclaim()
-        case .discardPart(let id, let job, let link, let owner):
-            files.discardPart(of: job, link: link, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
+        case .discardParts(let id, let job, let links, let owner):
+            files.discardParts(of: job, links: links, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .cleanUp(let id, let removed):
             files.cleanUp(removed) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .check(let id, let spec): check(id, spec)

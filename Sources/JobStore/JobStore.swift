@@ -26,6 +26,9 @@ package protocol JobStore: Sendable {
 
     func checkpoint(of job: JobID, link: Int) async throws(StoreError) -> JSON?
 
+    /// By their links, without those that make no sense.
+    func checkpoints(of job: JobID, links: ClosedRange<Int>) async throws(StoreError) -> [Int: JSON]
+
     /// The checkpoints that unfinished jobs, or this one, will go on with at their present links; at most so many.
     func unfinishedTransfers(of job: JobID?, atMost limit: Int) async throws(StoreError) -> [UnfinishedTransfer]
 

@@ -160,6 +160,15 @@ package struct MemoryTables: Sendable {
 
     package func checkpoint(of job: JobID, link: Int) -> JSON? { checkpoints[LinkKey(job: job, link: link)] }
 
+    package func checkpoints(of job: JobID, links: ClosedRange<Int>) -> [Int: JSON] {
+        var found: [Int: JSON] = [:]
+        for row in checkpoints.rows(from: LinkKey(job: job, link: links.lowerBound)) {
+            guard row.key.job == job, row.key.link <= links.upperBound else { break }
+            found[row.key.link] = row.value
+        }
+        return found
+    }
+
     package func unfinishedTransfers(of job: JobID?, atMost limit: Int) -> [UnfinishedTransfer] {
         let found = checkpoints.rows(from: LinkKey(job: job ?? .min, link: .min)).lazy.compactMap { row in
             rows[row.key.job].flatMap { stored -> UnfinishedTransfer? in

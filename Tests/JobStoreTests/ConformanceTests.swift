@@ -185,6 +185,18 @@ import Testing
     }
 
     @Test(arguments: Conformer.allCases)
+    func notes_areFoundByLinks(_ conformer: Conformer) async throws {
+        let store = try StoreUnderTest(conformer)
+        _ = try await store.create(.example(), .example())
+        for (job, link) in [(1, 0), (1, 2), (1, 5), (2, 2)] as [(JobID, Int)] {
+            try await store.save(checkpoint: [JSON(link)], of: job, link: link)
+        }
+        #expect(try await store.store.checkpoints(of: 1, links: 1...Int.max) == [2: [2], 5: [5]])
+        #expect(try await store.store.checkpoints(of: 1, links: 0...2) == [0: [0], 2: [2]])
+        #expect(try await store.store.checkpoints(of: 3, links: 0...2).isEmpty)
+    }
+
+    @Test(arguments: Conformer.allCases)
     func note_isKeptUntilTheJobSucceededOrWasCancelled(_ conformer: Conformer) async throws {
         let store = try StoreUnderTest(conformer)
         let job = try await store.create(.example())[0]

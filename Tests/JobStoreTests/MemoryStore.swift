@@ -52,6 +52,10 @@ final class MemoryStore: JobStore {
         try await answer { $0.checkpoint(of: job, link: link) }
     }
 
+    func checkpoints(of job: JobID, links: ClosedRange<Int>) async throws(StoreError) -> [Int: JSON] {
+        try await answer { $0.checkpoints(of: job, links: links) }
+    }
+
     func unfinishedTransfers(of job: JobID?, atMost limit: Int) async throws(StoreError) -> [UnfinishedTransfer] {
         try await answer { $0.unfinishedTransfers(of: job, atMost: limit) }
     }

@@ -138,6 +138,10 @@ import Testing
         try await expectSearches { _ = try $0.gated(of: 1, link: 0, from: 0, limit: 1) }
     }
 
+    @Test func checkpoints_areFoundThroughAnIndex() async throws {
+        try await expectSearches { _ = try $0.checkpoints(of: 1, links: 0...Int.max) }
+    }
+
     @Test func finishedJobs_areCountedThroughAnIndex() async throws {
         _ = try await store.create(.example(), .example())
         for id in 1...2 as ClosedRange<JobID> {

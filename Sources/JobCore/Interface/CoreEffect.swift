@@ -15,9 +15,9 @@ package enum CoreEffect: Sendable {
     /// A source that runs with several connections is to close one. `CoreInput.connectionClosed` follows once it has, unless the
     /// source ends before.
     case reclaimConnection(RunID)
-    /// The `.part` that a download kept for a retry is to be removed; the download is not running.
+    /// The `.part`s that downloads of these links kept for a retry, or left in a crash, are to be removed; none is running.
     /// `CoreInput.cleanedUp` follows.
-    case discardPart(CleanUpID, job: JobID, link: Int, owner: UInt32)
+    case discardParts(CleanUpID, job: JobID, links: ClosedRange<Int>, owner: UInt32)
     /// The bodies and `.part` files of removed jobs are to be removed. `CoreInput.cleanedUp` follows.
     case cleanUp(CleanUpID, [RemovedJob])
     /// The job of a schedule is to be admitted, by its spec alone; that of a large one takes several milliseconds.

@@ -53,6 +53,14 @@ package enum Link: Sendable, Hashable {
         }
     }
 
+    /// Whether one of its steps has a source of this type.
+    package func contains(_ type: SourceType) -> Bool {
+        switch self {
+        case .pair(let then, let fail, _): then?.type == type || fail?.type == type
+        case .both(let step), .finally(let step): step.type == type
+        }
+    }
+
     package var isFinally: Bool {
         if case .finally = self { true } else { false }
     }

@@ -239,6 +239,15 @@ struct Reader {
         return try statement.row { row in try row.json(0, "The checkpoint of job \(job) at link \(link)") }
     }
 
+    func checkpoints(of job: JobID, links: ClosedRange<Int>) throws -> [Int: JSON] {
+        let statement = try statement("SELECT link, note FROM notes WHERE job = ?1 AND link BETWEEN ?2 AND ?3")
+        statement.bind(job, at: 1)
+        statement.bind(links.lowerBound, at: 2)
+        statement.bind(links.upperBound, at: 3)
+        let found = try statement.rows { row in (Int(row.integer(0)), try? row.json(1, "A checkpoint")) }
+        return Dictionary(uniqueKeysWithValues: found.compactMap { link, note in note.map { (link, $0) } })
+    }
+
     /// Without those whose checkpoints make no sense, which nobody can go on with.
     func unfinishedTransfers(of job: JobID?, atMost limit: Int) throws -> [UnfinishedTransfer] {
         let statement = try statement(

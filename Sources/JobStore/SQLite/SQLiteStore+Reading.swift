@@ -8,6 +8,10 @@ extension SQLiteStore {
         try await read { try $0.checkpoint(of: job, link: link) }
     }
 
+    package func checkpoints(of job: JobID, links: ClosedRange<Int>) async throws(StoreError) -> [Int: JSON] {
+        try await read { try $0.checkpoints(of: job, links: links) }
+    }
+
     package func unfinishedTransfers(
         of job: JobID?, atMost limit: Int
     ) async throws(StoreError) -> [UnfinishedTransfer] {

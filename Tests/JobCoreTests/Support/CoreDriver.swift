@@ -52,7 +52,7 @@ final class CoreDriver {
     private(set) var told: [(subscribers: [SubscriptionID], change: JobChange)] = []
     private(set) var reported: [(subscribers: [SubscriptionID], rows: [ProgressRow])] = []
     private(set) var reads: [StoreRead] = []
-    private(set) var discarded: [(job: JobID, link: Int)] = []
+    private(set) var discarded: [(job: JobID, links: ClosedRange<Int>)] = []
     private(set) var removed: [RemovedJob] = []
     private(set) var logs: [CoreLog] = []
     private(set) var hasStarted = false
@@ -189,8 +189,8 @@ final class CoreDriver {
         case .cancel(let run, let awaitsEnd):
             if !awaitsEnd { open[run] = nil }
             cancelled.append(run)
-        case .discardPart(let id, let job, let link, _):
-            discarded.append((job, link))
+        case .discardParts(let id, let job, let links, _):
+            discarded.append((job, links))
             if holdsCleanUps { heldCleanUps.append(id) } else { inputs.append(.cleanedUp(id)) }
         case .cleanUp(let id, let jobs):
             removed += jobs

@@ -233,7 +233,24 @@ import Testing
         try driver.end(id, .failure(JobError(.network, "It was cut.")))
         #expect(driver.stored(id)?.state == (isCaught ? .succeeded : .failed))
         #expect(driver.discarded.map(\.job) == (isCaught ? [id] : []))
-        #expect(driver.discarded.allSatisfy { $0.link == 0 })
+        #expect(driver.discarded.allSatisfy { $0.links == 0...0 })
+        driver.expectQuiet()
+    }
+
+    /// A crash between the start of a link and its save leaves the part of a link that the job has not come to, as far as anybody
+    /// knows; so does a retry of the whole job.
+    @Test(arguments: [true, false]) func partsOfLaterLinks_areRemoved_withTheEnd(isCancelled: Bool) throws {
+        let driver = CoreDriver()
+        let id = try driver.submit(
+            #"{"source":{"type":"url","url":"http://a/"},"then":[{"then":{"source":{"type":"download","url":"http://a/","path":"f"}},"fail":{"return":1}}]}"#
+        )
+        if isCancelled {
+            driver.ask(.cancel(id))
+        } else {
+            try driver.end(id, .failure(JobError(.network, "It was cut.")))
+        }
+        #expect(driver.stored(id)?.state == (isCancelled ? .cancelled : .succeeded))
+        #expect(driver.discarded.map(\.job) == [id] && driver.discarded.allSatisfy { $0.links.contains(1) })
         driver.expectQuiet()
     }
 

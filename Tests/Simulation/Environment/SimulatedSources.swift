@@ -55,8 +55,8 @@ struct SimulatedFiles {
 
     mutating func addPart(of job: JobID, link: Int) { parts[job, default: []].insert(link) }
 
-    mutating func discardPart(of job: JobID, link: Int) {
-        parts[job]?.remove(link)
+    mutating func discardParts(of job: JobID, links: ClosedRange<Int>) {
+        parts[job] = parts[job]?.filter { !links.contains($0) }
         if parts[job]?.isEmpty == true { parts[job] = nil }
     }
 

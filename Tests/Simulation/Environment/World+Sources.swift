@@ -47,7 +47,7 @@ extension World {
         let reports: Double? = seconds > 0.3 && random.chance(0.3) ? max(0.05, seconds / 6) : nil
         sources.add(
             .init(run: run, outcome: outcome, reportPause: reports, total: Int64(random.spread(1, 1e9))))
-        files.discardPart(of: run.job, link: run.link)
+        files.discardParts(of: run.job, links: run.link...run.link)
         schedule(.runEnds(run.run), in: seconds)
         if let reports { schedule(.runReports(run.run), in: reports) }
         // It may come when the run is over, too.

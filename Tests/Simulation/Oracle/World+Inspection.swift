@@ -212,7 +212,7 @@ extension Oracle {
         }
         for (id, links) in world.files.parts {
             let state = jobs[id]?.row.state
-            if state == nil {
+            if state == nil || state == .succeeded || state == .cancelled {
                 world.violate(
                     10,
                     "a part of job \(id), link \(links.min() ?? 0) is left, which is \(state.map { "\($0)" } ?? "gone")"

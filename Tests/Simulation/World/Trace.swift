@@ -3,7 +3,7 @@ struct Trace {
     enum Kind: UInt8 {
         case request, submit, abandon, unsubscribe, written, writeFailed, rows, readFailed, progress, ended, lateEnd
         case cleanedUp, checked, time, resume, stop, start
-        case write, read, mark, startRun, cancelRun, discardPart, cleanUp, check, answer, refused, notify, report,
+        case write, read, mark, startRun, cancelRun, discardParts, cleanUp, check, answer, refused, notify, report,
             started
         case notStarted, yield, log
         case commit, commitFailed, crash, powerLoss, cleanStop, clockSet, storeFault, storeHealed, settle

@@ -44,7 +44,8 @@ extension World {
             trace.add(.startRun, at: time, run.run, run.job, Int64(run.link) << 16 | Int64(run.attempt))
         case .cancel(let run, _): trace.add(.cancelRun, at: time, run)
         case .reclaimConnection(let run): trace.add(.reclaimConnection, at: time, run)
-        case .discardPart(let id, let job, let link, _): trace.add(.discardPart, at: time, id, job, Int64(link))
+        case .discardParts(let id, let job, let links, _):
+            trace.add(.discardParts, at: time, id, job, Int64(links.lowerBound))
         case .cleanUp(let id, let removed): trace.add(.cleanUp, at: time, id, Int64(removed.count))
         case .check(let id, let spec): trace.add(.check, at: time, id, Int64(spec.schedule.owner))
         case .answer(let id, .failed(let error)): trace.add(.refused, at: time, id, error.traced)

@@ -273,8 +273,8 @@ final class World {
         // Most give one up at their next bytes, and those of a silent server never.
         case .reclaimConnection(let run):
             if random.chance(0.9) { schedule(.connectionCloses(run), in: random.spread(0.0001, 10)) }
-        case .discardPart(let id, let job, let link, _):
-            files.discardPart(of: job, link: link)
+        case .discardParts(let id, let job, let links, _):
+            files.discardParts(of: job, links: links)
             cleanUps += 1
             schedule(.cleanedUp(id), in: random.spread(0.0001, 0.1))
         case .cleanUp(let id, let removed):
