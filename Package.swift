@@ -152,8 +152,10 @@ let package = Package(
             ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
         .executableTarget(
-            name: "soak", dependencies: ["JobClient", "JobModel", "TestSupport"] + nio, path: "Tests/Soak",
-            swiftSettings: ours),
+            name: "soak",
+            dependencies: ["JobClient", "JobModel", "TestSupport", .product(name: "NIOSSL", package: "swift-nio-ssl")]
+                + nio,
+            path: "Tests/Soak", swiftSettings: ours),
         .executableTarget(
             name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),

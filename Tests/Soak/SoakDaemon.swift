@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The daemon that was built beside this program, with little to keep and small bounds, so that it comes to rest early.
 final class SoakDaemon: Sendable {
@@ -12,6 +13,8 @@ final class SoakDaemon: Sendable {
 
     /// Seconds that finished jobs are kept.
     static let retention = 20
+    /// Seconds after which the first of them are gone, as the daemon looks for the old ones once a minute.
+    static let longestKept = retention + 65
 
     static let configuration = """
         socket: {mode: "0666"}
@@ -19,8 +22,25 @@ final class SoakDaemon: Sendable {
         queues: {default: 16, honest: 4}
         limits: {body: 4194304, documents: 16777216, memoryPerUser: 16777216, queuedJobsPerUser: 5000}
         http: {perHost: 24, connectTimeout: 2, idleTimeout: 3, retryAfter: 1}
+        programs: {cat: {command: [/bin/cat]}, shell: {command: [/bin/sh, -c]}}
         retention: {age: \(retention), count: 3000, bytes: 33554432}
         """
+
+    /// Where the certificates lie that everybody on this machine trusts.
+    private static let certificates = "/etc/ssl/certs/ca-certificates.crt"
+    static var trustsCertificates: Bool {
+        UserSockets.canBeOthers && FileManager.default.fileExists(atPath: certificates)
+    }
+
+    /// The words before a command whose process finds the authority of our certificates there, and no other process does.
+    private static func trusting(_ directory: String) throws -> [String] {
+        guard trustsCertificates else { return [] }
+        try Certificates.authority.write(toFile: directory + "/authority.pem", atomically: true, encoding: .utf8)
+        return [
+            "/usr/bin/unshare", "--mount", "/bin/sh", "-c", #"mount --bind "$1" "$2" && shift 2 && exec "$@""#, "sh",
+            directory + "/authority.pem", certificates,
+        ]
+    }
 
     /// Starts the daemon in `directory`, and waits until it serves.
     init(directory: String, configuration yaml: String = SoakDaemon.configuration) throws {
@@ -30,11 +50,12 @@ final class SoakDaemon: Sendable {
         let deferd = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "deferd")
         // It ends with the soak, however that ends.
         process.executableURL = URL(filePath: "/usr/bin/setpriv")
-        process.arguments = [
-            "--pdeathsig", "KILL", deferd.path, "--config", configuration, "--socket", directory + "/s",
-            "--state-directory", directory + "/state",
-            "--downloads-directory", directory + "/downloads",
-        ]
+        process.arguments =
+            try ["--pdeathsig", "KILL"] + Self.trusting(directory) + [
+                deferd.path, "--config", configuration, "--socket", directory + "/s",
+                "--state-directory", directory + "/state",
+                "--downloads-directory", directory + "/downloads",
+            ]
         try Data().write(to: URL(filePath: directory + "/log"))
         process.standardError = FileHandle(forWritingAtPath: directory + "/log")
         try process.run()

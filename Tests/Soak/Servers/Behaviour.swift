@@ -2,12 +2,12 @@ import NIOCore
 
 /// The ways in which the servers of a soak answer.
 enum Behaviour: String, CaseIterable {
-    case document, file, cutFile, moved
+    case document, file, cutFile, moved, large, store
     case endlessHeaders, endlessBody, drip, tooShort, tooLong, earlyClose, garbageChunks, hugeJSON, deepJSON, redirects
     case bomb, informational, century, silent
 
     /// Those that answer well, if not always at once.
-    static let good: [Behaviour] = [.document, .file, .cutFile, .moved]
+    static let good: [Behaviour] = [.document, .file, .cutFile, .moved, .large, .store]
     static let hostile = allCases.filter { !good.contains($0) }
 
     enum Answer {
@@ -18,12 +18,17 @@ enum Behaviour: String, CaseIterable {
         case endless(head: String, piece: String, pause: TimeAmount)
     }
 
-    /// The answer to a request; `start` is the beginning of the range that it asks for.
-    func answer(from start: Int) -> Answer {
+    /// Whether a request's body is read before it is answered.
+    var readsBody: Bool { self == .store }
+
+    /// The answer to a request that asks for `range`, or for everything.
+    func answer(for range: ClosedRange<Int>?) -> Answer {
         switch self {
         case .document: return Self.json(#"{"items":[1,2,{"name":"a"}],"next":null}"#)
-        case .file: return .bytes(Self.file(from: start, cut: false))
-        case .cutFile: return .bytes(Self.file(from: start, cut: start == 0))
+        case .file: return .bytes(Self.file(range, cut: false))
+        case .cutFile: return .bytes(Self.file(range, cut: (range?.lowerBound ?? 0) == 0))
+        case .large: return .whole(Self.largeAnswer)
+        case .store: return .whole("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
         case .moved: return .whole("HTTP/1.1 302 Found\r\nLocation: /document\r\nContent-Length: 0\r\n\r\n")
         case .endlessHeaders:
             return .endless(
@@ -59,16 +64,23 @@ enum Behaviour: String, CaseIterable {
 
     static let content = ByteBuffer(bytes: (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) })
 
-    /// The file from `start`; where it is `cut`, the connection ends in its middle.
-    private static func file(from start: Int, cut: Bool) -> ByteBuffer {
+    /// Bytes of a text that is stored as a body, as it is too long to stand in a result.
+    static let largeSize = 100_000
+    private static let largeAnswer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: \(largeSize)\r\n\r\n"
+        + String(repeating: "0123456789", count: largeSize / 10)
+
+    /// The file, or a range of it; where it is `cut`, the connection ends in its middle.
+    private static func file(_ range: ClosedRange<Int>?, cut: Bool) -> ByteBuffer {
         let size = content.readableBytes
-        let start = (0..<size).contains(start) ? start : 0
-        let range = start > 0 ? "Content-Range: bytes \(start)-\(size - 1)/\(size)\r\n" : ""
+        let range = range?.clamped(to: 0...size - 1)
+        let (start, count) = (range?.lowerBound ?? 0, range?.count ?? size)
+        let field = range.map { "Content-Range: bytes \($0.lowerBound)-\($0.upperBound)/\(size)\r\n" } ?? ""
         var answer = ByteBuffer(
             string:
-                "HTTP/1.1 \(start > 0 ? "206 Partial Content" : "200 OK")\r\nETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
-                + "\(range)Content-Length: \(size - start)\r\n\r\n")
-        answer.writeImmutableBuffer(content.getSlice(at: start, length: cut ? size / 2 : size - start) ?? ByteBuffer())
+                "HTTP/1.1 \(range == nil ? "200 OK" : "206 Partial Content")\r\nETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
+                + "\(field)Content-Length: \(count)\r\n\r\n")
+        answer.writeImmutableBuffer(content.getSlice(at: start, length: cut ? count / 2 : count) ?? ByteBuffer())
         return answer
     }
 

@@ -8,18 +8,17 @@ import TestSupport
 /// Three users at work for as long as their tasks are not cancelled.
 final class Load: Sendable {
     private let sockets: UserSockets
-    private let good: SoakServer
-    private let hostile: SoakServer
+    private let servers: SoakServers
     private let seed: UInt64
     private let latencies = Mutex<[Double]>([])
     private let finished = Atomic<Int>(0)
+    private let ends = Mutex(Outcomes())
     /// What nobody should see, the first few of them.
     private let problems = Mutex<[String]>([])
 
-    init(sockets: UserSockets, good: SoakServer, hostile: SoakServer, seed: UInt64) {
+    init(sockets: UserSockets, servers: SoakServers, seed: UInt64) {
         self.sockets = sockets
-        self.good = good
-        self.hostile = hostile
+        self.servers = servers
         self.seed = seed
     }
 
@@ -32,7 +31,19 @@ final class Load: Sendable {
         )
     }
 
+    var outcomes: Outcomes { ends.withLock(\.self) }
+
     var seenProblems: [String] { problems.withLock(\.self) }
+
+    private func count(_ job: JobSnapshot) {
+        finished.add(1, ordering: .relaxed)
+        ends.withLock { $0.add(job) }
+        if job.error?["kind"] == "internal" { problem("A job ended so: \(job.json)") }
+    }
+
+    private func maker() -> SpecMaker {
+        SpecMaker(servers: servers, random: SeededGenerator(seed: seed &+ .random(in: 0...1 << 32)))
+    }
 
     private func problem(_ text: String) {
         problems.withLock { if $0.count < 20 { $0.append(text) } }
@@ -45,6 +56,7 @@ final class Load: Sendable {
             for number in 0..<3 {
                 group.addTask { await self.repeated { try await self.doEverything(number) } }
                 group.addTask { await self.repeated { try await self.askHostileServers(number) } }
+                group.addTask { await self.repeated { try await self.keepSchedules(number) } }
             }
             group.addTask { await self.repeated { try await self.flood() } }
             group.addTask { await self.repeated { try await self.readHalf() } }
@@ -93,8 +105,7 @@ final class Load: Sendable {
 
     /// Every kind of job and call, with watches that come and go with their connections.
     private func doEverything(_ user: Int) async throws {
-        var maker = SpecMaker(
-            server: good, owner: user, random: SeededGenerator(seed: seed &+ .random(in: 0...1 << 32)))
+        var maker = maker()
         try await connected(user) { client in
             let events = Task { for try await _ in client.notifications {} }
             defer { events.cancel() }
@@ -108,7 +119,8 @@ final class Load: Sendable {
                 if maker.random.chance(0.2) { _ = try? await client.cancel(maker.random.pick(jobs)) }
                 _ = try await client.list(limit: 20)
                 for job in try await client.wait(Array(Set(jobs)), timeout: 30) {
-                    finished.add(1, ordering: .relaxed)
+                    count(job)
+                    if job.json["label"] == .string(SpecMaker.Kind.body.rawValue) { try await readBody(job, client) }
                     if job.state == "failed", maker.random.chance(0.2) { _ = try? await client.retry(job.id) }
                     if maker.random.chance(0.3) { try? await client.remove(job.id) }
                 }
@@ -117,9 +129,42 @@ final class Load: Sendable {
         }
     }
 
+    /// A result too large for a job object is a body of its own. It goes with its job, which may be removed before its time
+    /// where users have much.
+    private func readBody(_ job: JobSnapshot, _ client: JobClient) async throws {
+        guard job.isSucceeded else { return }
+        if job.result?["spilled"] != true { problem("A body was not stored as one: \(job.json)") }
+        var size = 0
+        do { for try await piece in client.result(of: job.id) { size += piece.bytes.count } } catch {
+            if error.rpc?.kind == "not-found" { return }
+            throw error
+        }
+        if size != Behaviour.largeSize { problem("Of the body of job \(job.id) \(size) bytes came.") }
+        ends.withLock { $0.add("reading of a body", .success) }
+    }
+
+    /// Schedules that submit by their times and by hand, are suspended, and go.
+    private func keepSchedules(_ user: Int) async throws {
+        let spec = maker().scheduled()
+        try await connected(user) { client in
+            for number in 0..<10 where !Task.isCancelled {
+                let name = "s\(number % 3)"
+                _ = try await client.setSchedule(name, .every(1), spec: spec)
+                // By hand, beside its times, of which the first comes meanwhile.
+                count(try await client.wait(client.runSchedule(name), timeout: 30))
+                try await Task.sleep(for: .milliseconds(1500))
+                _ = try await client.setSchedule(name, isSuspended: true)
+                let shown = try await client.schedule(name)
+                if shown["submitted"]?.int ?? 0 > 0 { ends.withLock { $0.add("time of a schedule", .success) } }
+                _ = try await client.setSchedule(name, isSuspended: false)
+                _ = try await client.schedules()
+                try await client.removeSchedule(name)
+            }
+        }
+    }
+
     private func askHostileServers(_ user: Int) async throws {
-        var maker = SpecMaker(
-            server: hostile, owner: user, random: SeededGenerator(seed: seed &+ .random(in: 0...1 << 32)))
+        var maker = maker()
         try await connected(user) { client in
             for _ in 0..<20 where !Task.isCancelled {
                 var jobs: [Int64] = []
@@ -132,17 +177,14 @@ final class Load: Sendable {
                     }
                     throw error
                 }
-                for job in ended {
-                    finished.add(1, ordering: .relaxed)
-                    if job.json["error"]?["kind"] == "internal" { problem("A job ended so: \(job.json)") }
-                }
+                for job in ended { count(job) }
             }
         }
     }
 
     /// User 2, who wants everything first, many times.
     private func flood() async throws {
-        let maker = SpecMaker(server: good, owner: 2, random: SeededGenerator(seed: seed))
+        let maker = maker()
         try await connected(2) { client in
             var jobs: [Int64] = []
             for number in 0..<300 where !Task.isCancelled {
