@@ -239,10 +239,11 @@ extension JobCore {
             releaseAll(entry)
         }
         if action == .wait { entry.job.host = nextHost(of: entry.job) }
-        if entry.job.state == .succeeded, entry.job.mayHaveLaterPart {
-            // Nobody goes on with what any link had.
+        let isOver = [.succeeded, .cancelled].contains(entry.job.state)
+        if isOver, entry.job.mayHaveLaterPart {
+            // Nobody goes on with what any link had, a `finally` of a cancelled job among them.
             discardParts(of: entry.job, links: 0...Int.max)
-        } else if isFailedDownload, entry.job.link > link || entry.job.state == .succeeded {
+        } else if isFailedDownload, entry.job.link > link || isOver {
             // Its failure was caught, so nobody goes on with what it had.
             discardParts(of: entry.job, links: link...link)
         }

@@ -45,9 +45,10 @@ struct WriteAheadLog {
         while offset + length <= file.length {
             let bytes = try file.read(min(perRead, (file.length - offset) / length) * length, at: offset, of: path)
             for start in stride(from: 0, to: bytes.count - length + 1, by: length) {
-                // Frames of an earlier round through the log have other salts.
+                // Frames of an earlier round through the log have other salts, and so has a damaged one: it is followed by those
+                // of this round.
                 guard bytes[start + 8..<start + 16].elementsEqual(header[16..<24]) else {
-                    if isWhole { return }
+                    isWhole = false
                     later = 0
                     checksum = Checksum(order, bytes, at: start + 16)
                     continue
