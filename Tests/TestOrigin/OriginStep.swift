@@ -6,6 +6,8 @@ package enum OriginStep: Sendable {
     case pause(Duration)
     /// Nothing until the gate is open.
     case wait(OriginGate)
+    /// Says that all before has been sent.
+    case tell(AsyncStream<Void>.Continuation)
     /// What the client sends from now on stays where it is.
     case stopReading
     /// Nothing more until the client goes away.

@@ -158,6 +158,9 @@ private final class ScriptHandler: ChannelInboundHandler {
         case .wait(let gate):
             let loop = context.eventLoop
             gate.whenOpen { loop.execute(goOn) }
+        case .tell(let listener):
+            listener.yield()
+            goOn()
         case .hold: break
         case .stopReading:
             context.channel.setOption(.autoRead, value: false).whenSuccess(goOn)

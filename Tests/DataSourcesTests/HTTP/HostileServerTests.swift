@@ -60,6 +60,7 @@ import TestOrigin
             .network
         ),
         ("two lengths", [.send(head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"), .close], .network),
+        ("one length twice", [.send(head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
         ("more than its length", [.send(head + "Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n\r\nmore")], nil),
         (
             "gzip that is none", [.send(head + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"), .close],
@@ -101,6 +102,30 @@ import TestOrigin
         ),
         ("gzip and what nobody knows", coded("x-none, gzip", gzipOnce), .parse),
         ("deflate that is gzip", coded("deflate", gzipOnce), nil),
+        (
+            "a chunk extension of a MiB",
+            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2;x=")]
+                + Array(repeating: .send(String(repeating: "x", count: 1 << 16)), count: 16)
+                + [.send("\r\n{}\r\n0\r\n\r\n")], nil
+        ),
+        (
+            "HTTP/1.0 that keeps the connection",
+            [.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}")], nil
+        ),
+        (
+            "HTTP/1.0 that keeps it without a length",
+            [.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n{}"), .close], nil
+        ),
+        (
+            "something before the status line", [.send("garbage\r\n" + head + "Content-Length: 2\r\n\r\n{}"), .close],
+            .network
+        ),
+        ("a NUL before the status line", [.send([0]), .send(head + "Content-Length: 2\r\n\r\n{}"), .close], .network),
+        ("a NUL in a field", [.send(head + "X-A: a\u{0}b\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
+        ("a field without a colon", [.send(head + "nothing\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
+        ("a 204 with a body", [.send("HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\n{}")], .parse),
+        ("a 304 that was not asked for", [.send("HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n{}")], .http),
+        ("an answer as to HEAD", [.send(head + "Content-Length: 2\r\n\r\n"), .close], .network),
         ("JSON too deep", [.send(head + "\r\n" + String(repeating: "[", count: 1_000_000)), .close], .parse),
         ("JSON that is not UTF-8", [.send(head + "\r\n"), .send([0x22, 0xC3, 0x28, 0x22]), .close], .parse),
         ("JSON cut off", [.send(head + "\r\n{\"a\": "), .close], .parse),
@@ -131,32 +156,38 @@ import TestOrigin
         }
     }
 
-    @Test func informationalAnswers_areNoSignOfLife() async throws {
-        let flood = String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 1000)
-        try await ScriptedOrigin.run({ _, _ in [.send(flood), .hold] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let error = try await bench.failureAsTimePasses(origin, clock)
-                #expect(error.kind == .timeout)
-            }
-        }
-    }
+    /// Where a connection ends before its answer does.
+    private static let cuts: [String] =
+        ["H", "HTTP/1.1", "HTTP/1.1 2", "HTTP/1.1 200", "HTTP/1.1 200 OK\r", head, head + "Content-Le"]
+        + ["", ":", ": ", ": 3", ": 3\r\n", ": 3\r\n\r"].map { head + "Content-Length\($0)" }
+        + ["", "{", "{}"].map { head + "Content-Length: 3\r\n\r\n\($0)" }
+        + [
+            "", "3", "3\r", "3;x=", "3;x=\"", "3\r\n", "3\r\n{", "3\r\n{} ", "3\r\n{} \r", "3\r\n{} \r\n",
+            "3\r\n{} \r\n0",
+            "3\r\n{} \r\n0\r\n", "3\r\n{} \r\n0\r\n\r", "3\r\n{} \r\n0\r\nX-Sum: ", "3\r\n{} \r\n0\r\nX-Sum: 1\r\n",
+        ].map { head + "Transfer-Encoding: chunked\r\n\r\n\($0)" }
 
-    /// What comes a byte at a time, without an end and without a byte of the body: all of it has to be there in time.
-    @Test(arguments: [
-        "", head, head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
-        head + "Transfer-Encoding: chunked\r\n\r\n2;x=", "HTTP/1.1 103 Hints\r\n",
-    ])
-    func drippedFields_areNoSignOfLife(behind start: String) async throws {
-        let drip =
-            (start.isEmpty ? Self.head : start.hasSuffix("=") ? "" : "X-Drip: ") + String(repeating: "x", count: 60_000)
-        let steps = Array(drip.utf8).flatMap { [.send([$0]), .pause(.milliseconds(2))] as [OriginStep] }
-        try await ScriptedOrigin.run({ _, _ in [.send(start)] + steps + [.hold] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let error = try await bench.failureAsTimePasses(origin, clock)
-                #expect(error.kind == .timeout && error.isRetryable)
-                await origin.clientLeaves()
+    @Test(arguments: ["url", "json", "download"], [false, true])
+    func answerThatIsCut_isNetwork_whereverThatIs(type: String, resetting: Bool) async throws {
+        try await ScriptedOrigin.run({ request, _ in
+            let cut = Self.cuts[Int(request.path.dropFirst()) ?? 0]
+            return [.send(cut), resetting ? .reset : .close]
+        }) { origin in
+            try await Workbench.run { bench in
+                for (number, cut) in Self.cuts.enumerated() {
+                    var source: JSON = ["type": .string(type), "url": .string(origin.url("/\(number)"))]
+                    if type == "download" {
+                        source = ["type": "download", "url": .string(origin.url("/\(number)")), "path": "x"]
+                    }
+                    do {
+                        let result = try await bench.result(source, job: JobID(number + 1))
+                        Issue.record("\(cut.debugDescription) gives \(result)")
+                    } catch let error as JobError {
+                        #expect(
+                            error.kind == .network && error.isRetryable, "\(cut.debugDescription): \(error.message)")
+                    }
+                    #expect(bench.names(below: bench.downloads) == [], "\(cut.debugDescription)")
+                }
             }
         }
     }
