@@ -54,6 +54,91 @@ import Testing
         }
     }
 
+    /// What a server may call JSON, and the kind of the failure; nil where it is some.
+    private static let documents: [(String, [UInt8], String?)] = [
+        ("/arrays", bytes(String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)), "parse"),
+        (
+            "/objects",
+            bytes(String(repeating: #"{"a":"#, count: 100_000) + "1" + String(repeating: "}", count: 100_000)), "parse"
+        ),
+        ("/unclosed", bytes(String(repeating: #"[{"a":"#, count: 100_000)), "parse"),
+        ("/large", bytes("1e999999"), nil), ("/small", bytes("-1e-999999"), nil),
+        ("/digits", bytes(String(repeating: "9", count: 10_000)), nil),
+        (
+            "/fraction",
+            bytes("0." + String(repeating: "9", count: 10_000) + "e-" + String(repeating: "9", count: 100)), nil
+        ),
+        ("/names", bytes("{" + (0..<5000).map { #""a": \#($0)"# }.joined(separator: ", ") + "}"), nil),
+        ("/utf-8", [0x22, 0xC3, 0x28, 0x22], "parse"), ("/overlong", [0x22, 0xC0, 0x80, 0x22], "parse"),
+        ("/surrogate-bytes", [0x22, 0xED, 0xA0, 0x80, 0x22], "parse"),
+        ("/beyond", [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22], "parse"),
+        ("/high", bytes(#""\ud800""#), "parse"), ("/low", bytes(#""\udc00""#), "parse"),
+        ("/two-high", bytes(#""\ud800\ud800""#), "parse"), ("/pair", bytes(#""\ud83d\ude00""#), nil),
+        ("/mark", [0xEF, 0xBB, 0xBF] + bytes("{}"), nil),
+        ("/utf-16", [0xFF, 0xFE, 0x7B, 0x00, 0x7D, 0x00], "parse"),
+        ("/nul", bytes("{}\0"), "parse"), ("/nothing", [], "parse"), ("/two", bytes("{} {}"), "parse"),
+        ("/nan", bytes("NaN"), "parse"), ("/zeros", bytes("007"), "parse"), ("/plus", bytes("+7"), "parse"),
+    ]
+
+    private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    /// Each is a value or a failure of its own, what is stored of it can be read again, and the daemon goes on.
+    @Test func json_isAValueOrParse_whateverTheServerCallsSo() async throws {
+        try await GuidedOrigin.run({ request, _ in
+            Self.documents.first { $0.0 == request.path }.map { GuidedOrigin.Reply(body: $0.1) }
+                ?? .status("404 Not Found")
+        }) { origin in
+            try await Household.with { household in
+                var jobs: [JSON] = []
+                let daemon = try await household.start()
+                let wire = try daemon.connect()
+                for (path, body, kind) in Self.documents {
+                    let job = try await wire.submit(["source": ["type": "json", "url": origin.url(path)]])
+                    let ended = try await wire.wait(job)
+                    #expect(ended["state"]?.string == (kind == nil ? "succeeded" : "failed"), "\(path)")
+                    #expect(ended["error"]?["kind"]?.string == kind, "\(path)")
+                    if kind == nil, !["/names", "/pair", "/mark"].contains(path) {
+                        #expect(ended["result"]?.description == String(decoding: body, as: UTF8.self), "\(path)")
+                    }
+                    jobs.append(ended)
+                }
+                try await daemon.stop()
+                let again = try await household.start()
+                let other = try again.connect()
+                for job in jobs { #expect(try await other.call("job.get", ["job": job["job"] ?? 0]) == job) }
+                try await again.stop()
+            }
+        }
+    }
+
+    /// Where a number of a server's is to be one of the daemon's own.
+    @Test(arguments: ["/large", "/digits"]) func number_isInvalid_whenItIsFilledInAndTooLarge(path: String) async throws
+    {
+        let body = try #require(Self.documents.first { $0.0 == path }?.1)
+        try await GuidedOrigin.run({ _, _ in GuidedOrigin.Reply(body: body) }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let sources: [JSON] = [
+                    ["type": "timer", "seconds": "{{input}}"],
+                    ["type": "download", "url": origin.url("/x"), "path": "x", "rate": "{{input}}"],
+                    ["type": "download", "url": origin.url("/x"), "path": "x", "segments": "{{input}}"],
+                    ["type": "list", "jobs": [["source": ["type": "value", "value": 1]]], "concurrency": "{{input}}"],
+                ]
+                for source in sources {
+                    let error = try await wire.fail([
+                        "source": ["type": "json", "url": origin.url(path)], "then": [["then": ["source": source]]],
+                    ])
+                    #expect(error["kind"] == "invalid", "\(error)")
+                }
+                let job = try await wire.submit([
+                    "source": ["type": "json", "url": origin.url(path)],
+                    "then": [["then": ["source": ["type": "value", "value": "{{input}}"]]]],
+                ])
+                #expect(try await wire.wait(job)["result"]?.description == String(decoding: body, as: UTF8.self))
+            }
+        }
+    }
+
     private static let openssl = "/usr/bin/openssl"
 
     @Test(.enabled(if: Files.exists(openssl), "openssl(1) makes and serves the certificate"))
