@@ -2,7 +2,7 @@ import JobModel
 
 /// A job spec, and what its expressions come to.
 ///
-/// An input is a spec; behind a NUL the value that comes into its links may follow.
+/// An input is a spec, or a schedule that has one as its `spec`; behind a NUL the value that comes into its links may follow.
 package enum SpecBody {
     private static let limits: JobLimits = {
         var limits = JobLimits()
@@ -17,6 +17,11 @@ package enum SpecBody {
         guard let text = parts.first, let json = try? JSON(parsing: Array(text)) else { return }
         let value = parts.count > 1 ? (try? JSON(parsing: Array(parts[1]))) ?? .null : ["a": ["b", 1, "{{input}}"]]
         try check(escapingOf: json)
+        try check(schedule: json)
+        try check(spec: json["spec"] ?? json, value)
+    }
+
+    private static func check(spec json: JSON, _ value: JSON) throws(Finding) {
         let spec: JobSpec
         do { spec = try JobSpecReader.spec(json, limits: limits) } catch {
             return try Finding.unless(!error.reason.isEmpty, "A spec is refused without a reason.")
@@ -24,6 +29,41 @@ package enum SpecBody {
         try check(spec, isReadAgain: json)
         try check(steps(of: spec), value)
         try check(source: spec.source, literal: true, value)
+    }
+
+    /// A schedule's name makes keys that jobs may have, and its times are those that follow each other.
+    private static func check(schedule json: JSON) throws(Finding) {
+        if let name = json["schedule"]?.string, ScheduleKey.flaw(in: name) == nil {
+            let key = ScheduleKey(owner: 0, name: name).jobKey(at: Timestamp(milliseconds: 0))
+            let spec: JSON = ["source": ["type": "value", "value": 1], "key": .string(key)]
+            try Finding.unless(
+                (try? JobSpecReader.stored(spec)) != nil, "A schedule's job cannot have its key: \(key)")
+        }
+        if let text = json["calendar"]?.string {
+            try CalendarBody.check(Array(text.utf8))
+            if let calendar = try? CalendarExpression(text) { try check(.calendar(text, calendar, zone: "UTC")) }
+        }
+        if let seconds = json["every"]?.double, (0.001...315_360_000).contains(seconds) {
+            try check(.every(Int64((seconds * 1000).rounded())))
+        }
+    }
+
+    private static func check(_ timing: ScheduleTiming) throws(Finding) {
+        let (set, start) = (Timestamp(milliseconds: 951_782_399_999), Timestamp(milliseconds: 1_743_296_399_000))
+        for length in [1, 60_000, 86_400_000, 40_000_000_000] as [Int64] {
+            let end = Timestamp(milliseconds: start.milliseconds + length)
+            let times = timing.last(4, after: start, upTo: end, since: set, in: .utc)
+            func next(_ time: Timestamp) -> Timestamp? { timing.next(after: time, since: set, in: .utc) }
+            try Finding.unless(
+                times.allSatisfy { start < $0 && $0 <= end }
+                    && zip(times, times.dropFirst()).allSatisfy { next($0) == $1 },
+                "These are no times after another: \(times)")
+            let first = times.count < 4 ? next(start) : times.first
+            try Finding.unless(
+                times.first == first.flatMap { $0 <= end ? $0 : nil }
+                    && times.last.flatMap(next).map { $0 > end } ?? true,
+                "Times are missing from \(times).")
+        }
     }
 
     /// What is escaped is filled in as it was.

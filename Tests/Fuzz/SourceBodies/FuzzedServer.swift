@@ -65,11 +65,22 @@ private final class AnswerHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         request.writeImmutableBuffer(unwrapInboundIn(data))
         let text = String(buffer: request)
-        guard !isAnswered, text.hasSuffix("\r\n\r\n") || isOther else { return }
+        guard !isAnswered, Self.isWhole(text) || isOther else { return }
         isAnswered = true
         let answer = answers.state.withLock(\.self)(text)
         let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
         context.writeAndFlush(wrapOutboundOut(answer)).whenComplete { _ in bound.value.close(promise: nil) }
+    }
+
+    /// Whether a request is there with its body, as long as it says. None here is chunked.
+    private static func isWhole(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return false }
+        let lengths = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n").compactMap {
+            line in
+            line.lowercased().hasPrefix("content-length: ") ? Int(line.dropFirst("content-length: ".count)) : nil
+        }
+        return bytes.count >= end.upperBound + (lengths.first ?? 0)
     }
 
     /// Whether it is no request: an answer that leads to https has the client begin with TLS, and wait for the same.

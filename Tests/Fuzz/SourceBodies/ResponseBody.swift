@@ -60,9 +60,10 @@ package final class ResponseBody: Sendable {
 
     package func check(_ input: [UInt8]) throws(Finding) {
         guard let kind = input.first else { return }
-        switch kind % 7 {
+        switch kind % 8 {
         case 5: try checkSegments(input.dropFirst(), isChecked: false)
         case 6: try checkSegments(input.dropFirst(), isChecked: true)
+        case 7: try checkUpload(Self.parts(of: input.dropFirst()))
         case let kind: try check(Self.parts(of: input.dropFirst()), kind)
         }
     }
@@ -104,6 +105,31 @@ package final class ResponseBody: Sendable {
         try Finding.unless(
             tag.map { $0.hasSuffix(file.validator(of: version)) } ?? true,
             "The file is version \(version): \(result ?? .null)")
+    }
+
+    /// An upload succeeds only where the server said so, and is what is in the file, which stays as it is.
+    private func checkUpload(_ answers: [[UInt8]]) throws(Finding) {
+        let path = downloads + "/sent"
+        guard FileManager.default.createFile(atPath: path, contents: Data(Self.expected)) else { return }
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        server.serve(answers.map(ByteBuffer.init(bytes:)))
+        let result = try outcome(["type": "upload", "url": url, "path": "sent"])
+        let names = try? FileManager.default.contentsOfDirectory(atPath: downloads)
+        try Finding.unless(
+            names == ["sent"] && FileManager.default.contents(atPath: path).map(Array.init) == Self.expected,
+            "The upload left \(names ?? []), or another file.")
+        guard let result else { return }
+        try Finding.unless(
+            result["status"]?.int.map { (200..<300).contains($0) } ?? false
+                && result["size"]?.int == Self.expected.count
+                && result["sha256"]?.string == Self.digest(of: Self.expected), "The upload succeeded so: \(result)")
+        // Whatever a server answers an upload with, its word begins with a 2 behind a version.
+        try Finding.unless(
+            answers.contains { answer in
+                String(decoding: answer, as: UTF8.self).split(separator: "\n").contains { line in
+                    line.hasPrefix("HTTP/") && line.contains(" 2")
+                }
+            }, "The upload succeeded though no answer says so: \(result)")
     }
 
     private var url: JSON { .string("http://\(FuzzedServer.host):\(server.port)/x") }
