@@ -5,7 +5,8 @@ import JobModel
 /// Lets three users and hostile servers at the daemon for a while, and looks whether it is at the end as at the beginning.
 ///
 /// `soak [MINUTES]`: 10 minutes unless said otherwise. It warms up for a tenth of that, and for as long as anything is kept,
-/// so that what is made once is there and what is removed goes, and comes to rest before and after. Prints a table and exits with 1 where something grew.
+/// so that what is made once is there and what is old goes, and comes to rest before and after. Prints a table and exits
+/// with 1 where something grew.
 ///
 /// `soak floods [SECONDS [NAME]]` measures instead what a user notices of another's floods (``Floods``), 4 seconds a row.
 @main
@@ -13,6 +14,9 @@ struct Soak {
     static func main() async throws {
         signal(SIGPIPE, SIG_IGN)
         if CommandLine.arguments.dropFirst().first == "floods" { return try await measureFloods() }
+        if CommandLine.arguments.dropFirst().first == HostileClients.argument {
+            try HostileProcess.run(Array(CommandLine.arguments.dropFirst(2)))
+        }
         let minutes = CommandLine.arguments.dropFirst().first.flatMap(Double.init) ?? 10
         let directory = FileManager.default.temporaryDirectory.path + "/deferd-soak-\(getpid())"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

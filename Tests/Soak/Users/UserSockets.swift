@@ -8,9 +8,11 @@ final class UserSockets: Sendable {
     private static let first: uid_t = 64_001
     static let canBeOthers = geteuid() == 0
 
-    private let path: String
+    let path: String
     /// Whoever connects does it alone, as the user of all threads changes.
     private let turn = AsyncTurn()
+
+    static func uid(of number: Int) -> uid_t { first + uid_t(number) }
 
     init(path: String) {
         self.path = path
@@ -21,7 +23,7 @@ final class UserSockets: Sendable {
         as number: Int, _ connect: @Sendable () async throws -> Value
     ) async throws -> Value {
         await turn.begin()
-        if Self.canBeOthers { seteuid(Self.first + uid_t(number)) }
+        if Self.canBeOthers { seteuid(Self.uid(of: number)) }
         let outcome: Result<Value, any Error>
         do { outcome = .success(try await connect()) } catch { outcome = .failure(error) }
         if Self.canBeOthers { seteuid(0) }
@@ -41,25 +43,50 @@ final class UserSockets: Sendable {
         return value
     }
 
-    /// A bare descriptor, for what no library does.
+    /// A bare descriptor that never waits, for what no library does.
     func descriptor(of number: Int) async throws -> Int32 {
         try await connecting(as: number) { [path] in
-            let descriptor = socket(
-                AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-            var address = sockaddr_un()
-            address.sun_family = sa_family_t(AF_UNIX)
-            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(100)) }
-            let connected = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-                }
-            }
-            guard connected == 0 else {
-                close(descriptor)
-                throw SoakError("No connection: \(errno)")
-            }
+            guard let descriptor = Self.connect(to: path) else { throw SoakError("No connection: \(errno)") }
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
             return descriptor
         }
+    }
+
+    /// How long a new connection and the first answer over it take.
+    func firstAnswer(of number: Int) async throws -> Duration {
+        try await connecting(as: number) { [path] in
+            let start = ContinuousClock.now
+            guard let descriptor = Self.connect(to: path) else { throw SoakError("No connection: \(errno)") }
+            defer { close(descriptor) }
+            let request = Array((FloodRequests.info + "\n").utf8)
+            var answer = [UInt8](repeating: 0, count: 1 << 14)
+            guard write(descriptor, request, request.count) == request.count else {
+                throw SoakError("Nothing could be sent over a new connection: \(errno)")
+            }
+            let count = read(descriptor, &answer, answer.count)
+            let duration = start.duration(to: .now)
+            guard count > 0, String(decoding: answer[..<count], as: UTF8.self).contains(#""result""#) else {
+                throw SoakError(
+                    "A new connection was refused: \(String(decoding: answer[..<max(0, count)], as: UTF8.self))")
+            }
+            return duration
+        }
+    }
+
+    /// A connection that waits for its turn; nil where there is none, and `errno` says why.
+    static func connect(to path: String) -> Int32? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(100)) }
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        if connected == 0 { return descriptor }
+        close(descriptor)
+        return nil
     }
 }
 

@@ -1,0 +1,313 @@
+import Foundation
+import Glibc
+import JobClient
+import JobModel
+
+/// How long a user waits for small calls while another asks without a pause, beside how long without that.
+///
+/// `soak floods [SECONDS [NAME]]`: prints a row for each flood and call, and fails where the median of a call more than doubles
+/// twice. In the last, `everything`, one user sends all requests at once, with connections that are never read from, watches
+/// that are not and lines without an end; then the daemon's memory at its peak has a bound too.
+///
+/// The figures are those of a quiet machine only; what the flood sends and reads takes processors too, so it runs where nobody
+/// else wants to.
+struct Floods {
+    /// More may be stored than a flood can submit: what is refused is no flood. Of 10,000 connections half are admitted.
+    static let configuration = """
+        socket: {mode: "0666"}
+        limits: {storedPerUser: 1099511627776, connections: 9000, connectionsPerUser: \(HostileClients.admitted)}
+
+        """
+
+    private enum Kind {
+        /// A request, how many connections send it, and how many each has under way.
+        case request(String, connections: Int, ahead: Int)
+        case schedules
+        case clients(HostileClients.Kind)
+        case everything
+    }
+
+    private struct Row {
+        let name: String
+        let kind: Kind
+
+        init(_ name: String, _ kind: Kind) {
+            self.name = name
+            self.kind = kind
+        }
+
+        init(_ name: String, _ request: String, _ connections: Int, _ ahead: Int) {
+            self.init(name, .request(request, connections: connections, ahead: ahead))
+        }
+
+        /// What the other user does. Whoever fills the daemon's socket may keep others from connecting.
+        var calls: [Call] { if case .clients = kind { Call.allCases } else { [.submit, .get] } }
+    }
+
+    private enum Call: String, CaseIterable {
+        case submit, get
+        /// A new connection, and the answer to a first request over it.
+        case connect
+    }
+
+    /// Schedules of a long spec that have a time every second.
+    private static let schedules = 100
+
+    /// The most that the daemon may have in memory while everything is done, in bytes.
+    private static let mostMemory = 250_000_000
+
+    /// More than so many times as long is too long.
+    private static let mostTimes = 2.0
+
+    private let sockets: UserSockets
+    private let seconds: Double
+    /// Floods of this name only, where there is one.
+    private let name: String?
+    /// Looks at the daemon.
+    private let sample: @Sendable () -> Sample
+
+    init(
+        sockets: UserSockets, seconds: Double, only name: String? = nil, sample: @escaping @Sendable () -> Sample
+    ) {
+        self.sockets = sockets
+        self.sample = sample
+        self.seconds = seconds
+        self.name = name
+    }
+
+    /// `finished` are jobs of whoever floods.
+    private static func requests(finished: [Int64]) -> [Row] {
+        let ids = finished.map(String.init).joined(separator: ",")
+        let wait = #"{"jsonrpc":"2.0","id":1,"method":"job.wait","params":{"jobs":[\#(ids)]}}"#
+        return [
+            Row("list", FloodRequests.list, 8, 4), Row("wait", wait, 8, 4),
+            Row("submit", FloodRequests.submission, 50, 100),
+            Row("large submit", FloodRequests.largeSubmission, 50, 4),
+            Row("long line", FloodRequests.longLine, 4, 2), Row("long spec", FloodRequests.longSpec, 4, 2),
+            Row("expansions", FloodRequests.expansions, 4, 1), Row("children", FloodRequests.children, 4, 1),
+            Row("long lists", FloodRequests.longLists, 4, 1),
+        ]
+    }
+
+    /// The floods that made others wait too long.
+    func run() async throws -> [String] {
+        let (other, noisy) = (try await sockets.client(of: 0), try await sockets.client(of: 1))
+        let job = try await submit(other).id
+        for _ in 0..<5_000 { _ = try await submit(noisy) }
+        var finished: [Int64] = []
+        for _ in 0..<1_000 { finished.append(try await noisy.submit(["source": ["type": "value", "value": 1]]).id) }
+        let requests = Self.requests(finished: finished)
+        let rows =
+            requests + [Row("schedules", .schedules)]
+            + HostileClients.Kind.allCases.map { Row($0.rawValue, .clients($0)) } + [Row("everything", .everything)]
+        guard name == nil || rows.contains(where: { $0.name == name }) else {
+            throw SoakError("No flood has that name; there are: \(rows.map(\.name).joined(separator: ", "))")
+        }
+        print("flood        call            quiet median   p99 ms   flooded median   p99 ms   times")
+        var tooLong: [String] = []
+        for row in rows where name == nil || name == row.name {
+            for call in row.calls {
+                // The machine has moods; a defect is there again.
+                for isAgain in [false, true] {
+                    let (quiet, flooded) = try await compare(row, call, requests, other: other, job, noisy: noisy)
+                    let times = Self.quantile(flooded, 0.5) / Self.quantile(quiet, 0.5)
+                    print(
+                        row.name.padding(toLength: 12, withPad: " ", startingAt: 0),
+                        (call.rawValue + (isAgain ? " again" : "")).padding(toLength: 15, withPad: " ", startingAt: 0),
+                        String(
+                            format: "%12.3f %8.3f %16.3f %8.3f %7.2f", Self.quantile(quiet, 0.5),
+                            Self.quantile(quiet, 0.99), Self.quantile(flooded, 0.5), Self.quantile(flooded, 0.99),
+                            times))
+                    fflush(nil)
+                    if times <= Self.mostTimes { break }
+                    if isAgain { tooLong.append("\(row.name) \(call)") }
+                }
+            }
+            guard case .everything = row.kind else { continue }
+            let peak = await sockets.asStarter(sample).peak
+            print("\(row.name): the daemon had \(peak / 1_000_000) MB in memory at its peak")
+            if peak > Self.mostMemory { tooLong.append("\(row.name): \(peak / 1_000_000) MB in memory") }
+        }
+        await other.close()
+        await noisy.close()
+        return tooLong
+    }
+
+    // MARK: Measuring
+
+    /// Milliseconds that each of some calls takes, without and with the flood.
+    private func compare(
+        _ row: Row, _ call: Call, _ requests: [Row], other: JobClient, _ job: Int64, noisy: JobClient
+    ) async throws -> (quiet: [Double], flooded: [Double]) {
+        var (quiet, flooded): ([Double], [Double]) = ([], [])
+        // In turns, as the machine has moods.
+        for _ in 0..<2 {
+            quiet += try await measure(call, other, job)
+            let end = try await start(row, requests, noisy)
+            flooded += try await measure(call, other, job)
+            let told = try await end()
+            try await wait(noisy) { $0["connections"] == 1 }
+            try await cancelAll(noisy)
+            try await wait(noisy) { $0["jobs"]?["queued"] == 0 }
+            if let told { print("             \(told)") }
+        }
+        return (quiet, flooded)
+    }
+
+    private func measure(_ call: Call, _ client: JobClient, _ job: Int64) async throws -> [Double] {
+        var latencies: [Double] = []
+        let end = ContinuousClock.now + .seconds(seconds / 4)
+        while ContinuousClock.now < end {
+            let start = ContinuousClock.now
+            switch call {
+            case .submit:
+                _ = try await submit(client)
+                latencies.append(start.duration(to: .now) / .milliseconds(1))
+            case .get:
+                _ = try await client.get(job)
+                latencies.append(start.duration(to: .now) / .milliseconds(1))
+            case .connect: latencies.append(try await sockets.firstAnswer(of: 0) / .milliseconds(1))
+            }
+            try await Task.sleep(for: .milliseconds(3))
+        }
+        return latencies
+    }
+
+    private static func quantile(_ values: [Double], _ share: Double) -> Double {
+        let sorted = values.sorted()
+        return sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    }
+
+    private func submit(_ client: JobClient) async throws -> JobClient.Submission {
+        try await client.submit(["source": ["type": "value", "value": 1], "delay": 86_400])
+    }
+
+    // MARK: Flooding
+
+    /// Starts the flood; what is returned ends it, and may give what came of it.
+    private func start(
+        _ row: Row, _ requests: [Row], _ noisy: JobClient
+    ) async throws -> () async throws -> String? {
+        switch row.kind {
+        case .request(let request, let connections, let ahead):
+            let flood = try await flood(request, connections, ahead)
+            return {
+                flood.stop()
+                return nil
+            }
+        case .schedules:
+            try await setSchedules(noisy)
+            return {
+                try await removeSchedules(noisy)
+                return nil
+            }
+        case .clients(let kind):
+            let clients = try await HostileClients(kind, sockets: sockets)
+            return { try clients.stop() }
+        case .everything:
+            try await setSchedules(noisy)
+            var floods: [RequestFlood] = []
+            for row in requests {
+                guard case .request(let request, let connections, let ahead) = row.kind else { continue }
+                floods.append(try await flood(request, connections, ahead, amongOthers: true))
+            }
+            let ignored = try await ignoreAnswers()
+            return { [floods] in
+                for descriptor in ignored { close(descriptor) }
+                for flood in floods { flood.stop() }
+                try await wait(noisy) { $0["connections"] == 1 }
+                try await removeSchedules(noisy)
+                return nil
+            }
+        }
+    }
+
+    private func flood(
+        _ request: String, _ connections: Int, _ ahead: Int, amongOthers: Bool = false
+    ) async throws -> RequestFlood {
+        var descriptors: [Int32] = []
+        for _ in 0..<connections { descriptors.append(try await sockets.descriptor(of: 1)) }
+        // One that is refused at once would be no flood of what its row says.
+        if request != FloodRequests.longLine, !amongOthers, let first = descriptors.first {
+            let answer = Self.answer(to: request, over: first)
+            guard answer.contains(#""result""#) else {
+                throw SoakError("What is to be flooded with was refused: \(answer)")
+            }
+        }
+        return RequestFlood(descriptors, Array((request + "\n").utf8), ahead: ahead)
+    }
+
+    /// Their jobs are refused once all of the spec was looked at, so that nothing of what is measured is that of jobs.
+    private func setSchedules(_ client: JobClient) async throws {
+        let last = #"{"source":{"type":"url","url":"{{schedule/name}}"}}"#
+        let spec = try JSON(parsing: FloodRequests.longList(endingWith: last))
+        for number in 0..<Self.schedules {
+            _ = try await client.setSchedule("s\(number)", .every(1), spec: spec)
+        }
+    }
+
+    private func removeSchedules(_ client: JobClient) async throws {
+        for number in 0..<Self.schedules { try await client.removeSchedule("s\(number)") }
+    }
+
+    /// Connections over which as much is sent as is taken, and from which nothing is read.
+    private func ignoreAnswers() async throws -> [Int32] {
+        var descriptors: [Int32] = []
+        for (text, connections) in FloodRequests.unread {
+            let bytes = Array(text.utf8)
+            for _ in 0..<connections {
+                let descriptor = try await sockets.descriptor(of: 1)
+                descriptors.append(descriptor)
+                for _ in 0..<1_000 {
+                    guard write(descriptor, bytes, bytes.count) == bytes.count else { break }
+                }
+            }
+        }
+        return descriptors
+    }
+
+    // MARK: Afterwards
+
+    /// Until the statistics are so, also where the daemon has yet to let go of what connections had that were closed.
+    private func wait(_ client: JobClient, until isSo: (JSON) -> Bool) async throws {
+        while true {
+            do { if isSo(try await client.stats()) { return } } catch {
+                guard error.rpc?.kind == "busy" else { throw error }
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Nothing of a flood is left for what comes next.
+    private func cancelAll(_ client: JobClient) async throws {
+        var filter = JobClient.Filter()
+        filter.tag = "flood"
+        filter.states = ["scheduled", "queued", "running"]
+        while true {
+            let jobs = try await client.list(filter).jobs
+            if jobs.isEmpty { return }
+            for job in jobs { _ = try? await client.cancel(job.id) }
+        }
+    }
+
+    /// The beginning of it.
+    private static func answer(to request: String, over descriptor: Int32) -> String {
+        var unsent = Array((request + "\n").utf8)[...]
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while answer.last != UInt8(ascii: "\n") {
+            let events = Int16(unsent.isEmpty ? POLLIN : POLLIN | POLLOUT)
+            var polled = pollfd(fd: descriptor, events: events, revents: 0)
+            guard poll(&polled, 1, 60_000) == 1 else { return "none in a minute" }
+            if polled.revents & Int16(POLLOUT) != 0 {
+                let count = unsent.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                if count > 0 { unsent.removeFirst(count) }
+            }
+            guard polled.revents & Int16(POLLIN | POLLHUP) != 0 else { continue }
+            let count = read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return "the connection was closed" }
+            answer += buffer[..<count]
+        }
+        return String(decoding: answer.prefix(200), as: UTF8.self)
+    }
+}
