@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install deb prepare test-deb test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
+.PHONY: demo test build lint install deb prepare test-deb test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak floods bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -43,6 +43,8 @@ fuzz: prepare # Gives libFuzzer each of the targets in Tests/Fuzz for SECONDS=60
 	@SWIFT="$(SWIFT)" Tests/Fuzz/run.sh $(or $(SECONDS),60) $(TARGET)
 soak: prepare # Lets three users and hostile servers at the daemon for MINUTES=10: memory, descriptors, threads, disk and latency at the end as at the beginning.
 	@for product in deferd soak; do $(SWIFT) build -c release --product $$product || exit 1; done && "$$($(SWIFT) build -c release --show-bin-path)/soak" $(MINUTES)
+floods: prepare # Measures, as root, how long another user's calls take under each kind of flood beside how long without, for SECONDS=4 a row, NAME="cancel storm" of one kind only.
+	@for product in deferd soak; do $(SWIFT) build -c release --product $$product || exit 1; done && "$$($(SWIFT) build -c release --show-bin-path)/soak" floods $(or $(SECONDS),4) $(if $(NAME),'$(NAME)')
 SIMULATE = SWIFT="$(SWIFT)" Tests/Simulation/package.sh .build/simulate && $(SWIFT) build -c release --package-path .build/simulate --product simulate && .build/simulate/.build/release/simulate
 simulate: # Runs the core for SEEDS=100 seeds (or SEED=n) of HOURS=24 simulated hours each, with crashes, faults and hostile users. JOBS=n ends a seed after so many jobs, TRACE=1 prints every event.
 	@$(SIMULATE) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),$(if $(JOBS),1000000,24)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TRACE),--trace)
