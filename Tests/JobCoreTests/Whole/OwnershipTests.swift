@@ -60,4 +60,26 @@ import Testing
             }
         }
     }
+
+    @Test func foreignSchedule_isNoWork() throws {
+        let driver = CoreDriver()
+        try driver.set("s", every: 60)
+        try driver.set("busy", every: 60)
+        driver.holdsWrites = true
+        let change = driver.ask(.suspendSchedule(ScheduleKey(owner: 1, name: "busy"), isSuspended: true))
+        #expect(driver.answer(to: change) == nil, "it is being changed")
+        for request in [
+            CoreRequest.schedule, CoreRequest.removeSchedule, CoreRequest.runSchedule,
+            { CoreRequest.suspendSchedule($0, isSuspended: true) },
+        ] as [(ScheduleKey) -> CoreRequest] {
+            func outcome(_ name: String) -> String {
+                let (reads, writes) = (driver.reads.count, driver.heldWrites.count)
+                let error = driver.error(driver.ask(request(ScheduleKey(owner: 1, name: name)), as: Self.stranger))
+                let message = error?.message.replacing("\"\(name)\"", with: "NAME") ?? "none"
+                return "\(driver.reads.count - reads) \(driver.heldWrites.count - writes) \(message)"
+            }
+            #expect(outcome("never").hasPrefix("0 0 There is no"))
+            for name in ["s", "busy"] { #expect(outcome(name) == outcome("never"), "\(name)") }
+        }
+    }
 }
