@@ -37,7 +37,8 @@ files() {
     find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run/systemd -o -path /run/log -o -path /run/user -o -path /tmp \
         -o -path /var/lib/dpkg -o -path /var/log -o -path /var/cache -o -path /var/lib/systemd -o -path "$PWD" \) -prune -o -print
     find /run -maxdepth 2 -path '*deferd*' ! -path '/run/deferd-boot-up'
-    getent passwd; getent group
+    # The user and the group stay, as postrm says.
+    { getent passwd; getent group; } | grep -v '^deferd:'
 }
 # What any package with users and units changes: backups of the user database, and the index of journal messages.
 known='/etc/(passwd|group|shadow|gshadow|subuid|subgid)-$|/etc/\.pwd\.lock$|/var/lib/systemd|/etc/systemd/system$'
