@@ -270,6 +270,18 @@ import Testing
         }
     }
 
+    /// The unit hides the kernel's word for it.
+    @Test func boot_isTheOneThatTheUnitNames() async throws {
+        let boot = "00112233445566778899aabbccddeeff"
+        try await Daemon.run(environment: ["DEFERD_BOOT": boot]) { daemon in
+            let marks = try Files.names(in: daemon.state).filter { name in
+                guard try Files.mode(of: daemon.state + "/" + name) == 0o600 else { return false }
+                return try Files.bytes(daemon.state + "/" + name).prefix(64).contains(Array(boot.utf8))
+            }
+            #expect(marks.count == 1, "\(Files.names(in: daemon.state))")
+        }
+    }
+
     @Test func serviceManager_isToldWhoTheServiceIs() async throws {
         try await Daemon.run { daemon in try await daemon.status(containing: "MAINPID=\(daemon.pid)") }
     }
