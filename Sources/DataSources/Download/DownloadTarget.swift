@@ -32,12 +32,13 @@ final class DownloadTarget: Sendable {
         self.registry = registry
         var attempts = 0
         while true {
-            let directory = try TargetDirectory(path, existing: attempts == 0 ? existing : nil, files: files)
+            let directory = try TargetDirectory(
+                path, existing: attempts == 0 ? existing : nil, registry: registry, files: files)
             let (name, key): (String, FileReservations.Key)
             do throws(JobError) {
                 (name, key) = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
             } catch {
-                registry.ifUnused(directory.identity, directory.removeMadeDirectories)
+                directory.removeMadeDirectories(registry)
                 throw error
             }
             // Another download may have removed the directory, as empty, before the name in it was reserved.
@@ -233,7 +234,7 @@ final class DownloadTarget: Sendable {
     func remove() {
         guard part.remove() else { return }
         registry.release(key)
-        registry.ifUnused(key.directory, directory.removeMadeDirectories)
+        directory.removeMadeDirectories(registry)
     }
 }
 

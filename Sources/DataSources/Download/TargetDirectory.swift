@@ -19,26 +19,35 @@ struct TargetDirectory: Sendable {
     private var made = Made()
     private let files: FileOperations
 
+    /// How often the way is gone again where others remove directories on it.
+    private static let mostWalks = 8
+
     /// Opens the directory of `path`, making what is missing of it. Blocks.
     ///
     /// `existing` is the directory where it was opened before: nothing is opened by its name twice, as the name could
     /// lead to another directory the second time.
-    init(_ path: DownloadPath, existing: OpenDirectory?, files: FileOperations) throws(JobError) {
+    init(
+        _ path: DownloadPath, existing: OpenDirectory?, registry: FileReservations, files: FileOperations
+    ) throws(JobError) {
         self.files = files
-        var way = DirectoryWay(path, rights: CallerRights(of: path, files), files: files)
-        do throws(Errno) {
-            if let existing {
-                opened = existing
-            } else if let found = try way.open(makingMissing: true) {
+        let rights = CallerRights(of: path, files)
+        var walks = 0
+        while true {
+            var way = DirectoryWay(path, rights: rights, files: files)
+            walks += 1
+            do throws(Errno) {
+                let found: OpenDirectory? = if let existing { existing } else { try way.open(makingMissing: true) }
+                guard let found else { throw Errno.noSuchFileOrDirectory }
+                identity = try files.statusOfOpen(found.descriptor).identity
                 opened = found
-            } else {
-                throw Errno.noSuchFileOrDirectory
+                made = way.made
+                return
+            } catch {
+                way.made.remove(files, registry)
+                // Another download may have removed a directory, as empty, when this had passed it.
+                if error == .noSuchFileOrDirectory, way.isInside, walks < Self.mostWalks { continue }
+                throw way.error(error)
             }
-            identity = try files.statusOfOpen(opened.descriptor).identity
-            made = way.made
-        } catch {
-            way.made.remove(files)
-            throw way.error(error)
         }
     }
 
@@ -64,8 +73,8 @@ struct TargetDirectory: Sendable {
     /// Whether the directory was removed while it was being opened.
     var isGone: Bool { (try? files.statusOfOpen(opened.descriptor).links == 0) ?? false }
 
-    /// Removes the directories that were made here, as far as they are empty. Blocks.
-    func removeMadeDirectories() { made.remove(files) }
+    /// Removes the directories that were made here, as far as they are empty and nobody is about to write into them. Blocks.
+    func removeMadeDirectories(_ registry: FileReservations) { made.remove(files, registry) }
 }
 
 extension TargetDirectory.Made {
@@ -83,27 +92,37 @@ extension TargetDirectory.Made {
         identities[names.count] = identity
     }
 
-    /// Removes them, as far as they are empty. Blocks.
-    fileprivate func remove(_ files: FileOperations) {
-        guard let base else { return }
+    /// Removes them, as far as they are empty and no download has reserved a name in them, which need not be there yet. Blocks.
+    fileprivate func remove(_ files: FileOperations, _ registry: FileReservations) {
         for count in stride(from: names.count, to: 0, by: -1) {
             guard let identity = identities[count] else { return }
-            do throws(Errno) {
-                var above: OpenDirectory?
-                if count > 1 {
-                    let path = names[..<(count - 1)].joined(separator: "/")
-                    above = OpenDirectory(
-                        descriptor: try files.openBeneath(base.descriptor, path, O_RDONLY | O_DIRECTORY, 0), path: path,
-                        files: files)
-                }
-                let parent = (above ?? base).descriptor
-                // Whoever may write above it could have put another one in its place.
-                guard try files.status(parent, names[count - 1]).identity == identity else { return }
-                try files.removeDirectory(parent, names[count - 1])
-            } catch {
-                // Something else is in it by now, so it stays, and so do those around it.
-                return
+            var isRemoved = false
+            registry.ifUnused(identity) { isRemoved = remove(count, identity, files) }
+            // Something is in it by now, so it stays, and so do those around it.
+            guard isRemoved else { return }
+        }
+    }
+
+    /// Removes the directory that so many names lead to, where it is still the one that was made.
+    private func remove(
+        _ count: Int, _ identity: FileOperations.Status.Identity, _ files: FileOperations
+    ) -> Bool {
+        guard let base else { return false }
+        do throws(Errno) {
+            var above: OpenDirectory?
+            if count > 1 {
+                let path = names[..<(count - 1)].joined(separator: "/")
+                above = OpenDirectory(
+                    descriptor: try files.openBeneath(base.descriptor, path, O_RDONLY | O_DIRECTORY, 0), path: path,
+                    files: files)
             }
+            let parent = (above ?? base).descriptor
+            // Whoever may write above it could have put another one in its place.
+            guard try files.status(parent, names[count - 1]).identity == identity else { return false }
+            try files.removeDirectory(parent, names[count - 1])
+            return true
+        } catch {
+            return false
         }
     }
 }
@@ -118,6 +137,8 @@ private struct DirectoryWay {
     private let files: FileOperations
     /// Whether it ended where the caller may not go on.
     private var isForbidden = false
+    /// Whether the directory that nothing may lead out of was reached, which no download removes.
+    private(set) var isInside = false
 
     init(_ path: DownloadPath, rights: CallerRights?, files: FileOperations) {
         self.path = path
@@ -137,6 +158,7 @@ private struct DirectoryWay {
         do throws(Errno) {
             var directory =
                 path.isOwnDirectory ? try ownDirectory(makingMissing: makingMissing) : try sharedRoot()
+            isInside = true
             for name in path.directories {
                 try require(.execute, on: directory)
                 let parent = directory
