@@ -128,6 +128,7 @@ final class GuidedOrigin: Sendable {
     }
 
     let port: Int
+    private let address: String
     private let listener: FileDescriptor
     private let rule: Rule
     private let exchanges = Mailbox<Exchange>()
@@ -135,16 +136,17 @@ final class GuidedOrigin: Sendable {
     private let departures = Mailbox<String>()
     private let state = Mutex(State())
 
-    /// Without a rule every request waits for the test.
-    init(_ rule: @escaping Rule = { _, _ in nil }) throws {
+    /// Without a rule every request waits for the test. `address` is one of loopback.
+    init(at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }) throws {
+        self.address = address
         self.rule = rule
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         listener = FileDescriptor(number: number)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = inet_addr(address)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+        let isListening = withUnsafeMutablePointer(to: &name) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
                 fcntl(number, F_SETFL, O_NONBLOCK) == 0 && bind(number, pointer, length) == 0
                     && listen(number, 1024) == 0
@@ -152,7 +154,7 @@ final class GuidedOrigin: Sendable {
             }
         }
         try #require(isListening, "no port on loopback: \(String(cString: strerror(errno)))")
-        port = Int(UInt16(bigEndian: address.sin_port))
+        port = Int(UInt16(bigEndian: name.sin_port))
         Thread.detachNewThread { [weak self, listener] in
             while true {
                 var polled = pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0)
@@ -178,15 +180,16 @@ final class GuidedOrigin: Sendable {
 
     /// Runs `body` with an origin that is closed afterwards.
     static func run<Value>(
-        _ rule: @escaping Rule = { _, _ in nil }, _ body: (GuidedOrigin) async throws -> Value
+        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil },
+        _ body: (GuidedOrigin) async throws -> Value
     ) async throws -> Value {
-        let origin = try GuidedOrigin(rule)
+        let origin = try GuidedOrigin(at: address, rule)
         defer { origin.close() }
         return try await body(origin)
     }
 
-    /// The URL of `path`; `host` is another name of loopback.
-    func url(_ path: String, host: String = "127.0.0.1") -> JSON { .string("http://\(host):\(port)\(path)") }
+    /// The URL of `path`; `host` is another name of its address.
+    func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? address):\(port)\(path)") }
 
     /// All requests so far.
     var requests: [Request] { state.withLock(\.requests) }

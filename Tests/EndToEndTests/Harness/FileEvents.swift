@@ -1,0 +1,44 @@
+import Glibc
+import Testing
+
+/// What happens in directories from when this was made on, by name, whoever does it: inotify(7).
+final class FileEvents {
+    /// What is asked for.
+    enum Kind: UInt32 {
+        /// Opened by its name, whatever for; looking at it is none.
+        case opened = 0x20
+        /// Made there, or moved there.
+        case appeared = 0x180
+    }
+
+    private let descriptor: FileDescriptor
+    private var events: [(mask: UInt32, name: String)] = []
+
+    /// Several directories at once: the system joins events that are alike and follow each other.
+    init(in paths: [String]) throws {
+        let opened = Inheritance.none { [inotify_init()] }[0]
+        descriptor = FileDescriptor(number: opened)
+        try #require(opened >= 0 && fcntl(opened, F_SETFL, O_NONBLOCK) == 0)
+        // All that there is, so that two that are alike have others between them.
+        for path in paths { try #require(inotify_add_watch(opened, path, 0xFFF) >= 0, "\(path)") }
+    }
+
+    deinit { descriptor.close() }
+
+    /// The names of which such a thing was told so far, as often as it was, in order.
+    func names(_ kind: Kind) -> [String] {
+        while let bytes = descriptor.read(), !bytes.isEmpty {
+            var rest = bytes[...]
+            // Four numbers, the last of them the length of the name, which ends with NULs.
+            while rest.count >= 16 {
+                let numbers = rest.prefix(16).withUnsafeBytes { bytes in
+                    (0..<4).map { bytes.loadUnaligned(fromByteOffset: $0 * 4, as: UInt32.self) }
+                }
+                let name = rest.dropFirst(16).prefix(Int(numbers[3])).prefix { $0 != 0 }
+                events.append((numbers[1], String(decoding: name, as: UTF8.self)))
+                rest = rest.dropFirst(16 + Int(numbers[3]))
+            }
+        }
+        return events.filter { $0.mask & kind.rawValue != 0 && !$0.name.isEmpty }.map(\.name)
+    }
+}

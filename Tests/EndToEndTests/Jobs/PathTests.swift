@@ -1,0 +1,284 @@
+import Foundation
+import Glibc
+import JobModel
+import Synchronization
+import TestSupport
+import Testing
+
+/// Paths that lead to something else than an ordinary file, or to somewhere else than when they were looked at.
+@Suite struct PathTests {
+    // MARK: What is no ordinary file
+
+    private static let kinds = ["fifo", "socket", "directory", "null", "zero", "disk"]
+
+    /// Makes something at `path` that must not be opened, and gives what tells it from everything else.
+    private func make(_ kind: String, at path: String) throws -> String {
+        let isMade =
+            switch kind {
+            case "fifo": mkfifo(path, 0o600) == 0
+            case "directory": mkdir(path, 0o700) == 0
+            case "socket": mknod(path, S_IFSOCK | 0o600, 0) == 0
+            case "null": mknod(path, S_IFCHR | 0o600, 1 << 8 | 3) == 0
+            case "zero": mknod(path, S_IFCHR | 0o600, 1 << 8 | 5) == 0
+            default: mknod(path, S_IFBLK | 0o600, 7 << 8) == 0
+            }
+        try #require(isMade, "no \(kind): \(String(cString: strerror(errno)))")
+        return try status(path)
+    }
+
+    /// Inode, mode and device numbers.
+    private func status(_ path: String) throws -> String {
+        try SystemProgram(["/usr/bin/stat", "-c", "%i %f %t %T", path]).outputText
+    }
+
+    /// Nothing of the kind is opened, so that no FIFO holds anybody up and no device does anything.
+    @Test(.enabled(if: geteuid() == 0, "making devices needs root"), arguments: kinds)
+    func path_isAnsweredWithoutOpening_whenItIsNoOrdinaryFile(kind: String) async throws {
+        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                for exists in ["fail", "skip", "rename", "replace", "validate"] {
+                    let directory = daemon.downloads + "/" + exists
+                    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+                    let before = try make(kind, at: directory + "/x")
+                    let events = try FileEvents(in: [directory])
+                    let job = try await wire.run(
+                        .download(origin.url("/x"), to: exists + "/x", ["exists": .string(exists)]))
+                    let isReplaced = kind != "directory" && ["replace", "validate"].contains(exists)
+                    if isReplaced || exists == "rename" {
+                        let name = isReplaced ? "x" : "x-1"
+                        #expect(job["result"]?["path"]?.string == "\(directory)/\(name)", "\(job)")
+                        #expect(!events.names(.opened).contains("x"))
+                        #expect(try Files.bytes("\(directory)/\(name)") == Array("new".utf8))
+                    } else {
+                        #expect(job["error"]?["kind"] == "exists", "\(job)")
+                        #expect(job["error"]?["message"]?.string?.contains("\(directory)/x\"") == true, "\(job)")
+                        #expect(events.names(.opened) == [])
+                        #expect(Files.names(in: directory) == ["x"])
+                    }
+                    if !isReplaced { #expect(try status(directory + "/x") == before) }
+                }
+                let before = try make(kind, at: daemon.downloads + "/x")
+                let part = try make(kind, at: daemon.downloads + "/y.part")
+                let events = try FileEvents(in: [daemon.downloads])
+                let upload: JSON = ["type": "upload", "url": origin.url("/store"), "path": "x"]
+                let error = try await wire.fail(["source": upload])
+                #expect(error["kind"] == "invalid" && error["message"]?.string?.contains("/x\"") == true, "\(error)")
+                let taken = try await wire.fail(.download(origin.url("/x"), to: "y"))
+                #expect(taken["kind"] == "exists", "\(taken)")
+                #expect(events.names(.opened) == [])
+                #expect(try status(daemon.downloads + "/x") == before)
+                #expect(try status(daemon.downloads + "/y.part") == part)
+                #expect(origin.count("/store") == 0)
+            }
+        }
+    }
+
+    // MARK: What changes while it is used
+
+    /// Whatever becomes of names, what was opened at the start is what is written, and nothing is opened by name again.
+    @Test(arguments: ["nothing", "the part", "the part for a while", "the directory"])
+    func file_isTheOneOpenedFirst_whateverItsNameIsGivenTo(swapped: String) async throws {
+        try await GuidedOrigin.run { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let (directory, away) = (daemon.downloads + "/sub", daemon.directory.path + "/away")
+                let evil = daemon.directory.path + "/evil"
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+                try #require(mkdir(evil, 0o777) == 0)
+                try Data("evil".utf8).write(to: URL(filePath: evil + "/x.part"))
+                let events = try FileEvents(in: [daemon.downloads, directory, evil])
+                let submitted = try await wire.call(
+                    "job.submit", .download(origin.url("/x"), to: "sub/x", members: ["watch": true]))
+                let job = try #require(submitted["job"]?.int)
+                let exchange = try await origin.exchange("/x")
+                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
+                exchange.send(Array(Sample.content[..<50_000]))
+                _ = try await wire.next("progress") { $0.method == "job.progress" }
+                let part = directory + "/x.part"
+                switch swapped {
+                case "the part", "the part for a while":
+                    try #require(rename(part, away) == 0 && rename(evil + "/x.part", part) == 0)
+                    if swapped == "the part for a while" { try #require(rename(away, part) == 0) }
+                case "the directory":
+                    try #require(rename(directory, away) == 0 && symlink(evil, directory) == 0)
+                default: break
+                }
+                exchange.send(Array(Sample.content[50_000...]))
+                exchange.finish()
+                let ended = try await wire.wait(job)
+                #expect(events.names(.opened) == ["sub", "x.part"])
+                if swapped == "the part" {
+                    #expect(ended["error"]?["kind"] == "storage", "\(ended)")
+                    #expect(try Files.bytes(away) == Sample.content)
+                    return
+                }
+                #expect(ended["result"]?["sha256"]?.string == Sample.sha256, "\(ended)")
+                let written = swapped == "the directory" ? away : directory
+                #expect(try Files.bytes(written + "/x") == Sample.content)
+                #expect(Files.names(in: written) == ["x"])
+                if swapped != "the part for a while" { #expect(Files.names(in: evil) == ["x.part"]) }
+            }
+        }
+    }
+
+    /// The digest that is told and the bytes that are sent are those of one and the same open file.
+    @Test func file_isOpenedOnce_whenItIsReadForADigest() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let directory = daemon.downloads + "/sub"
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+                try Data(Sample.content).write(to: URL(filePath: directory + "/x"))
+                let checksum = JSON.string("sha256:" + Sample.sha256)
+                let sources: [JSON] = [
+                    [
+                        "type": "download", "url": origin.url("/x"), "path": "sub/x", "exists": "skip",
+                        "checksum": checksum,
+                    ],
+                    ["type": "upload", "url": origin.url("/x"), "path": "sub/x", "checksum": checksum],
+                ]
+                for source in sources {
+                    let events = try FileEvents(in: [daemon.downloads, directory])
+                    let result = try await wire.succeed(["source": source])
+                    #expect(result["sha256"]?.string == Sample.sha256)
+                    #expect(events.names(.opened) == ["sub", "x"], "\(source)")
+                }
+            }
+        }
+    }
+
+    /// Bob can rename in the directory that Ann's downloads pass, and would have them go into Ann's own.
+    @Test(.enabled(if: User.canBeOthers, "being several users needs root"), arguments: [true, false])
+    func link_isNotFollowed_howeverOftenAnotherUserSwapsItIn(isRelative: Bool) async throws {
+        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
+            try await Household.with { household in
+                chmod(household.directory.path, 0o711)
+                let shared = household.directory.path + "/shared"
+                for (path, owner, mode) in [
+                    (shared, User.bob.uid, 0o777), (shared + "/way", User.bob.uid, 0o777),
+                    (shared + "/ann", User.ann.uid, 0o700),
+                ] {
+                    try #require(mkdir(path, 0o700) == 0 && chown(path, owner, owner) == 0)
+                    chmod(path, mode_t(mode))
+                }
+                try #require(symlink(isRelative ? "ann" : shared + "/ann", shared + "/link") == 0)
+                let daemon = try await household.start(
+                    configuration: "socket: {mode: \"0666\"}\ndownloads: {roots: [\(shared)]}\n")
+                let ann = try User.ann.connect(to: daemon)
+                let events = try FileEvents(in: [shared + "/ann"])
+                let swapper = try Swapper(User.bob, shared + "/way", shared + "/link")
+                defer { swapper.stop() }
+                var kinds: [String: Int] = [:]
+                var number = 0
+                // Whatever the machine's turns are, in the end both have been the case.
+                while number < 40 || kinds.count < 2 {
+                    try #require(number < 20_000, "\(kinds)")
+                    var jobs: [Int] = []
+                    for path in ["\(number)", "made\(number)/x"] {
+                        jobs.append(try await ann.submit(.download(origin.url("/x"), to: "\(shared)/way/\(path)")))
+                        number += 1
+                    }
+                    for job in jobs {
+                        let ended = try await ann.wait(job)
+                        kinds[ended["error"]?["kind"]?.string ?? "none", default: 0] += 1
+                    }
+                }
+                #expect(Set(kinds.keys) == ["none", "policy"], "\(kinds)")
+                #expect(swapper.stop() > 0, "Bob could not swap them")
+                #expect(events.names(.appeared) == [] && Files.names(in: shared + "/ann") == [])
+                try await daemon.stop()
+            }
+        }
+    }
+
+    // MARK: Names
+
+    private func padded(_ count: Int) -> String { String(repeating: "n", count: count) }
+
+    @Test func name_isTakenOrRefused_byItsBytes() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                for path in [padded(250), padded(255) + "/x", "\u{202E}x", "\u{2028}", "-rf", "~", "$HOME"] {
+                    let result = try await wire.succeed(.download(origin.url("/x"), to: path))
+                    #expect(try Files.bytes(result["path"]?.string ?? "") == Array("new".utf8))
+                }
+                // An unfinished one's name is longer.
+                let wrong = [
+                    padded(251), padded(255), padded(256), padded(256) + "/x", "a\u{0}b", "a\nb", "a\u{1B}[2J",
+                    "a\u{7F}",
+                    "a\u{85}", "\u{1}", "..", "a/..", "/dev/null", "/proc/self/fd/1", "/dev/fd/1",
+                ]
+                for path in wrong {
+                    let upload: JSON = ["type": "upload", "url": origin.url("/x"), "path": .string(path)]
+                    for spec in [.download(origin.url("/x"), to: path), ["source": upload]] as [JSON] {
+                        let refusal = try await wire.refusal("job.submit", spec)
+                        #expect(refusal.code == (path.utf8.contains(0) ? -32602 : -32002), "\(path.debugDescription)")
+                        #expect(refusal.pointer == "/source/path", "\(path.debugDescription) \(refusal)")
+                    }
+                    let filled = JSON.download(origin.url("/x"), to: "{{input}}")
+                    let error = try await wire.fail(
+                        .value(.string(path), ["then": [["then": filled]]]))
+                    #expect(["policy", "invalid", "template"].contains(error["kind"]?.string), "\(error)")
+                    #expect(error["message"]?.string?.lowercased().contains("path") == true, "\(error)")
+                }
+            }
+        }
+    }
+
+    /// What is no text has no members, so it is the line that is refused; the connection goes on.
+    @Test func name_isRefused_whenItIsNoUTF8() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let spec = JSON.download("http://127.0.0.1:1/", to: "PATH", retry: ["max": 0])
+            let line = Wire.request(1, "job.submit", spec)
+            let parts = line.components(separatedBy: "PATH")
+            let names: [[UInt8]] = [
+                [0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80], [0x2E, 0xC0, 0xAE, 0x2F],
+                Array("\\ud800".utf8),
+            ]
+            for name in names {
+                wire.send(raw: Array(parts[0].utf8) + name + Array((parts[1] + "\n").utf8))
+                let answer = try await wire.next("answer") { $0.method == nil }.json
+                #expect(answer["error"]?["code"] == -32700, "\(name) \(answer)")
+            }
+            #expect(try await wire.call("job.list")["jobs"] == [])
+        }
+    }
+}
+
+/// Another user's thread that exchanges two names as fast as it can.
+private final class Swapper: Sendable {
+    private let swaps = Atomic(0)
+    private let isWanted = Atomic(true)
+    private let end = DispatchSemaphore(value: 0)
+
+    private typealias Exchange =
+        @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
+    private typealias BecomeUser = @convention(c) (uid_t) -> Int32
+
+    init(_ user: User, _ one: String, _ other: String) throws {
+        // The headers show these to GNU sources only.
+        let symbols = ["renameat2", "setfsgid", "setfsuid"].map { (name: String) in dlsym(nil, name) }
+        let exchange = unsafeBitCast(try #require(symbols[0]), to: Exchange.self)
+        let becomeGroup = unsafeBitCast(try #require(symbols[1]), to: BecomeUser.self)
+        let becomeUser = unsafeBitCast(try #require(symbols[2]), to: BecomeUser.self)
+        Thread.detachNewThread { [self] in
+            // To the file system this thread, and no other, is the user.
+            _ = becomeGroup(user.uid)
+            _ = becomeUser(user.uid)
+            while isWanted.load(ordering: .relaxed) {
+                if exchange(AT_FDCWD, one, AT_FDCWD, other, 2) == 0 { swaps.add(1, ordering: .relaxed) }
+            }
+            end.signal()
+        }
+    }
+
+    /// Ends it, and gives how often it exchanged them.
+    @discardableResult
+    func stop() -> Int {
+        if isWanted.exchange(false, ordering: .relaxed) { end.wait() }
+        return swaps.load(ordering: .relaxed)
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// Where the daemon connects to, and what it sends there, whoever writes the URL and however.
+@Suite struct PolicyTests {
+    /// What 127.0.0.1 can be written as, and what becomes of it.
+    private static let spellings: [(host: String, kinds: Set<String>)] =
+        [
+            "127.0.0.1", "127.0.0.1.", "2130706433", "017700000001", "0x7f000001", "0X7F000001", "127.1", "127.0.1",
+            "0177.0.0.1", "0x7f.1", "0177.0x0.0.01", "0", "0.0.0.0", "0x0", "[::ffff:127.0.0.1]", "[::FFFF:7F00:1]",
+            "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "[::]", "[::1]",
+            "[0:0:0:0:0:0:0:1]", "[::1%25lo]", "[::1%lo]", "[::ffff:127.0.0.1%25lo]", "localhost", "localhost.",
+            "LOCALHOST", "LocalHost.", "\u{FF11}\u{FF12}\u{FF17}.0.0.1", "127\u{3002}0\u{FF0E}0\u{FF61}1",
+            "\u{2460}\u{2461}\u{2466}.0.0.1", "\u{FF4C}ocalhost", "127.0.0.2@127.0.0.1", "127.0.0.2:80@localhost",
+        ].map { ($0, ["policy"]) }
+        // These are no hosts.
+        + [
+            "127.0.0.%31", "%31%32%37.0.0.1", "%6cocalhost", "local%68ost", "127.0.0.1%2f", "127.0.0.1\\@127.0.0.2",
+            "127..1", "127.0.0.1..", "[127.0.0.1]", "[::1", "127.0.0.1%00.example",
+        ].map { ($0, ["invalid", "http"]) }
+
+    /// How specs end, which run at the same time: refused at once, or when they run.
+    private func ends(_ specs: [JSON], _ wire: Wire) async throws -> [(kind: String, error: JSON)] {
+        let requests = specs.map { wire.send("job.submit", $0.with(["retry": ["max": 0]])) }
+        var answers: [JSON] = []
+        for request in requests { answers.append(try await wire.answer(JSON(request))) }
+        var ends: [(kind: String, error: JSON)] = []
+        for answer in answers {
+            if let error = answer["error"] {
+                let code = error["code"]?.int ?? 0
+                ends.append(([-32002: "policy", -32602: "invalid"][code] ?? "\(code)", error))
+            } else {
+                let job = try await wire.wait(answer["result"]?["job"]?.int ?? 0)
+                ends.append((job["error"]?["kind"]?.string ?? "none", job["error"] ?? job))
+            }
+        }
+        return ends
+    }
+
+    /// By every way to it: the URL, a mirror, the target of an upload, and redirects of each.
+    @Test func deniedAddress_isNotConnectedTo_howeverItIsWritten() async throws {
+        let denied = try WatchedPort("127.0.0.1")
+        let urls = Self.spellings.map { "http://\($0.host):\(denied.port)/" }
+        let rule: GuidedOrigin.Rule = { request, _ in
+            let names = request.path.split(separator: "/")
+            guard names.count == 2, let index = Int(names[1]) else { return .status("404 Not Found") }
+            return .status("\(names[0]) Moved", [("Location", urls[index])])
+        }
+        try await GuidedOrigin.run(at: "127.0.0.2", rule) { origin in
+            try await Daemon.run(configuration: "policy: {denyAddresses: [127.0.0.1/32, \"::1\"]}\n") { daemon in
+                let wire = try daemon.connect()
+                try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
+                try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
+                for (index, (host, kinds)) in Self.spellings.enumerated() {
+                    let url = JSON.string(urls[index])
+                    let moved = origin.url("/302/\(index)")
+                    let specs: [JSON] = [
+                        .fetch(url), .download(url, to: "x0"),
+                        ["source": ["type": "upload", "url": url, "path": "sent"]],
+                        .value(url, ["then": [.fetching("{{input}}")]]), .fetch(moved),
+                        .download(moved, to: "x1", ["segments": 4]),
+                        ["source": ["type": "upload", "url": origin.url("/307/\(index)"), "path": "sent"]],
+                        .download(origin.url("/gone"), to: "x2", ["mirrors": [url]]),
+                    ]
+                    for (spec, end) in zip(specs, try await ends(specs, wire)) {
+                        let mirror = end.error["failures"]?[1]?["kind"]?.string
+                        #expect(kinds.contains(mirror ?? end.kind), "\(host): \(spec) \(end.error)")
+                    }
+                }
+                #expect(!denied.wasConnectedTo)
+                #expect(Files.names(in: daemon.downloads) == ["sent"])
+            }
+        }
+    }
+
+    private static let ip = ["/usr/sbin/ip", "/sbin/ip", "/bin/ip"].first { Files.exists($0) }
+    private static let canHaveNetworks =
+        geteuid() == 0 && ip != nil && Files.exists("/usr/bin/unshare") && Files.exists("/usr/bin/socat")
+
+    /// What nobody has configured: a network of the daemon's own has a server where clouds keep credentials.
+    @Test(.enabled(if: canHaveNetworks, "a network of its own needs root, unshare, ip and socat"))
+    func cloudsAddress_isNotConnectedTo_byDefault() async throws {
+        let address = "169.254.169.254"
+        try await Household.with { household in
+            let directory = household.directory
+            try directory.write(
+                "echo asked >> \(directory.path)/heard\nprintf 'HTTP/1.1 204 No Content\\r\\n\\r\\n'\n", to: "answer")
+            let ip = Self.ip ?? ""
+            let script = """
+                \(ip) link set lo up && \(ip) addr add \(address)/32 dev lo || exit 1
+                /usr/bin/socat TCP-LISTEN:80,bind=\(address),fork,reuseaddr EXEC:"/bin/sh $0/answer" &
+                echo $! > "$0/pid"; exec "$@"
+                """
+            let wrapper = ["/usr/bin/unshare", "-n", "/bin/sh", "-c", script, directory.path]
+            let daemon = try await household.start(
+                configuration: "policy: {allowAddresses: [\(address)]}\n", wrapper: wrapper)
+            defer {
+                let text = (try? Files.bytes(directory.path + "/pid")).map { String(decoding: $0, as: UTF8.self) } ?? ""
+                if let pid = pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)) { kill(pid, SIGKILL) }
+            }
+            let wire = try daemon.connect()
+            // It is there, and can be reached once it is allowed.
+            let spec = JSON.fetch(
+                .string("http://\(address)/"), ["retry": ["max": 100, "initial": 0.1, "maxDelay": 0.1]])
+            #expect(try await wire.succeed(spec)["status"] == 204)
+            let heard = try Files.bytes(directory.path + "/heard")
+            try await daemon.reload("")
+            let hosts = [
+                address, address + ".", "2852039166", "0xA9FEA9FE", "0251.0376.0251.0376", "169.254.43518",
+                "[::ffff:\(address)]", "[::ffff:a9fe:a9fe%25lo]", "[64:ff9b::a9fe:a9fe]",
+                "\u{FF11}\u{FF16}\u{FF19}.254.169.254", "169\u{3002}254.169.254",
+            ]
+            for host in hosts {
+                let specs: [JSON] = [
+                    .fetch(.string("http://\(host)/")),
+                    .value(.string(host), ["then": [.fetching("http://{{input}}/")]]),
+                ]
+                let ends = try await ends(specs, wire)
+                #expect(ends[0].kind == "policy", "\(host): \(ends[0].error)")
+                // An expression in a URL is encoded, so that some of these become no host at all.
+                #expect(["policy", "invalid"].contains(ends[1].kind), "\(host): \(ends[1].error)")
+            }
+            #expect(try Files.bytes(directory.path + "/heard") == heard)
+            try await daemon.stop()
+        }
+    }
+
+    /// What is connected already was allowed by rules that hold no more.
+    @Test func keptConnection_isNotUsed_whenItsAddressIsDeniedByNow() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                let spec = JSON.fetch(origin.url("/x", host: "localhost"))
+                _ = try await wire.succeed(spec)
+                try await daemon.reload("policy: {denyAddresses: [127.0.0.0/8, \"::1\"]}\n")
+                #expect(try await ends([spec], wire).map(\.kind) == ["policy"])
+                #expect(origin.count("/x") == 1)
+            }
+        }
+    }
+
+    // MARK: Headers
+
+    /// What came from a server ends no line of what is sent to another one.
+    @Test func headerField_holdsNoLineBreak_whateverIsFilledIn() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
+                try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
+                let wrong = [
+                    "a\r\nX-Injected: secret", "a\nX-Injected: secret", "a\rX-Injected: secret", "secret\u{0}",
+                    "secret\u{7F}", "secret\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n", "\r\n secret",
+                ]
+                let sources: [JSON] = [
+                    ["type": "url", "url": origin.url("/x")], ["type": "json", "url": origin.url("/x")],
+                    ["type": "download", "url": origin.url("/x"), "path": "x"],
+                    ["type": "upload", "url": origin.url("/x"), "path": "sent"],
+                ]
+                func filled(_ source: JSON, _ members: [String: JSON], _ value: String) -> JSON {
+                    .value(.string(value), ["then": [["then": ["source": source.with(members)]]]])
+                }
+                for value in wrong {
+                    for source in sources {
+                        let texts = ["{{input}}", "Bearer {{input}}"]
+                        let specs = texts.map { filled(source, ["headers": ["X-Given": .string($0)]], value) }
+                        for (kind, error) in try await ends(specs, wire) {
+                            let message = error["message"]?.string ?? ""
+                            #expect(["invalid", "template"].contains(kind) && error["link"] == 1, "\(error)")
+                            #expect(message.lowercased().contains("header field"), "\(error)")
+                            #expect(!message.contains("secret"), "\(error)")
+                        }
+                        let literal: JSON = ["source": source.with(["headers": ["X-Given": .string(value)]])]
+                        let refusal = try await wire.refusal("job.submit", literal)
+                        #expect(refusal.code == -32602 && refusal.pointer == "/source/headers/X-Given", "\(refusal)")
+                    }
+                    let specs = ["method", "ifNoneMatch"].map { filled(sources[0], [$0: "{{input}}"], value) }
+                    for (kind, error) in try await ends(specs, wire) {
+                        #expect(["invalid", "template"].contains(kind), "\(error)")
+                    }
+                }
+                #expect(origin.requests.isEmpty)
+                // And what is nothing but text arrives.
+                let good = filled(sources[0], ["headers": ["X-Given": "Bearer {{input}}"]], "a: b\tc")
+                _ = try await wire.succeed(good)
+                #expect(origin.requests.last?.headers["x-given"] == "Bearer a: b\tc")
+            }
+        }
+    }
+}
