@@ -228,7 +228,8 @@ let package = Package(
             swiftSettings: ours),
         // The programs that these two run are no dependencies, as they would be linked into the tests with their allocator.
         .testTarget(
-            name: "SystemdTests", dependencies: ["JobModel", "Systemd", "TestSupport", log], exclude: ["boot.sh"],
+            name: "SystemdTests", dependencies: ["JobModel", "Systemd", "TestSupport", log],
+            exclude: ["boot.sh", "package.sh"],
             swiftSettings: ours),
         .testTarget(
             name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],

@@ -222,7 +222,11 @@ package final class SourceLibrary: Sendable {
     }
 
     /// Removes what programs of an earlier daemon left behind, in the background.
-    package func removeForgottenPrograms() { programs.removeRemains(in: rules.withLock(\.settings.programs.directory)) }
+    package func removeForgottenPrograms() {
+        let settings = rules.withLock(\.settings.programs)
+        if settings.allowsAny || !settings.entries.isEmpty { programs.makeThreads() }
+        programs.removeRemains(in: settings.directory)
+    }
 
     /// `null` after some seconds of an event loop's clock.
     private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {

@@ -81,13 +81,12 @@ package struct ServiceNotifier: Sendable {
     }
 
     private func send(_ assignments: [String], descriptors: [Int32] = []) throws(SystemdError) {
-        let result = sd_pid_notify_with_fds(
-            0,
-            0,
-            assignments.joined(separator: "\n"),
-            descriptors,
-            UInt32(descriptors.count)
-        )
+        let text = assignments.joined(separator: "\n")
+        let reserve = isActive ? Self.reserve : -1
+        var result = sd_pid_notify_with_fds(0, 0, text, descriptors, UInt32(descriptors.count))
+        if result == -EMFILE || result == -ENFILE, descriptors.isEmpty {
+            result = Self.send(text, by: reserve) ?? result
+        }
         guard result >= 0 else {
             let names = assignments.map { $0.prefix { $0 != "=" } }.joined(separator: " and ")
             throw SystemdError(
@@ -96,6 +95,32 @@ package struct ServiceNotifier: Sendable {
                 errorNumber: -result
             )
         }
+    }
+
+    /// A socket that is made with the first notification. libsystemd opens one for each, and a daemon that has no descriptor
+    /// left for a while must not be ended by its watchdog for that.
+    private static let reserve = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+
+    /// Gives what libsystemd would, or nil where the manager does not listen at a Unix socket.
+    private static func send(_ text: String, by reserve: Int32) -> Int32? {
+        guard reserve >= 0, let variable = getenv("NOTIFY_SOCKET") else { return nil }
+        let name = Array(String(cString: variable).utf8)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let start = MemoryLayout<sockaddr_un>.size - MemoryLayout.size(ofValue: address.sun_path)
+        guard let first = name.first, "/@".utf8.contains(first), start + name.count < MemoryLayout<sockaddr_un>.size
+        else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { path in
+            path.copyBytes(from: name)
+            // An abstract name begins with a NUL.
+            if first == UInt8(ascii: "@") { path[0] = 0 }
+        }
+        let sent = withUnsafePointer(to: address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(reserve, text, text.utf8.count, Int32(MSG_NOSIGNAL), $0, socklen_t(start + name.count))
+            }
+        }
+        return sent < 0 ? -errno : 1
     }
 
     /// One line without control characters, so that a text can never become an assignment of its own.

@@ -44,6 +44,21 @@ import Testing
         }
     }
 
+    /// Else a daemon that has none for a while would be ended by its watchdog.
+    @Test func notifier_tellsTheManager_whenThereAreNoDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            let socket = try NotificationSocket()
+            let notifier = ServiceNotifier()
+            try notifier.ready()
+            #expect(try socket.receive().assignments == ["READY=1"])
+            var none = rlimit(rlim_cur: 0, rlim_max: 0)
+            try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) == 0)
+            try #require(dup(0) < 0 && errno == EMFILE)
+            try notifier.watchdog()
+            #expect(try socket.receive().assignments == ["WATCHDOG=1"])
+        }
+    }
+
     @Test func reloading_carriesTheMonotonicTime_whenSent() async {
         await #expect(processExitsWith: .success) {
             let socket = try NotificationSocket()

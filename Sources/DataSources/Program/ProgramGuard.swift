@@ -82,6 +82,25 @@ final class ProgramGuard: Sendable {
         return connection
     }
 
+    /// Starts a guard that nobody has, which ends at once. With the first process swift-subprocess starts threads that it
+    /// never tries to start again: without one what is started later waits for ever, and without another it waits for the
+    /// guard's end where it is, on an event loop.
+    static func makeThreads() async {
+        var sockets: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets) == 0
+        else { return }
+        close(sockets[0])
+        let requests = FileDescriptor(rawValue: sockets[1])
+        do {
+            let none = FilePath("/dev/null")
+            let reports = try FileDescriptor.open(none, .readWrite, options: .closeOnExec)
+            let lock = try FileDescriptor.open(none, .readWrite, options: .closeOnExec)
+            _ = try await run(requests: requests, reports: reports, lock: lock) {}
+        } catch {
+            // The first program says so.
+        }
+    }
+
     private static func run(
         requests: FileDescriptor, reports: FileDescriptor, lock: FileDescriptor, _ begun: @escaping @Sendable () -> Void
     ) async throws -> TerminationStatus {

@@ -102,6 +102,12 @@ final class ProgramHost: Sendable {
         }
     }
 
+    /// Makes the threads that guards need while there are threads to be had, as a daemon's start has seen to.
+    func makeThreads() {
+        // Nobody waits for it, and it ends by itself.
+        Task(executorPreference: executor) { await ProgramGuard.makeThreads() }
+    }
+
     /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program.
     func removeRemains(in directory: String) {
         let isNeeded = state.withLock { state in

@@ -31,7 +31,7 @@ final class Readiness: Sendable {
     }
 
     /// What is kept of what it said.
-    private static let told = ["STATUS=", "EXTEND_", "MAINPID=", "ERRNO=", "EXIT_STATUS="]
+    private static let told = ["STATUS=", "EXTEND_", "MAINPID=", "ERRNO=", "EXIT_STATUS=", "WATCHDOG="]
 
     /// Waits until the daemon is ready; false where it ended before.
     func isReached() async throws -> Bool {

@@ -1,0 +1,96 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// A wall clock that is set while the daemon runs, by years and back.
+@Suite(.enabled(if: Interposer.obstacle == nil, Comment(rawValue: Interposer.obstacle ?? "")))
+struct ClockLeapTests {
+    /// The clock of one daemon.
+    private struct Clock {
+        let ahead: FileHandle
+        let set: FileHandle
+        let environment: [String: String]
+
+        init(in directory: TemporaryDirectory) async throws {
+            let library = try await Interposer(Interposer.wallClock, in: directory)
+            let (file, pipe) = (directory.path + "/ahead", directory.path + "/set")
+            try Data(count: 8).write(to: URL(fileURLWithPath: file))
+            try #require(mkfifo(pipe, 0o600) == 0)
+            ahead = try #require(FileHandle(forUpdatingAtPath: file))
+            set = try #require(FileHandle(forUpdatingAtPath: pipe))
+            environment = ["LD_PRELOAD": library.path, "CLOCK_AHEAD": file, "CLOCK_SET": pipe]
+        }
+
+        func leap(to seconds: Int64) throws {
+            try ahead.seek(toOffset: 0)
+            try withUnsafeBytes(of: seconds) { try ahead.write(contentsOf: Data($0)) }
+            try set.write(contentsOf: Data(repeating: 1, count: 8))
+        }
+    }
+
+    private static let year: Int64 = 366 * 86_400
+
+    @Test func schedules_submitOnce_whenTheClockLeapsByAYear_andBack() async throws {
+        try await Household.with { household in
+            let clock = try await Clock(in: household.directory)
+            let daemon = try await household.start(environment: clock.environment)
+            let wire = try daemon.connect()
+            _ = try await wire.call("job.watch", ["tag": "tick"])
+            let spec: JSON = ["source": ["type": "value", "value": "{{schedule/time}}"], "tags": ["tick"]]
+            let hourly = try await wire.call(
+                "schedule.set", ["schedule": "hourly", "calendar": "@hourly", "spec": spec])
+            let untouched = try await wire.submit(.timer(3600))
+            let delayed = try await wire.submit(.value("delayed", ["delay": 86_400]))
+            try await wire.eventually { $0["jobs"]?["running"] == 1 }
+            #expect(hourly["submitted"] == 0)
+
+            try clock.leap(to: Self.year)
+            let first = try await wire.next("a job of the schedule") { $0.state == "succeeded" }
+            #expect(first.job.map { $0 > delayed } == true)
+            // What was to begin at a time of the wall clock begins with it, and what takes a time takes it.
+            #expect(try await wire.wait(delayed)["result"] == "delayed")
+            #expect(try await wire.call("job.get", .job(untouched))["state"] == "running")
+            let after = try await wire.call("schedule.get", ["schedule": "hourly"])
+            #expect(after["submitted"] == 1, "\(after)")
+            let (next, before) = (after["next"]?.string ?? "", hourly["next"]?.string ?? "")
+            #expect(next.prefix(4) > before.prefix(4), "\(after)")
+
+            try clock.leap(to: 0)
+            // The next job has its time from a daemon that has noticed.
+            try await wire.eventually { _ in true }
+            #expect(try await wire.succeed(.value(1)) == 1)
+            let back = try await wire.call("schedule.get", ["schedule": "hourly"])
+            #expect(back["submitted"] == 1 && back["next"]?.string == next, "\(back)")
+            #expect(try await wire.call("job.get", .job(untouched))["state"] == "running")
+            // To and fro.
+            for round in 1...20 as ClosedRange<Int64> { try clock.leap(to: round % 2 * Self.year) }
+            #expect(try await wire.succeed(.value(2)) == 2)
+            #expect(try await wire.call("schedule.get", ["schedule": "hourly"])["submitted"] == 1)
+            try await daemon.stop()
+        }
+    }
+
+    @Test func retries_goOn_whenTheClockIsSetBack() async throws {
+        try await GuidedOrigin.run({ _, count in count == 0 ? .status("503 Service Unavailable") : .text("there") }) {
+            origin in
+            try await Household.with { household in
+                let clock = try await Clock(in: household.directory)
+                let daemon = try await household.start(environment: clock.environment)
+                let wire = try daemon.connect()
+                try clock.leap(to: Self.year)
+                _ = try await wire.call("job.watch", ["all": true])
+                let retry: JSON = ["max": 1, "initial": 86_400, "maxDelay": 86_400, "jitter": false]
+                let job = try await wire.submit(.fetch(origin.url("/x"), ["retry": retry]))
+                try await wire.state("scheduled", of: job)
+                try clock.leap(to: 0)
+                #expect(try await wire.succeed(.value(1)) == 1)
+                #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
+                try clock.leap(to: 2 * Self.year)
+                #expect(try await wire.wait(job)["state"] == "succeeded")
+                try await daemon.stop()
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// What a running daemon has too little of for a while: jobs are kept, and it goes on by itself.
+@Suite(.enabled(if: Files.exists("/usr/bin/prlimit"), "there is no prlimit")) struct ShortageTests {
+    private static let canBeOther = geteuid() == 0 && Files.exists("/usr/bin/setpriv")
+
+    /// Changes the soft limit of what runs.
+    private func limit(_ daemon: Daemon, _ limit: String, as user: User? = nil) async throws {
+        let command = ["/usr/bin/prlimit", "--pid", "\(daemon.pid)", "--\(limit):"]
+        let (end, _, errors) = try await ChildProcess.run(user?.command(command) ?? command)
+        try #require(end == .code(0), "\(errors)")
+    }
+
+    /// Processor time of all its threads, in seconds.
+    private func work(of daemon: Daemon) throws -> Double {
+        let text = try String(contentsOfFile: "/proc/\(daemon.pid)/stat", encoding: .utf8)
+        let fields = text.suffix(from: try #require(text.lastIndex(of: ")"))).split(separator: " ")
+        let ticks = try #require(Double(fields[12])) + (try #require(Double(fields[13])))
+        return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    @Test func connections_wait_whileThereAreNoDescriptors() async throws {
+        try await Daemon.run(environment: ["WATCHDOG_USEC": "200000"]) { daemon in
+            let wire = try daemon.connect()
+            let running = try await wire.submit(.timer(3600))
+            try await wire.eventually { $0["jobs"]?["running"] == 1 }
+            let limits = try String(contentsOfFile: "/proc/\(daemon.pid)/limits", encoding: .utf8)
+            let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+            let most = try #require(line.split(separator: " ").compactMap { Int($0) }.last)
+            for round in 1...2 {
+                // The next one that is made gets the lowest number that is free.
+                let used = Set(Files.names(in: "/proc/\(daemon.pid)/fd").compactMap { Int($0) })
+                let free = try #require((0...used.count).first { !used.contains($0) })
+                try await limit(daemon, "nofile=\(free)")
+                let others = try (0..<40).map { _ in try daemon.connect() }
+                let asked = others.map { $0.send("server.info") }
+                let (before, start) = (try work(of: daemon), ContinuousClock.now)
+                for _ in 0..<12 { try await daemon.status(containing: "WATCHDOG=1") }
+                let share = try (work(of: daemon) - before) / ((ContinuousClock.now - start) / .seconds(1))
+                #expect(share < 0.25, "it is busy with what cannot be done: \(share)")
+                #expect(others.contains { $0.waiting.isEmpty }, "all had descriptors")
+                #expect(try await wire.succeed(.value(JSON(round))) == JSON(round))
+                let failed = try await wire.fail(.fetch("http://127.0.0.1:9/", ["retry": ["max": 0]]))
+                #expect(failed["kind"] == "connect", "\(failed)")
+                #expect(try await wire.call("job.get", .job(running))["state"] == "running")
+                try await limit(daemon, "nofile=\(most)")
+                for (other, id) in zip(others, asked) { _ = try await other.result(id) }
+            }
+        }
+    }
+
+    /// The first program of a daemon's life is asked for while no process and no thread can be started.
+    @Test(.enabled(if: canBeOther, "other users need root and setpriv"))
+    func programs_work_onceThereAreThreadsAgain() async throws {
+        try await Household.with { household in
+            let user = User(uid: 64_310, groups: [64_310])
+            let own = "chown \(user.uid) \"$0\" \"$NOTIFY_SOCKET\" && exec \"$@\""
+            let daemon = try await household.start(
+                configuration: "programs: {any: true}\n", environment: ["HOME": household.directory.path],
+                wrapper: ["/bin/sh", "-c", own, household.directory.path] + user.command([]))
+            let wire = try daemon.connect()
+            _ = try await wire.call("job.watch", ["all": true])
+            let kept = try await wire.submit(.timer(3600))
+            let program: JSON = [
+                "source": ["type": "program", "command": ["/bin/echo", "said"]], "retry": ["max": 0],
+            ]
+            try await limit(daemon, "nproc=1", as: user)
+            let first = try await wire.submit(program)
+            try await wire.state("running", of: first)
+            let name = try await wire.submit(.fetch("http://nowhere.invalid/", ["retry": ["max": 0]]))
+            // Both may wait for threads now. This is for them to have tried; that they end does not depend on it.
+            try await Task.sleep(for: .milliseconds(300))
+            try await limit(daemon, "nproc=2000", as: user)
+            let end = try await wire.wait(first)
+            #expect(["failed", "succeeded"].contains(end["state"]), "\(end)")
+            #expect(try await wire.wait(name)["error"]?["kind"] == "dns")
+            #expect(try await wire.succeed(program) == "said")
+            #expect(try await wire.call("job.get", .job(kept))["state"] == "running")
+            try await daemon.stop()
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"), "mounting needs root and unshare"))
+    func results_failWithStorage_whileTheStateHasNoInodes() async throws {
+        try await GuidedOrigin.run({ _, _ in .text(String(repeating: "x", count: 5000)) }) { origin in
+            try await Household.with { household in
+                let state = household.directory.path + "/state"
+                try #require(mkdir(state, 0o700) == 0)
+                let script = "mount -t tmpfs -o size=256m,nr_inodes=16 tmpfs \"$0\" && exec \"$@\""
+                let daemon = try await household.start(
+                    configuration: "limits: {inlineResult: 1000}\n",
+                    wrapper: ["/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state])
+                let wire = try daemon.connect()
+                var done: [Int] = []
+                var failed: JSON?
+                while failed == nil, done.count < 20 {
+                    let job = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
+                    if job["state"] == "failed" { failed = job } else { done.append(try #require(job["job"]?.int)) }
+                }
+                #expect(!done.isEmpty && failed?["error"]?["kind"] == "storage", "\(failed ?? .null)")
+                #expect(try await wire.succeed(.value(1)) == 1)
+                let first = try #require(done.first)
+                #expect(try await wire.call("job.get", .job(first))["state"] == "succeeded")
+                for job in done { _ = try await wire.call("job.remove", .job(job)) }
+                // The files go a little later.
+                var again: JSON?
+                for _ in 0..<1000 where again?["state"] != "succeeded" {
+                    again = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
+                }
+                #expect(again?["state"] == "succeeded", "\(again ?? .null)")
+                try await daemon.stop()
+            }
+        }
+    }
+}
