@@ -320,7 +320,7 @@ extension JobCore {
             let isLast = rows.count < asked.limit && !StoredJobPage.isFull(rows)
             let end = isLast ? nil : rows.last?.id
             func isWanted(_ job: Job) -> Bool {
-                job.state == .running && filter.admits(job)
+                filter.admits(job) && job.state == .running
                     && after.map { isNewest ? job.id < $0 : job.id > $0 } ?? true
                     && end.map { isNewest ? job.id >= $0 : job.id <= $0 } ?? true
             }
@@ -389,11 +389,11 @@ extension JobCore {
 }
 
 extension JobFilter {
-    /// Whether it asks for `job`, whatever its state and id are.
+    /// Whether it asks for `job`, whatever its state and id are. Of another's nothing but the owner is looked at.
     fileprivate func admits(_ job: Job) -> Bool {
-        (queue.map { $0 == job.spec.queue } ?? true) && (tag.map(job.spec.tags.contains) ?? true)
+        (owner.map { $0 == job.owner } ?? true) && (queue.map { $0 == job.spec.queue } ?? true)
+            && (tag.map(job.spec.tags.contains) ?? true)
             && (source.map { $0 == job.spec.source.type } ?? true) && job.parent?.job == parent
-            && (owner.map { $0 == job.owner } ?? true)
     }
 }
 

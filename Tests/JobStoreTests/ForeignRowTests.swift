@@ -124,4 +124,44 @@ import Testing
         #expect(reports.count == 1, "the owner's question finds it")
         await store.close()
     }
+
+    /// The listings of one user are as much work, however much there is of others.
+    @Test func listing_isTheSameWork_howeverManyJobsOthersHave() async throws {
+        _ = try await store.create(.example(#""tags": ["t"]"#, owner: Self.stranger))
+        func list(_ change: (inout JobFilter) -> Void) -> JobFilter {
+            var filter = JobFilter()
+            filter.owner = Self.stranger
+            change(&filter)
+            return filter
+        }
+        let filters = [
+            list { _ in }, list { $0.tag = "t" }, list { $0.queue = "default" }, list { $0.states = [.queued] },
+            list { $0.after = 900 }, list { $0.order = .oldest }, list { $0.source = .timer }, list { $0.tag = "none" },
+        ]
+        func steps() async throws -> [Int] {
+            var steps: [Int] = []
+            for filter in filters { steps.append(try await work { try $0.page(filter).jobs.count }.steps) }
+            for key in [nil, ScheduleKey(owner: 0, name: "a"), ScheduleKey(owner: 1000, name: "a")] {
+                steps.append(
+                    try await work { try $0.schedules(after: key, owner: Self.stranger, limit: 9).count }.steps)
+            }
+            return steps
+        }
+        func addOthers(_ count: Int, _ prefix: String) async throws {
+            for number in 0..<count {
+                for owner in [1, 1000] as [UInt32] {
+                    _ = try await store.create(.example(#""tags": ["t", "none"]"#, owner: owner))
+                    let key = ScheduleKey(owner: owner, name: "\(prefix)\(number)")
+                    let schedule = Schedule(key: key, timing: .every(60_000), setAt: .after(0), specSize: 2)
+                    _ = try await store.write(.setSchedule(schedule, spec: [:]))
+                }
+            }
+        }
+        // One on either side, as it is one step less where an index ends.
+        try await addOthers(1, "a")
+        let few = try await steps()
+        try await addOthers(30, "b")
+        #expect(try await steps() == few)
+        await store.close()
+    }
 }

@@ -23,7 +23,8 @@ import Testing
         let (reads, started) = (driver.reads.count, driver.started.count)
         let error = driver.error(driver.ask(request, as: Self.stranger))
         let asked = driver.reads[reads...].map { read in
-            "\(read)".replacing("\(id)]", with: "id]").replacing("[\(id),", with: "[id,")
+            "\(read)".split(whereSeparator: { !$0.isNumber }).map { $0 == "\(id)" ? "id" : $0 }.joined(separator: " ")
+                + "\(read)".filter { !$0.isNumber }
         }
         let message = (error?.message ?? "none").replacing("\(id)", with: "id")
         return "\(asked) \(driver.started.count - started) \(String(describing: error?.code)) \(message)"
@@ -43,19 +44,38 @@ import Testing
 
     @Test(arguments: [false, true])
     func foreignJob_cannotBeToldFromNone(_ isStopping: Bool) throws {
-        let driver = CoreDriver { $0.queues[0].concurrency = 1 }
+        let driver = CoreDriver {
+            $0.queues[0].concurrency = 1
+            $0.queues.append(QueueSettings(name: "free", concurrency: 9))
+        }
         let running = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}}"#)
         let queued = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}}"#)
         let scheduled = try driver.submit(#"{"source": {"type": "url", "url": "http://a/"}, "delay": 60}"#)
         let finished = try driver.submit(#"{"source": {"type": "value", "value": 1}, "delay": 60}"#)
         driver.ask(.cancel(finished))
+        func submit(_ source: String = #"{"type": "url", "url": "http://a/"}"#) throws -> JobID {
+            try driver.submit(#"{"source": \#(source), "queue": "free"}"#)
+        }
+        let (succeeded, failed, removed) = (try submit(), try submit(), try submit())
+        try driver.end(succeeded)
+        try driver.end(failed, .lasting)
+        try driver.end(removed)
+        driver.ask(.remove(removed))
+        let list = try submit(
+            #"{"type": "list", "jobs": [{"source": {"type": "url", "url": "http://a/"}, "queue": "free"}]}"#)
+        let ending = try submit()
         let own = try driver.submit(#"{"source": {"type": "value", "value": 1}, "delay": 60}"#, as: Self.stranger)
         #expect(driver.state(running) == .running && driver.state(finished) == .cancelled)
+        #expect(driver.state(succeeded) == .succeeded && driver.state(failed) == .failed)
+        let child = try #require(driver.store.children(of: list).first?.id)
+        // Its end is on its way to the store.
+        driver.holdsWrites = true
+        driver.ask(.cancel(ending))
         if isStopping { driver.feed(.stop) }
         let missing: JobID = 900_000
         for (index, request) in requests(missing, beside: own).enumerated() {
             let expected = outcome(driver, request, of: missing)
-            for id in [running, queued, scheduled, finished] {
+            for id in [running, queued, scheduled, finished, succeeded, failed, list, child, ending, removed] {
                 #expect(outcome(driver, requests(id, beside: own)[index], of: id) == expected, "\(id): \(request)")
             }
         }
