@@ -84,7 +84,12 @@ package struct JobServer: Service {
         defer { state.leave(peer.uid) }
         do {
             let account = state.account(of: peer.uid)
-            let channel = try await adopt(client.descriptor, account)
+            let loop = group.next()
+            // Else the loop would be busy with thousands of new ones before it looks at its sockets again.
+            if account.turns.isShared() {
+                await state.scheduler(of: loop).turn(of: peer.uid, work: LoopScheduler.connectionWork)
+            }
+            let channel = try await adopt(client.descriptor, account, on: loop)
             // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
                 try await converse(channel, peer, account)
@@ -107,8 +112,10 @@ package struct JobServer: Service {
 
     private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
 
-    private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
-        try await ClientBootstrap(group: group)
+    private func adopt(
+        _ descriptor: Int32, _ account: MemoryAccount, on loop: any EventLoop
+    ) async throws -> Channel {
+        try await ClientBootstrap(group: loop)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .withConnectedSocket(descriptor) { channel in
                 channel.eventLoop.makeCompletedFuture {

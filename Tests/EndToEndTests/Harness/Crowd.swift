@@ -8,18 +8,28 @@ final class Crowd {
     private(set) var members: [FileDescriptor] = []
 
     /// Lets this process open `count` descriptors more than it may need otherwise; gives how many connections that allows,
-    /// which is 200 at least.
-    static func room(for count: Int) -> Int {
+    /// which is 200 at least, and says so with the test where those are fewer.
+    static func room(for count: Int, sourceLocation: SourceLocation = #_sourceLocation) -> Int {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        return max(200, min(count, Int(clamping: limit.rlim_max) - 4096))
+        let room = max(200, min(count, Int(clamping: limit.rlim_max) - 4096))
+        if room < count {
+            Issue.record(
+                """
+                Only \(room) connections of \(count) are tried, as the hard limit of descriptors is \(limit.rlim_max) \
+                (ulimit -Hn); with \(count + 4096) all are.
+                """, severity: .warning, sourceLocation: sourceLocation)
+        }
+        return room
     }
 
-    /// Connects `count` times.
-    func connect(_ count: Int, to daemon: Daemon) throws {
-        for _ in 0..<count { members.append(try Wire.descriptor(daemon.socket)) }
+    /// Connects `count` times, as another user where one is named.
+    func connect(_ count: Int, to daemon: Daemon, as user: User? = nil) throws {
+        for _ in 0..<count {
+            members.append(try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket))
+        }
     }
 
     func send(_ text: String) {
@@ -34,6 +44,32 @@ final class Crowd {
     }
 
     deinit { leave() }
+}
+
+extension User {
+    /// `SYS_setresuid` of <sys/syscall.h>, which Glibc's module does not have.
+    #if arch(x86_64)
+        private static let setresuid = 117
+    #else
+        private static let setresuid = 147
+    #endif
+
+    /// A bare connection of this user's, without a program for each.
+    ///
+    /// The kernel tells the daemon who the thread that connects is. The C library would make all threads, and the tests that
+    /// run on them, this user's, so the kernel is asked for this thread alone; it is root's again before anything else is done.
+    func descriptor(to daemon: Daemon) throws -> FileDescriptor {
+        typealias Call = @convention(c) (Int, uid_t, uid_t, uid_t) -> Int
+        // Swift cannot call what takes any number of arguments.
+        let call = unsafeBitCast(try #require(dlsym(nil, "syscall"), "no syscall"), to: Call.self)
+        let isUser = call(Self.setresuid, .max, uid, .max) == 0
+        defer {
+            let isRoot = call(Self.setresuid, .max, 0, .max) == 0
+            precondition(isRoot, "the thread stays another user's")
+        }
+        try #require(isUser)
+        return try Wire.descriptor(daemon.socket)
+    }
 }
 
 extension FileDescriptor {
@@ -66,8 +102,8 @@ final class Flood: Sendable {
     var answered: Int { state.withLock { $0.answers.values.reduce(0, +) } }
 
     /// Sends `block` over and over; the answers that hold one of `kinds` are counted under that, others under the whole line.
-    init(_ daemon: Daemon, _ block: String, answers kinds: [String]) throws {
-        descriptor = try Wire.descriptor(daemon.socket)
+    init(_ daemon: Daemon, as user: User? = nil, _ block: String, answers kinds: [String]) throws {
+        descriptor = try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket)
         let bytes = Array(block.utf8)
         let lines = bytes.count { $0 == UInt8(ascii: "\n") }
         // One that is made with so many must have them again at its end.

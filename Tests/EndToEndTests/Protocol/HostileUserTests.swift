@@ -1,0 +1,192 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// One user does their worst and is told what the protocol says; another, whom that is no business of, is never refused and gets
+/// the right answers, over a connection that was there before and over new ones.
+@Suite(.serialized, .enabled(if: User.canBeOthers, "being several users needs root")) struct HostileUserTests {
+    private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"# + "\n"
+    private static let stranger = User(uid: 64_003, groups: [64_003])
+
+    /// Who is not hostile.
+    private struct Other {
+        let daemon: Daemon
+        let wire: Wire
+
+        /// Has to be served; as often as is asked for.
+        func isServed(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+            let number = Int.random(in: 0...1 << 32)
+            let job = try await wire.run(.value(JSON(number)))
+            #expect(job["result"]?.int == number && job["owner"] == 64_002, sourceLocation: sourceLocation)
+            let shown = try await wire.call("job.get", ["job": job["job"] ?? .null])
+            #expect(shown["state"] == "succeeded", sourceLocation: sourceLocation)
+            // Connections of two users at once.
+            for user in [User.bob, HostileUserTests.stranger] {
+                let new = try user.descriptor(to: daemon)
+                defer { new.close() }
+                new.write(Array(HostileUserTests.info.utf8))
+                let answer = try JSON(parsing: Array(new.line().utf8))
+                #expect(
+                    answer["result"]?["you"] == ["uid": JSON(Int(user.uid)), "admin": false], "\(answer)",
+                    sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// Runs `body` with a daemon that every user may connect to; in the end nothing of what came meanwhile is left.
+    private func run(_ limits: String = "", _ body: (Daemon, Other) async throws -> Void) async throws {
+        try await Household.with { household in
+            chmod(household.directory.path, 0o711)
+            let daemon = try await household.start(
+                configuration: "socket:\n  mode: \"0666\"\nlimits:\n  memoryPerUser: 8388608\n" + limits)
+            let root = try daemon.connect()
+            let other = Other(daemon: daemon, wire: try User.bob.connect(to: daemon))
+            try await other.isServed()
+            try await body(daemon, other)
+            try await other.isServed()
+            try await root.eventually {
+                $0["connections"] == 2 && $0["watches"] == 0 && $0["jobs"]?["queued"] == 0
+                    && $0["jobs"]?["running"] == 0
+            }
+            #expect(try await root.call("server.stats")["jobs"]?["failed"] == 0)
+            try await daemon.stop()
+        }
+    }
+
+    /// Runs on a thread of its own what waits for the daemon.
+    private func apart<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: body()) }
+        }
+    }
+
+    /// Whether the daemon closes the connection, of which nothing is read.
+    private func isClosed(_ descriptor: FileDescriptor) async -> Bool {
+        await apart {
+            // The end is told without being asked for.
+            var polled = pollfd(fd: descriptor.number, events: 0, revents: 0)
+            return poll(&polled, 1, Int32(Patience.seconds * 1000)) == 1 && polled.revents & Int16(POLLHUP) != 0
+        }
+    }
+
+    @Test func whoNeverReads_isClosed() async throws {
+        try await run("  outbound: 1048576\n") { daemon, other in
+            let job = try await User.ann.connect(to: daemon).submit(
+                .value(.string(String(repeating: "x", count: 200_000))))
+            let wait = Array((Wire.request(1, "job.wait", .job(job)) + "\n").utf8)
+            for _ in 0..<10 {
+                let deaf = try User.ann.descriptor(to: daemon)
+                for _ in 0..<50 { deaf.write(wait) }
+                try await other.isServed()
+                #expect(await isClosed(deaf))
+                deaf.close()
+            }
+            try await daemon.process.line(containing: "does not read")
+        }
+    }
+
+    @Test func linesThatComeByteForByte_areAnswered() async throws {
+        try await run { daemon, other in
+            let crowd = Crowd()
+            try crowd.connect(200, to: daemon, as: .ann)
+            for byte in Self.info {
+                crowd.send(String(byte))
+                try await other.isServed()
+            }
+            for member in crowd.members {
+                #expect(try JSON(parsing: Array(member.line().utf8))["result"]?["you"]?["uid"] == 64_001)
+            }
+            crowd.leave()
+        }
+    }
+
+    @Test func connectionsPastTheLimitOfAUser_areToldSoAndClosed() async throws {
+        try await run("  connections: 1000\n  connectionsPerUser: 100\n") { daemon, other in
+            let (count, crowd) = (Crowd.room(for: 10_000), Crowd())
+            for _ in 0..<10 {
+                try crowd.connect(count / 10, to: daemon, as: .ann)
+                try await other.isServed()
+            }
+            for member in crowd.members.dropFirst(100) {
+                let refusal = try JSON(parsing: Array(member.line().utf8))
+                #expect(refusal["error"]?["code"] == -32003 && refusal["error"]?["data"]?["kind"] == "busy")
+                #expect(refusal["id"] == .null && refusal["error"]?["data"]?["retryAfter"]?.double ?? 0 > 0)
+                #expect(member.read() == nil, "it is closed")
+            }
+            crowd.send(Self.info)
+            for member in crowd.members.prefix(100) { #expect(member.line().contains(#""result""#)) }
+            crowd.leave()
+        }
+    }
+
+    @Test func clientsThatVanish_leaveWhatTheySubmittedWhole() async throws {
+        let submission = Array((Wire.request(1, "job.submit", .value("ä")) + "\n").utf8)
+        let watch = Array((Wire.request(1, "job.watch", ["all": true]) + "\n").utf8)
+        try await run { daemon, other in
+            for _ in 0..<10 {
+                let crowd = Crowd()
+                try crowd.connect(60, to: daemon, as: .ann)
+                for (index, member) in crowd.members.enumerated() {
+                    // Some break off in the middle of a character.
+                    let cut = Array(submission.prefix { $0 != 0xA4 })
+                    member.write(index % 3 == 0 ? cut : index % 3 == 1 ? submission : watch + submission + cut)
+                }
+                crowd.leave()
+                try await other.isServed()
+            }
+            let ann = try User.ann.connect(to: daemon)
+            try await ann.eventually { $0["connections"] == 1 && $0["jobs"]?["queued"] == 0 }
+            // Each was stored whole or not at all.
+            let jobs = try await ann.call("job.list", ["limit": 1000])["jobs"]?.array ?? []
+            #expect(jobs.count <= 400)
+            for job in jobs { #expect(try await ann.wait(job["job"]?.int ?? 0)["result"] == "ä") }
+        }
+    }
+
+    @Test func linesWithoutEnd_areEachAnswered_orTheirConnectionIsClosed() async throws {
+        try await run("  outbound: 1048576\n") { daemon, other in
+            let lines = [Self.info, Wire.request(2, "job.get", .job(999_999)) + "\n", "nonsense\n"].joined()
+            let answers = [#""result""#, "-32001", "-32700", "-32003"]
+            let flood = try Flood(daemon, as: .ann, String(repeating: lines, count: 300), answers: answers)
+            // Another reads nothing: what it sends is not read any more, or it is closed.
+            let deaf = try User.ann.descriptor(to: daemon)
+            let endless = Array(String(repeating: lines, count: 30_000).utf8)
+            async let end: Void = apart { deaf.write(endless) }
+            for _ in 0..<20 { try await other.isServed() }
+            let (sent, counts) = try await flood.stop()
+            #expect(counts.values.reduce(0, +) == sent && sent > 0)
+            #expect(Set(counts.keys).isSubset(of: answers), "\(counts.keys)")
+            deaf.shutDown()
+            await end
+            deaf.close()
+        }
+    }
+
+    @Test func cancelStorm_endsEachJobOnce() async throws {
+        let child: JSON = ["source": ["type": "timer", "seconds": 1000]]
+        let tree: JSON = ["source": ["type": "list", "jobs": .array(Array(repeating: child, count: 5))]]
+        try await run { daemon, other in
+            let ann = try User.ann.connect(to: daemon)
+            for round in 0..<10 {
+                for number in 0..<40 { ann.send("job.submit", number % 2 == 0 ? .timer(1000) : tree) }
+                var jobs: [Int] = []
+                for _ in 0..<40 { jobs.append(try #require(try await ann.next()?.json["result"]?["job"]?.int)) }
+                for job in jobs { for _ in 0..<3 { ann.send("job.cancel", .job(job)) } }
+                try await other.isServed()
+                for job in jobs {
+                    let answers = [try await ann.next(), try await ann.next(), try await ann.next()]
+                    #expect(answers[0]?.json["result"]?["job"]?.int == job, "round \(round)")
+                    for again in answers.dropFirst() {
+                        let error = again?.json["error"]
+                        #expect(error?["code"] == -32004 && error?["data"]?["kind"] == "wrong-state")
+                        #expect(error?["data"]?["state"] == "cancelled")
+                    }
+                    #expect(try await ann.wait(job)["state"] == "cancelled")
+                }
+            }
+            ann.close()
+        }
+    }
+}
