@@ -263,9 +263,16 @@ import TestOrigin
         }
     }
 
+    /// A server may be silent for as long as a slow machine takes to come back to a test.
+    private static var patient: SourceOptions {
+        var options = SourceOptions()
+        options.http.idleTimeout = .seconds(3600)
+        return options
+    }
+
     @Test func shutdown_breaksOff_whatRuns() async throws {
         try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
-            let session = try SourceSession()
+            let session = try SourceSession(Self.patient)
             let answer = URLSource(origin.url("/x"), session: session).start()
             await origin.log.reaches(1)
             await session.shutdown()
@@ -306,7 +313,7 @@ import TestOrigin
             let answer: Deferred<URLSource.Response, any Error>
             do {
                 let token = Token { end.finish() }
-                let own = try SourceSession(logger: Logger(label: "test") { _ in Handler(token: token) })
+                let own = try SourceSession(Self.patient, logger: Logger(label: "test") { _ in Handler(token: token) })
                 session = own
                 answer = URLSource(origin.url("/x"), session: own).start()
             }
