@@ -28,7 +28,10 @@ final class LoopScheduler: Sendable {
     struct State {
         /// What each user's lines have taken since the last rest.
         fileprivate var work: [UInt32: Int] = [:]
-        fileprivate(set) var waiting: Deque<Waiter> = []
+        /// By user, as whoever comes next is looked for after each rest, however many one user has waiting.
+        fileprivate(set) var waiting: [UInt32: Deque<(number: Int, waiter: Waiter)>] = [:]
+        /// How many have waited, which numbers them.
+        fileprivate var waited = 0
         /// When something was last worked on: when that began, or ended as far as it was told.
         fileprivate var lastWork = NIODeadline.uptimeNanoseconds(0)
         fileprivate var isTimerSet = false
@@ -94,7 +97,8 @@ extension LoopScheduler.State {
 
     /// Adds one who waits; true where a timer is to be set.
     mutating func wait(_ waiter: LoopScheduler.Waiter) -> Bool {
-        waiting.append(waiter)
+        waited += 1
+        waiting[waiter.user, default: []].append((waited, waiter))
         defer { isTimerSet = true }
         return !isTimerSet
     }
@@ -105,21 +109,17 @@ extension LoopScheduler.State {
         if rested < LoopScheduler.rest { return ([], LoopScheduler.rest - rested) }
         work.removeAll(keepingCapacity: true)
         lastWork = now
-        var next: [LoopScheduler.Waiter] = []
-        var left: Deque<LoopScheduler.Waiter> = []
-        var count: [UInt32: Int] = [:]
-        for waiter in waiting {
-            let done = work[waiter.user, default: 0]
-            guard done < LoopScheduler.share, count[waiter.user, default: 0] < LoopScheduler.mostAfterRest else {
-                left.append(waiter)
-                continue
+        var next: [(number: Int, waiter: LoopScheduler.Waiter)] = []
+        for user in Array(waiting.keys) {
+            for _ in 0..<LoopScheduler.mostAfterRest {
+                guard work[user, default: 0] < LoopScheduler.share, let first = waiting[user]?.popFirst() else { break }
+                work[user, default: 0] += first.waiter.work
+                next.append(first)
             }
-            work[waiter.user] = done + waiter.work
-            count[waiter.user, default: 0] += 1
-            next.append(waiter)
+            if waiting[user]?.isEmpty ?? true { waiting[user] = nil }
         }
-        waiting = left
-        isTimerSet = !left.isEmpty
-        return (next, isTimerSet ? LoopScheduler.rest : nil)
+        next.sort { $0.number < $1.number }
+        isTimerSet = !waiting.isEmpty
+        return (next.map(\.waiter), isTimerSet ? LoopScheduler.rest : nil)
     }
 }

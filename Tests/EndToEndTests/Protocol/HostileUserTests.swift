@@ -104,7 +104,7 @@ import Testing
 
     @Test func connectionsPastTheLimitOfAUser_areToldSoAndClosed() async throws {
         try await run("  connections: 1000\n  connectionsPerUser: 100\n") { daemon, other in
-            let (count, crowd) = (Crowd.room(for: 10_000), Crowd())
+            let (count, crowd) = (Crowd.room(for: 2_000), Crowd())
             for _ in 0..<10 {
                 try crowd.connect(count / 10, to: daemon, as: .ann)
                 try await other.isServed()
