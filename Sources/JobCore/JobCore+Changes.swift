@@ -291,7 +291,7 @@ extension Job {
         (attempt > 0 || createdAt < startedAt) && step?.type == .download || mayHaveLaterPart
     }
 
-    /// Whether a link may have left a `.part` that the job has not come to, or not again: it began before a crash that came
-    /// before it was stored that the job is there, or failed before a retry of the whole job.
+    /// Whether a link that the job has not reached, or not again, may have left a `.part`: it was begun before a crash, and that
+    /// the job had come so far was not stored yet; or it failed, and the whole job was retried.
     var mayHaveLaterPart: Bool { spec.links.contains { $0.contains(.download) } }
 }

@@ -117,7 +117,7 @@ extension TargetDirectory.Made {
                     files: files)
             }
             let parent = (above ?? base).descriptor
-            // Whoever may write above it could have put another one in its place.
+            // A user who may write to the parent directory could have replaced it.
             guard try files.status(parent, names[count - 1]).identity == identity else { return false }
             try files.removeDirectory(parent, names[count - 1])
             return true
@@ -137,7 +137,7 @@ private struct DirectoryWay {
     private let files: FileOperations
     /// Whether it ended where the caller may not go on.
     private var isForbidden = false
-    /// Whether the directory that nothing may lead out of was reached, which no download removes.
+    /// Whether the user's own directory, or the shared root, was reached; no download removes that one.
     private(set) var isInside = false
 
     init(_ path: DownloadPath, rights: CallerRights?, files: FileOperations) {

@@ -245,7 +245,7 @@ struct Reader {
         statement.bind(links.lowerBound, at: 2)
         statement.bind(links.upperBound, at: 3)
         let found = try statement.rows { row in (Int(row.integer(0)), try? row.json(1, "A checkpoint")) }
-        return Dictionary(uniqueKeysWithValues: found.compactMap { link, note in note.map { (link, $0) } })
+        return Dictionary(found.compactMap { link, note in note.map { (link, $0) } }, uniquingKeysWith: { $1 })
     }
 
     /// Without those whose checkpoints make no sense, which nobody can go on with.

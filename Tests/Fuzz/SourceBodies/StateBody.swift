@@ -85,14 +85,21 @@ package final class StateBody: Sendable {
     }
 
     private static func write(_ write: StoreWrite, to store: SQLiteStore) throws {
-        let answer = Mutex<Result<StoreWritten, StoreError>?>(nil)
+        _ = try answer { store.write(write, $0) }
+    }
+
+    /// What the store answers, once it has.
+    private static func answer<Value: Sendable>(
+        _ ask: (_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) -> Void
+    ) throws -> Value? {
+        let answer = Mutex<Result<Value, StoreError>?>(nil)
         let answered = DispatchSemaphore(value: 0)
-        store.write(write) { result in
+        ask { result in
             answer.withLock { $0 = result }
             answered.signal()
         }
         answered.wait()
-        _ = try answer.withLock(\.self)?.get()
+        return try answer.withLock(\.self)?.get()
     }
 
     private static func close(_ store: SQLiteStore) {
@@ -117,16 +124,7 @@ package final class StateBody: Sendable {
             .schedules(after: nil, owner: nil, limit: 100),
         ]
         reads += (1...20).map { .result(of: JobID($0), offset: 0, length: 1 << 20) }
-        let rows = try reads.map { read in
-            let answer = Mutex<Result<StoreRows, StoreError>?>(nil)
-            let answered = DispatchSemaphore(value: 0)
-            store.read(read) { result in
-                answer.withLock { $0 = result }
-                answered.signal()
-            }
-            answered.wait()
-            return "\(try answer.withLock(\.self)?.get() as Any)"
-        }
+        let rows = try reads.map { read in "\(try answer { store.read(read, $0) } as Any)" }
         // A row that was left out and reported would be one that was refused; with checksums there is none.
         if unreadable.load(ordering: .relaxed) > 0 { throw Finding("A row is unreadable.") }
         return rows

@@ -22,11 +22,11 @@ import Testing
     private func outcome(_ driver: CoreDriver, _ request: CoreRequest, of id: JobID) -> String {
         let (reads, started) = (driver.reads.count, driver.started.count)
         let error = driver.error(driver.ask(request, as: Self.stranger))
-        let asked = driver.reads[reads...].map { read in
-            "\(read)".split(whereSeparator: { !$0.isNumber }).map { $0 == "\(id)" ? "id" : $0 }.joined(separator: " ")
-                + "\(read)".filter { !$0.isNumber }
+        func withoutID(_ text: String) -> String {
+            text.replacing(#/\d+/#) { $0.output == "\(id)" ? "id" : $0.output }
         }
-        let message = (error?.message ?? "none").replacing("\(id)", with: "id")
+        let asked = driver.reads[reads...].map { withoutID("\($0)") }
+        let message = withoutID(error?.message ?? "none")
         return "\(asked) \(driver.started.count - started) \(String(describing: error?.code)) \(message)"
     }
 
