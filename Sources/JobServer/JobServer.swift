@@ -17,6 +17,7 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
+    private let refusals: Refusals
 
     package init(
         engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
@@ -29,6 +30,10 @@ package struct JobServer: Service {
         state = ServerState(
             identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory,
             metrics: metrics)
+        refusals = Refusals { [state, logger] user, error in
+            state.warn(
+                .connectionRefused, "A connection was refused.", of: user, ["reason": "\(error.message)"], to: logger)
+        }
         // They are counted here.
         memory.onChange { engine.connected($0) }
     }
@@ -58,64 +63,56 @@ package struct JobServer: Service {
 
     private struct Client: Sendable {
         let descriptor: Int32
-        let peer: Peer
+        let user: UInt32
     }
 
-    /// Counts a new connection, or says why there cannot be one more and closes it. This comes before anything waits, so
-    /// that whoever is too many is told, however many come at once.
+    /// Counts a new connection, or has it told why there cannot be one more. This comes before anything waits, so that whoever
+    /// is too many is told, however many come at once.
     private func admit(_ descriptor: Int32) -> Client? {
-        guard let peer = Peer(socket: descriptor) else {
+        guard let user = Peer.user(of: descriptor) else {
             close(descriptor)
             return nil
         }
-        if let refusal = state.enter(peer.uid) {
-            let line = Answer.failure(id: .null, error: refusal) + [UInt8(ascii: "\n")]
-            // The socket is new and its buffer empty, so the line fits.
-            _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            close(descriptor)
-            warn(.connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(refusal.message)"])
+        if let refusal = state.enter(user) {
+            refusals.refuse(descriptor, of: user, refusal)
             return nil
         }
-        return Client(descriptor: descriptor, peer: peer)
+        return Client(descriptor: descriptor, user: user)
     }
 
     private func serve(_ client: Client) async {
-        let peer = client.peer
-        defer { state.leave(peer.uid) }
+        defer { state.leave(client.user) }
         do {
-            let account = state.account(of: peer.uid)
-            let loop = group.next()
-            // Else the loop would be busy with thousands of new ones before it looks at its sockets again.
-            if account.turns.isShared() {
-                await state.scheduler(of: loop).turn(of: peer.uid, work: LoopScheduler.connectionWork)
+            let account = state.account(of: client.user)
+            guard let peer = Peer(socket: client.descriptor) else {
+                close(client.descriptor)
+                return
             }
-            let channel = try await adopt(client.descriptor, account, on: loop)
+            let channel = try await adopt(client.descriptor, account)
             // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
             try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
                 try await converse(channel, peer, account)
             }
         } catch {
-            logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
+            logger.debug("A connection ended.", metadata: ["uid": "\(client.user)", "error": "\(error)"])
         }
-    }
-
-    private func warn(
-        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:]
-    ) {
-        guard let leftOut = state.warns(of: uid) else { return }
-        var metadata = metadata
-        metadata["event"] = "\(event.rawValue)"
-        metadata["uid"] = "\(uid)"
-        if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
-        logger.warning(message, metadata: metadata)
     }
 
     private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
 
-    private func adopt(
-        _ descriptor: Int32, _ account: MemoryAccount, on loop: any EventLoop
-    ) async throws -> Channel {
-        try await ClientBootstrap(group: loop)
+    /// Begins a connection when it is its user's turn: else the loop would be busy with thousands of new ones before it looks
+    /// at its sockets again.
+    private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
+        let (loop, turns) = (group.next(), account.turns)
+        await turns.newConnections.enter()
+        defer {
+            if let pause = turns.pauseAfterConnecting {
+                loop.scheduleTask(in: pause) { turns.newConnections.leave() }
+            } else {
+                turns.newConnections.leave()
+            }
+        }
+        return try await ClientBootstrap(group: loop)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .withConnectedSocket(descriptor) { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -137,7 +134,7 @@ package struct JobServer: Service {
             peer: peer, engine: engine, server: state, account: account,
             scheduler: state.scheduler(of: raw.eventLoop), channel: raw, logger: logger
         ) {
-            warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
+            state.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
             raw.close(promise: nil)
         }
         // A client that has closed the connection waits for nothing.

@@ -1,4 +1,5 @@
 import JobModel
+import Logging
 import MetricsRegistry
 import JobProtocol
 import NIOCore
@@ -60,19 +61,30 @@ final class ServerState: Sendable {
     /// Connections of one user.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.byUser[uid, default: 0] } }
 
-    /// Admits a connection; an error says why not.
-    func enter(_ uid: UInt32) -> ProtocolError? {
+    /// Why there cannot be one more connection, with how many there are.
+    enum Refusal: Sendable, Equatable {
+        case tooManyOfUser(Int)
+        case tooMany(Int)
+
+        var error: ProtocolError {
+            let reason =
+                switch self {
+                case .tooManyOfUser(let count): "You have \(count) connections"
+                case .tooMany(let count): "There are \(count) connections"
+                }
+            return ProtocolError(
+                .busy, "\(reason), and more are not allowed; close one or try again later.",
+                [JSONObject.Member(name: "retryAfter", value: 1)])
+        }
+    }
+
+    /// Admits a connection, or says why not.
+    func enter(_ uid: UInt32) -> Refusal? {
         let (most, mostOwn) = (limits.connections, limits.connectionsPerUser)
         return state.withLock { state in
             let own = state.byUser[uid, default: 0]
-            guard state.connections < most, own < mostOwn else {
-                let reason =
-                    state.connections < most
-                    ? "You have \(own) connections" : "There are \(state.connections) connections"
-                return ProtocolError(
-                    .busy, "\(reason), and more are not allowed; close one or try again later.",
-                    [JSONObject.Member(name: "retryAfter", value: 1)])
-            }
+            guard state.connections < most else { return .tooMany(state.connections) }
+            guard own < mostOwn else { return .tooManyOfUser(own) }
             state.connections += 1
             state.byUser[uid] = own + 1
             return nil
@@ -115,6 +127,19 @@ final class ServerState: Sendable {
             state.warnings[uid] = Warnings(last: now)
             return leftOut
         }
+    }
+
+    /// Writes a warning of a user to the log, or counts it where there was one of them in the last second.
+    func warn(
+        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:],
+        to logger: Logger
+    ) {
+        guard let leftOut = warns(of: uid) else { return }
+        var metadata = metadata
+        metadata["event"] = "\(event.rawValue)"
+        metadata["uid"] = "\(uid)"
+        if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
+        logger.warning(message, metadata: metadata)
     }
 
     func leave(_ uid: UInt32) {

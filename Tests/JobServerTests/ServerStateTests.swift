@@ -16,11 +16,11 @@ import Testing
     @Test func connections_areBounded_inAllAndByUser() {
         let state = state(connections: 3, perUser: 2)
         #expect(state.enter(1) == nil && state.enter(1) == nil)
-        let own = state.enter(1)
+        let own = state.enter(1)?.error
         #expect(own?.code == -32003 && own?.data["kind"] == "busy" && own?.data["retryAfter"] == 1)
         #expect(own?.message.contains("You have 2") == true)
         #expect(state.enter(2) == nil)
-        #expect(state.enter(3)?.message.contains("There are 3") == true)
+        #expect(state.enter(3)?.error.message.contains("There are 3") == true)
         #expect(state.connectionCount == 3, "one that was refused does not count")
         state.leave(1)
         #expect(state.connectionCount == 2 && state.enter(3) == nil)

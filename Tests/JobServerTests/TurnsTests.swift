@@ -85,4 +85,11 @@ import Testing
         #expect(alone.pause(after: .jobList, of: .milliseconds(7)) == nil)
         #expect(alone.pause(afterSubmitting: large, .milliseconds(7)) == nil)
     }
+
+    @Test func connections_beginOneAfterTheOther_withAPause_whileOthersAreThere() async {
+        let (alone, shared) = (Turns { false }, Turns { true })
+        #expect(await room(shared.newConnections) == 1)
+        #expect(await room(alone.newConnections) == 100)
+        #expect(shared.pauseAfterConnecting == .milliseconds(2) && alone.pauseAfterConnecting == nil)
+    }
 }

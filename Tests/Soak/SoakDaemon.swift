@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 
 /// The daemon that was built beside this program, with little to keep and small bounds, so that it comes to rest early.
@@ -48,7 +49,7 @@ final class SoakDaemon: Sendable {
         let configuration = directory + "/deferd.yaml"
         try yaml.write(toFile: configuration, atomically: true, encoding: .utf8)
         let deferd = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "deferd")
-        // It ends with the soak, however that ends.
+        // It ends with the soak, however that ends: with the thread that starts it, which must not be one that comes and goes.
         process.executableURL = URL(filePath: "/usr/bin/setpriv")
         process.arguments =
             try ["--pdeathsig", "KILL"] + Self.trusting(directory) + [
@@ -58,9 +59,22 @@ final class SoakDaemon: Sendable {
             ]
         try Data().write(to: URL(filePath: directory + "/log"))
         process.standardError = FileHandle(forWritingAtPath: directory + "/log")
-        try process.run()
+        try Self.start(process)
         while process.isRunning, !text.contains("serves") { usleep(20_000) }
         guard process.isRunning else { throw SoakError("The daemon did not start: \(text)") }
+    }
+
+    private static func start(_ process: Process) throws {
+        let result = Mutex<Result<Void, any Error>?>(nil)
+        let isStarted = DispatchSemaphore(value: 0)
+        // It waits for a signal that does not come.
+        Thread.detachNewThread {
+            result.withLock { $0 = Result { try process.run() } }
+            isStarted.signal()
+            while true { pause() }
+        }
+        isStarted.wait()
+        try result.withLock { try $0?.get() }
     }
 
     /// What it said so far.

@@ -16,6 +16,7 @@ final class Connection: Sendable {
     let logger: Logger
     private let account: MemoryAccount
     private let scheduler: LoopScheduler
+    private let channel: any Channel
     /// The event loop of the socket.
     let loop: LoopExecutor
     private let state = Mutex(State())
@@ -57,6 +58,7 @@ final class Connection: Sendable {
         self.server = server
         self.account = account
         self.scheduler = scheduler
+        self.channel = channel
         loop = LoopExecutor(channel.eventLoop)
         self.logger = logger
         limits = server.limits
@@ -237,9 +239,9 @@ final class Connection: Sendable {
                 ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
         }
-        // Nobody is left to read what was only asked for; what changes something was still sent to be done.
-        if method.isRead, state.withLock(\.isGone) { return call.fail(Self.shuttingDown) }
         await inTurn(of: method) {
+            // Nobody is left to read what was only asked for; what changes something was still sent to be done.
+            if method.isRead, isGone { return call.fail(Self.shuttingDown) }
             if account.isFull { return call.fail(account.refusal()) }
             do throws(ProtocolError) {
                 try await carryOut(method, call)
@@ -506,6 +508,10 @@ final class Connection: Sendable {
         for wait in waits { wait.call.fail(Self.shuttingDown) }
         checkDrained()
     }
+
+    /// Whether the client has closed the connection. The channel knows before ``clientLeft()`` is called, which is after what had
+    /// been read is carried out.
+    private var isGone: Bool { !channel.isActive || state.withLock(\.isGone) }
 
     var hasBegun: Bool { state.withLock(\.hasBegun) }
     var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }

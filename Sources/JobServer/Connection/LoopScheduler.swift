@@ -11,8 +11,6 @@ final class LoopScheduler: Sendable {
     /// Bytes of lines and of answers, and what a line counts beside its bytes: about an eighth of a millisecond.
     static let share = 16 << 10
     static let lineWork = 256
-    /// What a new connection counts, which takes a good part of that time to begin and to end: one after each rest.
-    static let connectionWork = share
     /// How long a loop has to be at rest. It looks at its sockets within a few microseconds.
     static let rest = TimeAmount.microseconds(100)
     /// Connections of one user that go on after a rest, as each of them takes time even if it has little to do.

@@ -30,11 +30,16 @@ final class Turns: Sendable {
     /// The longest pause after a call: where it took longer that was not for its own work.
     private static let longestPause = TimeAmount.milliseconds(100)
 
+    /// To begin and to end a connection takes an event loop about 150 microseconds, and what it asks for before it goes more.
+    private static let pauseAfterConnecting = TimeAmount.milliseconds(2)
+
     let calls: Gate
     /// `job.cancel`, `job.retry` and `job.remove` remove what an unfinished download has kept, `job.result` and
     /// `schedule.set` read files, and `server.stats` asks how much room there is.
     let fileCalls: Gate
     let longLines = Gate { 1 }
+    /// Connections that begin: one at a time while other users are there, and the next after ``pauseAfterConnecting``.
+    let newConnections: Gate
     let submissions: Gate
     let isShared: @Sendable () -> Bool
 
@@ -44,6 +49,7 @@ final class Turns: Sendable {
         calls = Gate { isShared() ? Self.mostSharedCalls : Self.mostCalls }
         fileCalls = Gate { isShared() ? Self.mostSharedCalls : Self.mostCalls }
         submissions = Gate { isShared() ? Self.mostSubmissions : .max }
+        newConnections = Gate { isShared() ? 1 : .max }
     }
 
     /// What a call of this method has to pass; nil for one that has no turn.
@@ -71,6 +77,9 @@ final class Turns: Sendable {
     func pause(afterSubmitting size: Int, _ time: TimeAmount) -> TimeAmount? {
         size > Self.submissionGroup ? pause(time + time) : nil
     }
+
+    /// How long nobody has the turn after a connection has begun.
+    var pauseAfterConnecting: TimeAmount? { isShared() ? Self.pauseAfterConnecting : nil }
 
     /// Longer by what the user has under way besides, so that others have half of the time also where somebody asks for
     /// everything at once.

@@ -152,6 +152,12 @@ final class Wire: Sendable {
     /// Goes away.
     func close() { descriptor.shutDown() }
 
+    /// Goes away once all was sent, which waits for a daemon that does not read.
+    func closeAfterSending() {
+        writer.sync {}
+        close()
+    }
+
     // MARK: - Receiving
 
     /// What came and nobody took yet.

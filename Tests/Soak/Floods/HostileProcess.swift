@@ -22,8 +22,10 @@ enum HostileProcess {
         var parameters = sched_param()
         _ = sched_setscheduler(0, RequestFlood.idlePolicy, &parameters)
         let attack = Attack(socket: arguments[2])
-        attack.start(kind)
-        say("ready\n")
+        Thread.detachNewThread {
+            attack.start(kind)
+            say("ready\n")
+        }
         // Ends with whoever started it.
         var byte: UInt8 = 0
         while read(0, &byte, 1) > 0 {}
