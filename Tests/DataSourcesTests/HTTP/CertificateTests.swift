@@ -97,9 +97,43 @@ import Testing
         }
     }
 
+    /// Who can cut a connection could else cut the body: the end of one without a length is what the server says in TLS.
+    @Test(arguments: [false, true]) func bodyWithoutALength_isWhole_onlyWhereTheServerEndsTLS(isCut: Bool) async throws
+    {
+        let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok"
+        try await serve(Certificates.loopback, answer, isCut ? .connection : .tls) { port, authority in
+            try await Workbench.run {
+                $0.http.certificates = authority
+            } _: { bench in
+                for source in [
+                    ["type": "url", "url": .string("https://127.0.0.1:\(port)/")],
+                    ["type": "download", "url": .string("https://127.0.0.1:\(port)/"), "path": "x"],
+                ] as [JSON] {
+                    guard isCut else {
+                        let result = try await bench.result(source)
+                        #expect(result["body"] == "ok" || result["size"] == 2, "\(result)")
+                        continue
+                    }
+                    let error = try await bench.failure(source)
+                    #expect(error.kind == .network && error.isRetryable, "\(error)")
+                    #expect(!bench.names(below: bench.downloads).contains("x"))
+                }
+            }
+        }
+    }
+
+    /// What a server ends after its answer.
+    private enum End: Sendable {
+        case nothing
+        case tls
+        /// Without a word in TLS.
+        case connection
+    }
+
     /// Runs `body` with the port of a server that has `certificate`, and the path of a file with the authority of the others.
     private func serve(
-        _ certificate: String, _ body: (_ port: Int, _ authority: String) async throws -> Void
+        _ certificate: String, _ answer: String = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        _ end: End = .nothing, _ body: (_ port: Int, _ authority: String) async throws -> Void
     ) async throws {
         let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString).pem"
         try Data(Certificates.authority.utf8).write(to: URL(filePath: path))
@@ -111,8 +145,11 @@ import Testing
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandlers(
-                        NIOSSLServerHandler(context: context), AnswerHandler())
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(NIOSSLServerHandler(context: context))
+                    // What comes before TLS closes the connection itself.
+                    try pipeline.addHandler(Cutter(), position: .first)
+                    try pipeline.addHandler(AnswerHandler(answer, end))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -126,17 +163,42 @@ import Testing
         try outcome.get()
     }
 
-    /// Answers "ok" to whatever comes.
+    /// Answers whatever comes.
     private final class AnswerHandler: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
+        private let answer: String
+        private let end: End
+
+        init(_ answer: String, _ end: End) {
+            self.answer = answer
+            self.end = end
+        }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            let answer = ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            context.writeAndFlush(NIOAny(answer), promise: nil)
+            let written = context.eventLoop.makePromise(of: Void.self)
+            let channel = context.channel
+            written.futureResult.assumeIsolated().whenSuccess { [end] in
+                switch end {
+                case .nothing: break
+                case .tls: channel.close(promise: nil)
+                case .connection: channel.pipeline.fireUserInboundEventTriggered(Cut())
+                }
+            }
+            context.writeAndFlush(NIOAny(ByteBuffer(string: answer)), promise: written)
         }
 
         func errorCaught(context: ChannelHandlerContext, error: any Error) {
             context.close(promise: nil)
+        }
+    }
+
+    private struct Cut {}
+
+    private final class Cutter: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if event is Cut { context.close(promise: nil) } else { context.fireUserInboundEventTriggered(event) }
         }
     }
 }

@@ -255,6 +255,20 @@ import Testing
         }
     }
 
+    /// More than the system keeps on the way is still to be sent then.
+    @Test(arguments: [false, true]) func serverThatGoesAway_isNetwork_whileTheFileIsSent(resetting: Bool) async throws {
+        let script: ScriptedOrigin.Script = { _, _ in [resetting ? .reset : .close] }
+        try await ScriptedOrigin.run(readsBodies: false, script) { origin in
+            try await Workbench.run { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 30)
+                let error = try await bench.failure(upload(origin))
+                #expect(error.kind == .network && error.isRetryable, "\(error)")
+                #expect(error.message.contains("127.0.0.1"))
+            }
+        }
+    }
+
     @Test func successThatBegins_counts_onceTheFileWasRead() async throws {
         let gate = OriginGate()
         try await ScriptedOrigin.run(
