@@ -20,7 +20,11 @@ enum HTTPDate {
 
     /// The time that `text` writes in any of the three forms that are still to be understood, or nil.
     static func time(_ text: String) -> Timestamp? {
-        let words = text.split { " ,-".contains($0) }.map(String.init)
+        // A hyphen joins the parts of RFC 850's form, and is no sign.
+        let words = text.split { " ,".contains($0) }.flatMap {
+            $0.split(separator: "-", omittingEmptySubsequences: false)
+        }
+        .map(String.init)
         switch words.count {
         case 6 where words[5] == "GMT" || words[5] == "UTC":
             return time(day: words[1], month: words[2], year: words[3], clock: words[4])

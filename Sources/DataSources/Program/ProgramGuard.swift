@@ -91,14 +91,15 @@ final class ProgramGuard: Sendable {
         else { return }
         close(sockets[0])
         let requests = FileDescriptor(rawValue: sockets[1])
-        do {
-            let none = FilePath("/dev/null")
-            let reports = try FileDescriptor.open(none, .readWrite, options: .closeOnExec)
-            let lock = try FileDescriptor.open(none, .readWrite, options: .closeOnExec)
-            _ = try await run(requests: requests, reports: reports, lock: lock) {}
-        } catch {
-            // The first program says so.
+        let none = FilePath("/dev/null")
+        let reports = try? FileDescriptor.open(none, .readWrite, options: .closeOnExec)
+        let lock = try? FileDescriptor.open(none, .readWrite, options: .closeOnExec)
+        guard let reports, let lock else {
+            for opened in [requests, reports, lock] { try? opened?.close() }
+            return
         }
+        // Where it fails the first program says so.
+        _ = try? await run(requests: requests, reports: reports, lock: lock) {}
     }
 
     private static func run(

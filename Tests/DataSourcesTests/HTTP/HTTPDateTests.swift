@@ -15,6 +15,7 @@ import Testing
         "", "yesterday", "Sun, 06 Nov 1994", "Sun, 32 Nov 1994 08:49:37 GMT", "784111777",
         "Sun, 06 Nov 99999999999999999999 08:49:37 GMT", "Sun, 06 Nov 9223372036854775807 08:49:37 GMT",
         "Sun, 9223372036854775807 Nov 1994 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+        "Sun, -6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov -1994 08:49:37 GMT", "Sunday, 06--Nov-94 08:49:37 GMT",
         "Sun, 06 Nov 1994 99:99:99 GMT", "Sunday, 06-Nov-70000 08:49:37 GMT",
     ])
     func time_isNil_whenTextIsNoDate(text: String) {

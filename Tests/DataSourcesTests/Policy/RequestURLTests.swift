@@ -80,4 +80,13 @@ import Testing
     @Test func host_isNil_whenThereIsNoURL() {
         #expect(SourceLibrary.host(of: "example.org/x") == nil)
     }
+
+    /// One character may have any number of marks.
+    @Test func text_isShortened_inMessages_whateverItsCharacters() {
+        let marks = String(repeating: "\u{301}", count: 100_000)
+        for text in ["e" + marks, "http://example.org/e" + marks] {
+            #expect(SourceMessage.quoted(text).utf8.count < 2000)
+            #expect(SourceMessage.quoted(noURL: text).utf8.count < 2000)
+        }
+    }
 }
