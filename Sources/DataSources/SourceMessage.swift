@@ -10,11 +10,7 @@ enum SourceMessage {
     /// The same for what was to be a URL and is none, which may stand in the log.
     static func quoted(noURL text: String) -> String { shortened(Masking.masked(noURL: text)) }
 
-    /// By scalars, as one character may have any number of them.
-    private static func shortened(_ text: String) -> String {
-        let scalars = text.unicodeScalars
-        return scalars.count > 200 ? "\"\(Substring(scalars.prefix(199)))…\"" : "\"\(text)\""
-    }
+    private static func shortened(_ text: String) -> String { "\"\(text.shortened(to: 200))\"" }
 
     static func quoted(_ url: RequestURL) -> String { quoted(url.description) }
 

@@ -105,13 +105,7 @@ package struct JobServer: Service {
     private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
         let (loop, turns) = (group.next(), account.turns)
         await turns.newConnections.enter()
-        defer {
-            if let pause = turns.pauseAfterConnecting {
-                loop.scheduleTask(in: pause) { turns.newConnections.leave() }
-            } else {
-                turns.newConnections.leave()
-            }
-        }
+        defer { turns.newConnections.leave(after: turns.pauseAfterConnecting, on: loop) }
         return try await ClientBootstrap(group: loop)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .withConnectedSocket(descriptor) { channel in

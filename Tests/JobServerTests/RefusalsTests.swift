@@ -1,53 +1,66 @@
 import Glibc
 import JobModel
-import Synchronization
 import Testing
 
 @testable import JobServer
 
 @Suite struct RefusalsTests {
-    private final class Told: Sendable {
-        let users = Mutex<[UInt32]>([])
+    private let users: AsyncStream<UInt32>
+    private let refusals: Refusals
+
+    init() {
+        let (users, told) = AsyncStream.makeStream(of: UInt32.self)
+        self.users = users
+        refusals = Refusals { user, _ in told.yield(user) }
     }
 
-    /// More than may wait: whoever refuses the last ones waits for the first.
-    @Test func refused_areToldWhy_andClosed_inOrder() throws {
-        let told = Told()
-        let refusals = Refusals { user, _ in told.users.withLock { $0.append(user) } }
+    /// The next users who were told.
+    private func told(_ count: Int) async -> [UInt32] {
+        var iterator = users.makeAsyncIterator()
+        var told: [UInt32] = []
+        while told.count < count, let user = await iterator.next() { told.append(user) }
+        return told
+    }
+
+    /// The client's end of a connection, which does not block, and the daemon's.
+    private func connection() throws -> (client: Int32, server: Int32) {
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
+        return (ends[0], ends[1])
+    }
+
+    /// More than may wait.
+    @Test func refused_areToldWhy_andClosed_inOrder() async throws {
         var clients: [Int32] = []
         defer { for client in clients { close(client) } }
         for user in 0..<300 {
-            var ends: [Int32] = [-1, -1]
-            try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-            clients.append(ends[0])
-            // One that is not closed is a failure, and nothing to wait for.
-            var patience = timeval(tv_sec: 60, tv_usec: 0)
-            setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-            refusals.refuse(ends[1], of: UInt32(user), .tooManyOfUser(user))
+            let (client, server) = try connection()
+            clients.append(client)
+            refusals.refuse(server, of: UInt32(user), .tooManyOfUser(user))
         }
+        #expect(await told(300) == (0..<300).map { UInt32($0) })
         for (user, client) in clients.enumerated() {
             var line: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 4096)
-            while case let count = read(client, &buffer, buffer.count), count > 0 { line += buffer[..<count] }
+            var count = read(client, &buffer, buffer.count)
+            while count > 0 {
+                line += buffer[..<count]
+                count = read(client, &buffer, buffer.count)
+            }
+            #expect(count == 0, "it is closed")
             let error = try JSON(parsing: String(decoding: line, as: UTF8.self))["error"]
             #expect(line.last == UInt8(ascii: "\n") && error?["code"] == -32003)
             #expect(error?["message"]?.string?.contains("You have \(user) connections") == true)
         }
-        // The last one is told of after its descriptor is closed.
-        while told.users.withLock({ $0.count }) < 300 { usleep(1000) }
-        #expect(told.users.withLock { $0 } == (0..<300).map { UInt32($0) })
     }
 
-    @Test func refused_whoIsGone_keepsNobodyWaiting() throws {
-        let told = Told()
-        let refusals = Refusals { user, _ in told.users.withLock { $0.append(user) } }
+    @Test func refused_whoIsGone_keepsNobodyWaiting() async throws {
         for user in [1, 2] as [UInt32] {
-            var ends: [Int32] = [-1, -1]
-            try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-            close(ends[0])
-            refusals.refuse(ends[1], of: user, .tooMany(9))
+            let (client, server) = try connection()
+            close(client)
+            refusals.refuse(server, of: user, .tooMany(9))
         }
-        while told.users.withLock({ $0.count }) < 2 { usleep(1000) }
-        #expect(told.users.withLock { $0 } == [1, 2])
+        #expect(await told(2) == [1, 2])
     }
 }

@@ -150,7 +150,7 @@ final class Connection: Sendable {
             let began = NIODeadline.now()
             return (body(), NIODeadline.now() - began)
         }
-        leave(gate, after: account.turns.pause(afterReading: time))
+        gate.leave(after: account.turns.pause(afterReading: time), on: loop.loop)
         return value
     }
 
@@ -258,12 +258,7 @@ final class Connection: Sendable {
         await gate.enter()
         let began = NIODeadline.now()
         await body()
-        leave(gate, after: account.turns.pause(after: method, of: .now() - began))
-    }
-
-    private func leave(_ gate: Gate, _ size: Int = 1, after pause: TimeAmount?) {
-        guard let pause else { return gate.leave(size) }
-        loop.loop.scheduleTask(in: pause) { gate.leave(size) }
+        gate.leave(after: account.turns.pause(after: method, of: .now() - began), on: loop.loop)
     }
 
     /// Why a call that has waited is refused, where there is no memory for its answer.
@@ -299,7 +294,8 @@ final class Connection: Sendable {
             submitJobs(calls) {
                 self.account.release(cost)
                 let turns = self.account.turns
-                self.leave(turns.submissions, size, after: turns.pause(afterSubmitting: size, .now() - began))
+                let pause = turns.pause(afterSubmitting: size, .now() - began)
+                turns.submissions.leave(size, after: pause, on: self.loop.loop)
                 let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     state.submitting -= 1
                     guard let (most, waiter) = state.submitter, state.submitting <= most else { return nil }

@@ -1,4 +1,5 @@
 import DequeModule
+import NIOCore
 import Synchronization
 
 /// Lets so many through at a time, and the others in the order they came.
@@ -49,6 +50,12 @@ final class Gate: Sendable {
             return next
         }
         for continuation in next { continuation.resume() }
+    }
+
+    /// The same once `pause` is over, where there is one.
+    func leave(_ size: Int = 1, after pause: TimeAmount?, on loop: any EventLoop) {
+        guard let pause else { return leave(size) }
+        loop.scheduleTask(in: pause) { self.leave(size) }
     }
 }
 

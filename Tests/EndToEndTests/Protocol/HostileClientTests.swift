@@ -1,7 +1,6 @@
 import Glibc
 import JobModel
 import TestOrigin
-import TestSupport
 import Testing
 
 /// What a client does its worst to make the daemon keep in memory, with bounds that are small beside it.

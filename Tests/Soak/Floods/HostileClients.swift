@@ -34,10 +34,8 @@ struct HostileClients {
     /// Starts them, and returns once they are at work.
     init(_ kind: Kind, sockets: UserSockets) async throws {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        process.executableURL = URL(filePath: "/usr/bin/setpriv")
-        process.arguments = [
-            "--pdeathsig", "KILL", program, Self.argument, kind.rawValue, "\(UserSockets.uid(of: 1))", sockets.path,
-        ]
+        process.executableURL = URL(filePath: program)
+        process.arguments = [Self.argument, kind.rawValue, "\(UserSockets.uid(of: 1))", sockets.path]
         (process.standardInput, process.standardOutput) = (input, output)
         try process.run()
         guard output.fileHandleForReading.availableData == Data("ready\n".utf8) else {
