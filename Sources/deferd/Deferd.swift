@@ -20,7 +20,8 @@ struct Deferd: AsyncParsableCommand {
             DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
 
             Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or too few threads,
-            78 configuration.
+            78 configuration, or
+            a state of another version.
             """,
         version: ProductVersion.current)
 
@@ -45,12 +46,6 @@ struct Deferd: AsyncParsableCommand {
         help: ArgumentHelp(
             "Log from this level on: trace, debug, info, notice, warning, error, critical.", valueName: "level"))
     var logLevel: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Give what a daemon run by root left in the state directory to this user, once, and exit.",
-            valueName: "user"))
-    var upgradeState: String?
 
     @Flag(
         help:
@@ -80,7 +75,7 @@ struct Deferd: AsyncParsableCommand {
             // What starts no thread needs none, so it answers whatever the limits are.
             if deferd.check { return try deferd.checkConfiguration() }
             // The others that end by themselves have not done what they were asked for where a signal ends them.
-            if !deferd.verifyState, deferd.upgradeState == nil { StartSignals.begin() }
+            if !deferd.verifyState { StartSignals.begin() }
             do { try ThreadLimit.check() } catch {
                 throw ended(error.message, error.code, JournalLogHandler.isJournal())
             }
@@ -115,7 +110,7 @@ struct Deferd: AsyncParsableCommand {
         do {
             return try Configuration.load(
                 flags, environment: ProcessInfo.processInfo.environment,
-                needsSecrets: !check && !verifyState && upgradeState == nil)
+                needsSecrets: !check && !verifyState)
         } catch {
             throw Self.ended(error.errors.map(\.description), .configuration, isJournal)
         }
@@ -140,16 +135,6 @@ struct Deferd: AsyncParsableCommand {
         settings.limits.connections = DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
             if verifyState { return try StateCheck.run(settings.stateDirectory) }
-            if let upgradeState {
-                // There may be millions of files.
-                let timeout = TimeoutExtension(logger: logger)
-                timeout.begin()
-                defer { timeout.end() }
-                return try StateUpgrade(
-                    state: settings.stateDirectory, downloads: settings.downloads.directory, user: upgradeState,
-                    logger: Logger(label: "deferd")
-                ).run()
-            }
             let daemon = Daemon(
                 configuration: settings, flags: flags, sockets: try sockets.get(), level: level, hangUps: hangUps,
                 logger: logger)
@@ -187,7 +172,7 @@ struct Deferd: AsyncParsableCommand {
 enum ExitStatus: Int32 {
     case ok = 0
     case usage = 64
-    /// The database is damaged, or of a newer version.
+    /// The database is damaged.
     case badData = 65
     /// Another daemon has the state directory or the socket.
     case unavailable = 69

@@ -21,20 +21,6 @@ struct Interposer {
 }
 
 extension Interposer {
-    /// The process is killed before it gives the file away whose number is $KILL_AT.
-    static let killAtChown = """
-        #include <signal.h>
-        #include <stdlib.h>
-        #include <sys/syscall.h>
-        #include <unistd.h>
-        static long left;
-        __attribute__((constructor)) static void begin(void) { const char *at = getenv("KILL_AT"); left = at ? atol(at) : 0; }
-        int fchown(int file, uid_t user, gid_t group) {
-            if (left > 0 && --left == 0) kill(getpid(), SIGKILL);
-            return syscall(SYS_fchown, file, user, group);
-        }
-        """
-
     /// The wall clock is ahead by as many seconds as $CLOCK_AHEAD holds, eight bytes; each eight bytes that are written to the
     /// pipe $CLOCK_SET say that it was set.
     static let wallClock = """
