@@ -197,7 +197,6 @@ let package = Package(
             swiftSettings: ours),
         .testTarget(
             name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
-            resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",

@@ -12,6 +12,7 @@ package enum CatalogEvent: String, Sendable, CaseIterable {
     case diskRoom = "disk-room"
     case logStuck = "log-stuck"
     case jobUnreadable = "job-unreadable"
+    case stateDamaged = "state-damaged"
     case defect
     case watchdogUnfed = "watchdog-unfed"
     case connectionRefused = "connection-refused"

@@ -16,6 +16,7 @@ package enum MessageCatalog {
         "disk-room": "2330fcf1562a44b888668d77e827062c",
         "log-stuck": "c1acc9906424450aa36bf9b3ddcb369d",
         "job-unreadable": "9ad9b9a25e78454db065a1c284cc4549",
+        "state-damaged": "5b1d2e7c0a9f4c6e8d3b7a41f06c92de",
         "defect": "993565976fba4662b6a730b7b12e9eed",
         "watchdog-unfed": "8df08078a22e418085c2c2af3977a654",
         "connection-refused": "f3194a3b381e43e7952c466e473a1797",

@@ -106,9 +106,7 @@ package final class TimeoutExtension: Sendable {
         return true
     }
 
-    /// Extends the timeout at once, as something has begun that may take long.
-    package func extendNow() {
-        guard state.withLock({ !$0.isOver }) else { return }
+    private func extendNow() {
         do { try extend(Self.extent) } catch {
             logger.warning("The service manager was not told.", metadata: ["error": "\(error)"])
         }

@@ -39,7 +39,7 @@ struct Daemon {
         timeout.begin()
         defer { timeout.end() }
         StartSignals.opensState()
-        let store = try openStore(timeout)
+        let store = try openStore()
         let group = MultiThreadedEventLoopGroup.singleton
         let settings = configuration.engine
         try makeDirectory(settings.bodies)
@@ -86,6 +86,7 @@ struct Daemon {
                 "socket": "\(listener.path ?? "passed by the service manager")",
                 "state": "\(configuration.stateDirectory)",
             ])
+        check(store)
         var plan = ServiceGroupConfiguration(
             services: [
                 .init(service: supervision, successTerminationBehavior: .gracefullyShutdownGroup),
@@ -117,10 +118,11 @@ struct Daemon {
         close(directory)
     }
 
-    private func openStore(_ timeout: TimeoutExtension) throws(StartError) -> SQLiteStore {
+    private func openStore() throws(StartError) -> SQLiteStore {
         let logger = logger
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
+                if error.code == .damaged { return Self.tellOfDamage(error.message, logger) }
                 logger.error(
                     "A stored job cannot be read.",
                     metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
@@ -132,13 +134,25 @@ struct Daemon {
                 } else {
                     logger.notice("The log can be written into the database again.")
                 }
-            } reportMigration: {
-                logger.notice("What an older version stored is brought up to date; this may take a while.")
-                timeout.extendNow()
             }
         } catch {
             throw StartError(error)
         }
+    }
+
+    /// Has the database checked where the last daemon did not close it, beside the work.
+    private func check(_ store: SQLiteStore) {
+        guard store.wasLeftOpen else { return }
+        store.check { [logger] flaws in
+            for flaw in flaws { Self.tellOfDamage(flaw, logger) }
+            if flaws.isEmpty { logger.notice("The last daemon did not close its database; a check finds it whole.") }
+        }
+    }
+
+    private static func tellOfDamage(_ flaw: String, _ logger: Logger) {
+        logger.error(
+            "The database is damaged.",
+            metadata: ["event": "\(CatalogEvent.stateDamaged.rawValue)", "error": "\(flaw)"])
     }
 
     private func listen() throws(ListenerError) -> Listener {
@@ -210,7 +224,8 @@ struct Daemon {
 extension Daemon.StartError {
     init(_ error: StoreError) {
         switch error.code {
-        case .damaged, .newer: self.init(code: .badData, message: error.message)
+        case .damaged: self.init(code: .badData, message: error.message)
+        case .otherVersion: self.init(code: .configuration, message: error.message)
         case .locked: self.init(code: .unavailable, message: error.message)
         case .write, .read, .closed:
             self.init(code: error.isLasting ? .configuration : .tryAgain, message: error.message)

@@ -15,17 +15,10 @@ enum StateCheck {
                 message: "The state in \(found.database) is not whole: \(found.flaws.count) flaws; "
                     + "go back to a backup, as deferd(8) says.")
         }
-        if found.isOlder {
-            print(
-                "The pages of \(found.database) are whole; deferd looks at its rows once it has brought them up to date."
-            )
-        } else {
-            print("The state in \(found.database) is whole: \(found.jobs) jobs, \(found.bytes) bytes.")
-        }
+        print("The state in \(found.database) is whole: \(found.jobs) jobs, \(found.bytes) bytes.")
     }
 
-    /// Root looks as whoever owns it: SQLite undoes what a killed daemon left half done as the files beside a database say,
-    /// and what these say is their owner's to write.
+    /// Root looks as the owner, so that the index which SQLite makes beside a log is the owner's too.
     private static func becomeOwner(of path: String) throws(Daemon.StartError) {
         var status = stat()
         guard geteuid() == 0, stat(path, &status) == 0, status.st_uid != 0 else { return }

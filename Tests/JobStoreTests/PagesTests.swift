@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import Glibc
 import JobModel
 import TestSupport
@@ -52,15 +51,6 @@ import Testing
         for _ in 0..<5 { _ = try await store.create(.example(source: #"{"type": "value", "value": "\#(text)"}"#)) }
         let after = try length()
         #expect(after > before && after.isMultiple(of: 256 << 10))
-        await store.close()
-    }
-
-    @Test func databaseOfAnOlderVersion_canGivePagesBack_whenItIsSmall() async throws {
-        let fixture = try #require(Bundle.module.url(forResource: "Fixtures/version-1", withExtension: "db"))
-        try FileManager.default.copyItem(at: fixture, to: URL(fileURLWithPath: directory.database))
-        let store = try SQLiteStore(path: directory.path)
-        let mode = try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA auto_vacuum") }
-        #expect(mode == 2)
         await store.close()
     }
 }

@@ -142,7 +142,6 @@ struct DatabaseFile {
     private let queue: DatabaseQueue
 
     init(_ path: String) throws {
-        DeferdVFS.register
         queue = try DatabaseQueue(path: path)
     }
 

@@ -1,10 +1,10 @@
 /// Why the store could not do as asked.
 package struct StoreError: Error, Sendable {
     package enum Code: Sendable, Hashable {
-        /// The database is damaged, or is none; it was left as it is.
+        /// The database is damaged, or is not one of deferd.
         case damaged
-        /// It was written by a newer version.
-        case newer
+        /// Another version of deferd made it.
+        case otherVersion
         /// Another daemon has it open.
         case locked
         /// Writing or syncing failed; nothing of it was kept.

@@ -36,27 +36,17 @@ enum BackupBodies {
         }
     }
 
-    /// Takes them out again, where the database in `directory` is a backup, before it is used as any other.
-    static func unpack(in directory: StateDirectory) throws {
-        guard let header = try DatabaseHeader(of: directory.database), !header.hasLog else { return }
-        let queue = try DatabaseQueue(path: directory.database)
-        defer { ClosedDatabases.keep(queue) }
-        try queue.writeWithoutTransaction { connection in
-            guard try connection.tableExists(table) else { return }
-            guard mkdir(directory.bodies, 0o700) == 0 || errno == EEXIST else {
-                throw StoreError.unwritable(directory.bodies)
-            }
-            let files = try PreparedStatement("SELECT DISTINCT job, link FROM \(table)", on: connection).rows { row in
-                (job: row.integer(0), link: row.integer(1))
-            }
-            for file in files { try write(file.job, file.link, to: directory.bodies, from: connection) }
-            guard StateDirectory.sync(directoryOf: directory.bodies + "/.") else {
-                throw StoreError.unwritable(directory.bodies)
-            }
-            // The last step, so that one that was cut short is done again.
-            try connection.execute(sql: "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; DROP TABLE \(table)")
+    /// Takes them out again, where the database is a backup.
+    static func unpack(_ connection: Database, to directory: String) throws {
+        guard try connection.tableExists(table) else { return }
+        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw StoreError.unwritable(directory) }
+        let files = try PreparedStatement("SELECT DISTINCT job, link FROM \(table)", on: connection).rows { row in
+            (job: row.integer(0), link: row.integer(1))
         }
-        try queue.close()
+        for file in files { try write(file.job, file.link, to: directory, from: connection) }
+        guard StateDirectory.sync(directoryOf: directory + "/.") else { throw StoreError.unwritable(directory) }
+        // The last step, so that one that was cut short is done again.
+        try connection.execute(sql: "DROP TABLE \(table)")
     }
 
     private static func write(_ job: JobID, _ link: Int64, to directory: String, from connection: Database) throws {

@@ -48,12 +48,10 @@ extension SQLiteStore {
             guard file >= 0 else { throw StoreError.unwritable(path) }
             Glibc.close(file)
             let queue = try DatabaseQueue(path: path)
-            if try pool.read({ PageChecks.areThere(in: $0) }) { try queue.writeWithoutTransaction(PageChecks.reserve) }
             try pool.backup(to: queue, pagesPerStep: Self.portion) { [self] _ in try checkOpen() }
             try queue.writeWithoutTransaction { connection in
                 // A file of its own, without a log. It is written again where it is kept.
-                try connection.execute(
-                    sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON")
+                try connection.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF")
                 try connection.inTransaction(.immediate) {
                     try BackupBodies.insert(from: directory.bodies, into: connection, checkOpen)
                     return .commit
@@ -67,8 +65,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Ends a backup where the daemon ends.
-    private func checkOpen() throws {
+    /// Ends a backup or a check where the daemon ends.
+    func checkOpen() throws {
         if isClosed.withLock(\.self) { throw StoreError.closed }
     }
 

@@ -1,10 +1,11 @@
+import CSQLite
 import GRDB
 import Glibc
 package import JobModel
 import SystemPackage
 
 /// Looks for what is wrong with a state that no daemon has open, or with a backup: each page, each index, and what must hold
-/// between the rows. It changes no byte, but that it undoes what a killed daemon left half done (``HotJournal``).
+/// between the rows. It changes no byte.
 package struct StateVerification {
     /// Beyond so many it has been said that all is not well.
     private static let mostFlaws = 100
@@ -16,14 +17,12 @@ package struct StateVerification {
     package private(set) var bytes: Int64 = 0
     /// What is wrong, in sentences.
     package private(set) var flaws: [String] = []
-    /// Whether an older deferd made it, so that its rows could not be looked at.
-    package private(set) var isOlder = false
 
     private let bodies: String?
 
     /// `path` is a state directory, or a backup.
     package init(of path: String) throws(StoreError) {
-        DeferdVFS.register
+        deferd_settle_database()
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         database = isDirectory ? path + "/deferd.db" : path
@@ -37,7 +36,7 @@ package struct StateVerification {
             )
         }
         do throws(StoreError) {
-            guard try DatabaseInspection.finds(database, checkingUpTo: .max) else {
+            guard try DatabaseHeader.check(database) else {
                 throw StoreError(
                     .read, "There is no database \(database); name a state directory or a backup.", isLasting: true)
             }
@@ -46,23 +45,45 @@ package struct StateVerification {
             flaws.append(error.message)
             return
         }
-        try DatabaseInspection.leavingNothingBehind(of: database) { () throws(StoreError) in try look() }
+        // A connection that reads leaves those that it makes.
+        let made = ["-wal", "-shm"].map { database + $0 }.filter { access($0, F_OK) != 0 }
+        defer { for file in made { unlink(file) } }
+        try look()
+    }
+
+    /// The name by which SQLite can open the database. It reads a log by way of an index beside it, and makes one for every
+    /// database that is used with a log. Where it cannot, on a disk that is mounted for reading only, a database without a
+    /// log is opened as one that does not change.
+    private func name() throws(StoreError) -> String {
+        guard access(database + "-shm", F_OK) != 0, access(StateDirectory.directory(of: database), W_OK) != 0 else {
+            return database
+        }
+        guard try DatabaseHeader.logLength(of: database) == 0 else {
+            throw StoreError(
+                .read,
+                "The database \(database) has a log, which cannot be read where its directory cannot be written; give "
+                    + "permission, or copy it and the files named \(database)-* elsewhere and name that.",
+                isLasting: true)
+        }
+        let escaped = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+        return "file:\(escaped)?immutable=1"
     }
 
     private mutating func look() throws(StoreError) {
         do {
             var configuration = Configuration()
             configuration.readonly = true
-            let hasChecks = try DatabaseHeader(of: database)?.hasChecks == true
-            configuration.prepareDatabase { if hasChecks { try PageChecks.expect($0) } }
-            let queue = try DatabaseQueue(path: database, configuration: configuration)
+            let queue = try DatabaseQueue(path: try name(), configuration: configuration)
             try queue.read { connection in
                 for flaw in try String.fetchAll(connection, sql: "PRAGMA integrity_check(\(Self.mostFlaws))")
                 where flaw != "ok" {
                     add("SQLite finds: \(flaw)")
                 }
-                isOlder = try Schema.version(of: connection) < Schema.version
-                if !isOlder { try lookAtRows(connection) }
+                if let missing = try Schema.missing(from: connection) {
+                    add("The database \(database) is damaged: it does not have what \(missing) makes.")
+                } else {
+                    try lookAtRows(connection)
+                }
             }
             try queue.close()
         } catch {
@@ -93,7 +114,7 @@ package struct StateVerification {
                 select.bind(row.id, at: 1)
                 do throws(StoreError) {
                     let job = try Result { () throws in
-                        try select.row { try JobRow.job($0, withLongResult: false, reader.templates, connection) }
+                        try select.row { try JobRow.job($0, withLongResult: true, reader.templates, connection) }
                     }.mapError { StoreError(.read, $0, database: database) }.get()
                     if let job { try look(at: job, size: row.size, connection) }
                 } catch {
@@ -104,10 +125,7 @@ package struct StateVerification {
         for (sentence, sql) in Self.rules {
             for id in try Int64.fetchAll(connection, sql: "\(sql) LIMIT 10") { add("Job \(id) \(sentence).") }
         }
-        for row in try Row.fetchAll(connection, sql: Self.strangeSchedules) {
-            let (owner, name): (Int64, String) = (row[0], row[1])
-            add("The schedule \"\(name.echoed)\" of user \(owner) has a spec of another size, or none.")
-        }
+        try lookAtSchedules(reader)
         let given = try Int64.fetchOne(connection, sql: "SELECT value FROM state WHERE name = 'last_job'")
         if given == nil { add("The id of the last job is missing.") }
     }
@@ -142,17 +160,19 @@ package struct StateVerification {
         ),
     ]
 
-    private static let strangeSchedules = """
-        SELECT owner, name FROM schedules WHERE spec_size IS NOT (SELECT length(CAST(spec AS BLOB)) FROM schedule_specs
-            WHERE schedule_specs.owner = schedules.owner AND schedule_specs.name = schedules.name) LIMIT 10
-        """
+    private mutating func lookAtSchedules(_ reader: Reader) throws {
+        let strange = try reader.statement("\(ScheduleRow.select) ORDER BY owner, name").rows { row in
+            let name = "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
+            guard let schedule = ScheduleRow.schedule(row)?.schedule else { return "\(name) makes no sense." }
+            let spec = try reader.spec(of: schedule.key)
+            return spec?.utf8.count == schedule.specSize ? nil : "\(name) has a spec of another size, or none."
+        }
+        strange.forEach { add($0) }
+    }
 
     /// What a job's row says of it, beside what can be read at all.
     private mutating func look(at job: Job, size: Int64, _ connection: Database) throws(StoreError) {
-        // Older versions counted what is around a result otherwise, by a few bytes.
-        if size < job.storedSize.saturatingSubtracting(Job.rowSize)
-            || size > job.storedSize.saturatingAdding(Job.rowSize)
-        {
+        if size != job.storedSize {
             add("Job \(job.id) counts for \(size) bytes, but takes up \(job.storedSize).")
         }
         guard job.state == .succeeded, case .success(let result) = job.carried, result["spilled"] == true,

@@ -1,36 +1,28 @@
-import SystemPackage
-import JobModel
 import GRDB
+import GRDBSQLite
 import Glibc
+import JobModel
+import SystemPackage
 
 /// Makes a database under another name and renames it when it is complete, so that there is never half a one under its
 /// name.
 enum NewDatabase {
-    /// Makes the database at `path`; with `rows` of another one, of the present version, that nobody has open.
-    static func make(_ path: String, copying rows: String? = nil) throws(StoreError) {
+    /// Makes the database at `path`.
+    static func make(_ path: String) throws(StoreError) {
         let draft = path + ".new"
         do {
-            removeDraft(of: path)
+            for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
             // SQLite gives the files beside a database the permissions that it has.
             let file = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw StoreError.unwritable(draft) }
             close(file)
-            let queue = try DatabaseQueue(path: draft)
-            defer { ClosedDatabases.keep(queue) }
-            try queue.writeWithoutTransaction { connection in
-                try PageChecks.reserve(connection)
-                // A page that is freed is written all the same, so that each page of the file has a checksum. Nobody goes on
-                // with a draft that is not complete, so it needs no journal, and is synced once.
-                try connection.execute(
-                    sql: """
-                        PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = ON;
-                        PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-                        """)
-                try Schema.migrate(connection)
-                if let rows { try copy(rows, into: connection) }
-                try connection.execute(sql: "PRAGMA journal_mode = WAL")
-            }
-            try queue.close()
+            try run(
+                // A draft that is not complete is never used, so it needs no journal, and is synced once.
+                """
+                PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+                \(Schema.script);
+                PRAGMA journal_mode = WAL
+                """, in: draft)
             guard StateDirectory.sync(draft), rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
                 throw StoreError.unwritable(path)
             }
@@ -39,23 +31,17 @@ enum NewDatabase {
         }
     }
 
-    static func removeDraft(of path: String) {
-        for ending in ["", "-journal", "-wal", "-shm"] { unlink(path + ".new" + ending) }
-    }
-
-    /// Copies the rows of all tables, which SQLite does by whole entries where the definitions are the same, as here.
-    private static func copy(_ rows: String, into connection: Database) throws {
-        try connection.execute(sql: "ATTACH ? AS original", arguments: [rows])
-        try connection.inTransaction(.immediate) {
-            let tables = try String.fetchAll(
-                connection, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'table'")
-            for table in tables {
-                try connection.execute(
-                    sql: "DELETE FROM main.\(table); INSERT INTO main.\(table) SELECT * FROM original.\(table)")
-            }
-            return .commit
+    /// Without GRDB: libdispatch would release its queue on its global pool, which wakes up every second from its first use
+    /// on, and an idle daemon should sleep.
+    private static func run(_ sql: String, in path: String) throws {
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        var code = sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil)
+        if code == SQLITE_OK { code = sqlite3_exec(database, sql, nil, nil, nil) }
+        guard code == SQLITE_OK else {
+            throw DatabaseError(
+                resultCode: ResultCode(rawValue: code), message: String(cString: sqlite3_errmsg(database)))
         }
-        try connection.execute(sql: "DETACH original")
     }
 }
 

@@ -23,36 +23,34 @@ package final class SQLiteStore: JobStore {
     /// Whether a backup is being made, or was and is still read.
     let isBackingUp = Flag()
 
+    /// Whether the last daemon did not close the database: it was killed, or the machine ended.
+    package let wasLeftOpen: Bool
+    /// The connection of the check that is under way (``SQLiteStore/check(_:)``).
+    let checking = Mutex<DatabaseQueue?>(nil)
+
     /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
     /// `report` is called once for each job that a list had to leave out because its row cannot be read, `reportLog`
     /// with the reason why the log cannot be written into the database, and with nil when it can again.
-    /// `reportMigration` is called before what an older daemon stored is brought up to date, which takes half a minute
-    /// for a million jobs.
     package convenience init(
         path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in },
-        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in },
-        reportMigration: () -> Void = {}
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
     ) throws(StoreError) {
-        try self.init(
-            path: path, bound: CommitQueue.Bound(), report: report, reportLog: reportLog,
-            reportMigration: reportMigration)
+        try self.init(path: path, bound: CommitQueue.Bound(), report: report, reportLog: reportLog)
     }
 
     init(
         path: String, bound: CommitQueue.Bound, report: @escaping @Sendable (StoreError) -> Void = { _ in },
-        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }, reportMigration: () -> Void = {}
+        reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
     ) throws(StoreError) {
         deferd_settle_database()
-        DeferdVFS.register
         directory = try StateDirectory(path)
         unreadable = UnreadableJobs(report)
         do {
-            if try !DatabaseInspection.finds(directory.database) { try NewDatabase.make(directory.database) }
+            if try !DatabaseHeader.check(directory.database) { try NewDatabase.make(directory.database) }
             Self.removeBackup(directory.backup)
-            try BackupBodies.unpack(in: directory)
-            try OlderDatabase.update(directory, report: reportMigration)
-            pool = try Self.open(directory, reportMigration)
+            wasLeftOpen = try DatabaseHeader.logLength(of: directory.database) > 0
+            pool = try Self.open(directory)
             queue = try CommitQueue(
                 pool, bound: bound, report: CheckpointReport(database: directory.database, reportLog))
         } catch {
@@ -61,7 +59,7 @@ package final class SQLiteStore: JobStore {
         marks = CrashMarks(directory.marks, report: report)
     }
 
-    private static func open(_ directory: StateDirectory, _ reportMigration: () -> Void) throws -> DatabasePool {
+    private static func open(_ directory: StateDirectory) throws -> DatabasePool {
         let path = directory.database
         var configuration = Configuration()
         // More would need a priority that only root may have.
@@ -70,9 +68,11 @@ package final class SQLiteStore: JobStore {
         configuration.foreignKeysEnabled = false
         configuration.maximumReaderCount = readers
         configuration.busyMode = .timeout(10)
-        let hasChecks = try DatabaseHeader(of: path)?.hasChecks == true
         configuration.prepareDatabase { connection in
-            if hasChecks { try PageChecks.expect(connection) }
+            // Before anything is written.
+            if let missing = try Schema.missing(from: connection) {
+                throw StoreError.otherVersion(path, "does not have what \(missing) makes")
+            }
             try connection.execute(sql: "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192")
             try Room.keepInChunks(connection)
         }
@@ -86,10 +86,7 @@ package final class SQLiteStore: JobStore {
                     """)
             // Writes what the last daemon left in the log into the database before more is appended.
             try connection.checkpoint(.truncate)
-            if try Schema.version(of: connection) < Schema.version { reportMigration() }
-            try Schema.migrate(connection, bodies: directory.bodies)
-            // Only this connection writes the log, and `FULL` has it synced at every commit, which this depends on.
-            if let open = connection.sqliteConnection { _ = deferd_gather_log(open) }
+            try BackupBodies.unpack(connection, to: directory.bodies)
         }
         Room.keepForLog(of: path)
         return pool
@@ -126,6 +123,7 @@ package final class SQLiteStore: JobStore {
 
     package func close() async {
         isClosed.withLock { $0 = true }
+        checking.withLock { $0?.interrupt() }
         marks.clear()
         await withCheckedContinuation { continuation in
             queue.close(after: reads) {

@@ -177,7 +177,7 @@ extension Reader {
         return page
     }
 
-    private func spec(of key: ScheduleKey) throws -> JSON? {
+    func spec(of key: ScheduleKey) throws -> JSON? {
         let statement = try statement("SELECT spec FROM schedule_specs WHERE owner = ?1 AND name = ?2")
         ScheduleRow.bind(key, to: statement)
         return try statement.row { row in

@@ -32,8 +32,8 @@ extension StoreError {
     static func damaged(_ path: String, _ reason: String, underlying: (any Error)? = nil) -> StoreError {
         StoreError(
             .damaged,
-            "The database \(path) is damaged: \(reason). It was left as it is; restore it and the files named "
-                + "\(path)-* from a backup, or move them all away to begin anew.",
+            "The database \(path) is damaged: \(reason). Restore it and the files named \(path)-* from a backup, or move "
+                + "them all away to begin anew.",
             underlying: underlying)
     }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import Glibc
 import JobModel
 import Synchronization
 
@@ -89,10 +90,16 @@ final class CommitQueue: Sendable {
                     try connection.checkpoint(.truncate)
                 }
             }
-            if (try? self.pool.close()) != nil { DatabaseInspection.removeEmptyLog(of: self.pool.path) }
+            if (try? self.pool.close()) != nil { self.removeEmptyLog() }
             self.file.close()
             done()
         }
+    }
+
+    /// Removes the log and its index where the log is empty, as the pool's last connection may have been one that only reads.
+    private func removeEmptyLog() {
+        guard (try? DatabaseHeader.logLength(of: pool.path)) == 0 else { return }
+        for ending in ["-wal", "-shm"] { unlink(pool.path + ending) }
     }
 
     /// The changes that wait. Where there are none, and nothing else is to be done, the next one starts to drain again.

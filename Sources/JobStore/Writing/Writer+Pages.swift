@@ -13,7 +13,7 @@ extension Writer {
     /// It begins only where as many are free again as stay, as each page that goes is one more to write.
     func releasePages() throws -> Bool {
         let free = try freePages()
-        guard free > (hasReleased ? 1 : 2) * Self.mostSpare, try isIncremental() else {
+        guard free > (hasReleased ? 1 : 2) * Self.mostSpare else {
             mayHaveFreePages = false
             return false
         }
@@ -25,10 +25,5 @@ extension Writer {
 
     private func freePages() throws -> Int {
         try statement("PRAGMA freelist_count").row { Int($0.integer(0)) } ?? 0
-    }
-
-    /// Whether the database can give pages back; one that an older deferd made cannot where it was too large to be made anew.
-    private func isIncremental() throws -> Bool {
-        try statement("PRAGMA auto_vacuum").row { $0.integer(0) } == 2
     }
 }

@@ -177,6 +177,22 @@ import Testing
         }
     }
 
+    @Test func otherVersionsDatabase_isRefused_andLeftAsItIs() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            try await daemon.stop()
+            let path = daemon.state + "/deferd.db"
+            var bytes = try Files.bytes(path)
+            // PRAGMA user_version
+            bytes[63] = 8
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            let (code, line) = try await refusal(in: household.directory)
+            #expect(code == .code(78))
+            #expect(line.contains(path) && line.contains("version 8"), "\(line)")
+            #expect(try Files.bytes(path) == bytes, "it was changed")
+        }
+    }
+
     @Test func directories_areMade_whenThereAreNone() async throws {
         try await Household.with { household in
             let deep = household.directory.path + "/a/b"
@@ -284,20 +300,5 @@ import Testing
 
     @Test func serviceManager_isToldWhoTheServiceIs() async throws {
         try await Daemon.run { daemon in try await daemon.status(containing: "MAINPID=\(daemon.pid)") }
-    }
-
-    @Test func serviceManager_isAskedForPatience_whileAnOlderStateIsBroughtUpToDate() async throws {
-        let fixture =
-            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().path + "/JobStoreTests/Fixtures/version-1.db"
-        try await Household.with { household in
-            let state = household.directory.path + "/state"
-            try FileManager.default.createDirectory(
-                atPath: state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try FileManager.default.copyItem(atPath: fixture, toPath: state + "/deferd.db")
-            let daemon = try await household.start()
-            try await daemon.status(containing: "EXTEND_TIMEOUT_USEC=60000000")
-            try await daemon.stop()
-        }
     }
 }

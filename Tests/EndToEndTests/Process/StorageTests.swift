@@ -86,8 +86,8 @@ import Testing
             let path = daemon.state + "/deferd.db"
             let text = try #require(Data(Files.bytes(path)).firstRange(of: Data("label 200 of 400".utf8)))
             let file = try #require(FileHandle(forUpdatingAtPath: path))
-            try file.seek(toOffset: UInt64(text.lowerBound))
-            try file.write(contentsOf: Data("label 299".utf8))
+            try file.seek(toOffset: UInt64(text.lowerBound / 4096 * 4096))
+            try file.write(contentsOf: Data(repeating: 0xA5, count: 100))
             for _ in 0..<2 {
                 let refusal = try await wire.refusal("job.get", .job(201))
                 #expect(refusal.code == -32008 && refusal.message.contains(path), "\(refusal)")

@@ -8,8 +8,7 @@ import Fuzzing
     private static let body: StateBody = {
         let directory = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
         do {
-            let database = try Data(contentsOf: URL(filePath: "Tests/JobStoreTests/Fixtures/version-8.db"))
-            return try StateBody(directory: directory + "/deferd-fuzz-\(getpid())", database: Array(database))
-        } catch { fatalError("There is no database: \(error)") }
+            return try StateBody(directory: directory + "/deferd-fuzz-\(getpid())")
+        } catch { fatalError("The database cannot be made: \(error)") }
     }()
 }
