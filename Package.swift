@@ -53,8 +53,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
-        // Without its trait for Foundation.
-        .package(url: "https://github.com/swiftlang/swift-subprocess.git", from: "1.0.2", traits: []),
         .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
     ],
     targets: [
@@ -65,6 +63,10 @@ let package = Package(
             dependencies: ["JobModel", deque, .product(name: "HeapModule", package: "swift-collections")],
             swiftSettings: ours),
         .target(name: "CLinux"),
+        // Without Swift's runtime, which SwiftPM gives programs in C as well.
+        .executableTarget(
+            name: "deferd-guard", dependencies: ["CLinux"],
+            linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]),
         .target(name: "CTuning"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(
@@ -78,7 +80,7 @@ let package = Package(
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Subprocess", package: "swift-subprocess"), log, system,
+                log, system,
             ] + nio,
             swiftSettings: ours
         ),
@@ -121,6 +123,8 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
+                // The program that it runs is built with it.
+                "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer",
                 "JobStore", "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
                 arguments, log, metrics, services, system,

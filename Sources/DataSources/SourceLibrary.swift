@@ -1,3 +1,4 @@
+import Glibc
 import SystemPackage
 package import DeferredKit
 package import JobModel
@@ -54,7 +55,8 @@ package final class SourceLibrary: Sendable {
         queue = FileQueue(isShared: settings.downloads.isSystemInstance)
         stateQueue = FileQueue(isShared: settings.downloads.isSystemInstance)
         ownQueue = FileQueue(isShared: settings.downloads.isSystemInstance, threads: FileQueue.ownThreads)
-        programs = ProgramHost(executor: executors[0], queue: stateQueue, logger: logger)
+        programs = ProgramHost(
+            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: stateQueue, logger: logger)
         resolver = NameResolver(lookup: lookup)
         rules = Mutex(
             try Rules(
@@ -221,10 +223,14 @@ package final class SourceLibrary: Sendable {
         }
     }
 
-    /// Removes what programs of an earlier daemon left behind, in the background.
+    /// Removes what programs of an earlier daemon left behind, in the background; says so where none can be started.
     package func removeForgottenPrograms() {
         let settings = rules.withLock(\.settings.programs)
-        if settings.allowsAny || !settings.entries.isEmpty { programs.makeThreads() }
+        if settings.allowsAny || !settings.entries.isEmpty, access(settings.guardProgram, X_OK) != 0 {
+            logger.error(
+                "No program can be started, as their guard \(settings.guardProgram) cannot: \(Errno(rawValue: errno)); install it beside deferd."
+            )
+        }
         programs.removeRemains(in: settings.directory)
     }
 

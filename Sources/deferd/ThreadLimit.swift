@@ -3,7 +3,7 @@ import Dispatch
 
 /// Whether the process may have the threads that it needs, as `TasksMax=` and RLIMIT_NPROC bound them.
 enum ThreadLimit {
-    /// Event loops, the store's writer and readers, files, timers, the starting of processes. What else there is does with fewer.
+    /// Event loops, the store's writer and readers, files, timers. What else there is does with fewer.
     private static let needed = 36
 
     /// Starts so many threads and lets them end: those below start their own where nothing can be done about one that does not.

@@ -37,7 +37,7 @@ enum BootedSystem {
 
     private static let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
     private static let tool = repository.appending(path: "Tests/SystemdTests/boot.sh")
-    private static let programs = ["deferd", "deferctl"].map {
+    private static let programs = ["deferd", "deferd-guard", "deferctl"].map {
         URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: $0)
     }
 

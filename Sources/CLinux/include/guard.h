@@ -3,13 +3,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The name under which this program, started again, is the program guard: the process that starts programs, and ends them
-/// all should the daemon die, however it dies. It is single-threaded, and runs before main() in whatever program links this.
-///
-/// Standard input: a socket of whole messages (SOCK_SEQPACKET), the requests. Standard output: a pipe, the reports.
-/// Standard error is only kept open: a lock on it lasts until the last program has ended. The first argument says after how
-/// many milliseconds SIGKILL follows SIGTERM once the daemon has died.
-#define DEFERD_GUARD_NAME "program-guard"
+// What the daemon and the program guard (`deferd-guard`) say to each other. The guard starts programs, and ends them all
+// should the daemon die, however it dies.
+//
+// Its standard input: a socket of whole messages (SOCK_SEQPACKET), the requests. Its standard output: a pipe, the reports.
+// Its standard error is only kept open: a lock on it lasts until the last program has ended. Its argument says after how many
+// milliseconds SIGKILL follows SIGTERM once the daemon has died.
 
 /// What the daemon asks for.
 enum deferd_guard_request_kind {
@@ -19,6 +18,9 @@ enum deferd_guard_request_kind {
     /// Send `signal` to the program's process group.
     DEFERD_GUARD_SIGNAL = 2,
 };
+
+/// The most descriptors that come with a request.
+enum { DEFERD_GUARD_DESCRIPTORS = 4 };
 
 struct deferd_guard_request {
     uint32_t kind;

@@ -3,18 +3,9 @@ import Glibc
 import JobModel
 import NIOCore
 import NIOPosix
-import Subprocess
 import SystemPackage
 
-/// Two modules have a type of this name.
-private typealias FileDescriptor = SystemPackage.FileDescriptor
-
-/// The process that starts programs and outlives the daemon for as long as it takes to end them: `CLinux/guard.c`, which says
-/// why it is one.
-///
-/// It is started with swift-subprocess. Programs themselves are not: on Linux that has no way to run anything in the child
-/// before the program, so a program would run before anybody could be told of it, and would be left where the daemon is
-/// killed just then; it has no umask; and it makes one error of EACCES, ENOENT and ENOTDIR.
+/// The process that starts programs and outlives the daemon for as long as it takes to end them: `deferd-guard`.
 final class ProgramGuard: Sendable {
     /// Where requests go.
     private let socket: Int32
@@ -32,92 +23,76 @@ final class ProgramGuard: Sendable {
         let id: UInt64
     }
 
-    /// Starts a guard, which keeps `lock` open. `received` is called with each group of reports, and `ended` once there will
-    /// be no more.
+    /// Starts the guard `program`, which takes `lock` over. `received` is called with each group of reports, and `ended` once
+    /// there will be no more.
     static func start(
-        lock: Int32, on loop: any EventLoop, executor: any TaskExecutor,
+        _ program: String, lock: Int32, on loop: any EventLoop, queue: FileQueue,
         received: @escaping @Sendable ([Report]) -> Void, ended: @escaping @Sendable () -> Void
-    ) async throws -> ProgramGuard {
-        let lock = FileDescriptor(rawValue: lock)
-        var sockets: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets) == 0
-        else {
-            let error = Errno(rawValue: errno)
-            try? lock.close()
-            throw error
+    ) async throws(JobError) -> ProgramGuard {
+        let started: (connection: ProgramGuard, reports: Int32, process: pid_t)
+        do throws(Errno) {
+            started = try await queue.run { () throws(Errno) in try start(program, lock) }
+        } catch {
+            throw JobError(
+                .internal,
+                "The program guard \(program) could not be started: \(error); check that it is there and may be executed.",
+                retryable: error != .noSuchFileOrDirectory)
         }
-        let connection = ProgramGuard(socket: sockets[0])
-        // A guard that is stopped must not hold the threads for files for ever.
-        var patience = timeval(tv_sec: 5, tv_usec: 0)
-        setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        let requests = FileDescriptor(rawValue: sockets[1])
-        var pipe: [Int32] = [-1, -1]
-        guard deferd_pipe(&pipe) == 0 else {
-            let error = Errno(rawValue: errno)
-            try? lock.close()
-            try? requests.close()
-            throw error
-        }
-        let (output, reports) = (pipe[0], FileDescriptor(rawValue: pipe[1]))
         do {
             _ = try await NIOPipeBootstrap(group: loop).channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ReportReader(received: received, ended: ended))
+                    try channel.pipeline.syncOperations.addHandler(
+                        ReportReader(received: received) {
+                            reap(started.process, on: loop)
+                            ended()
+                        })
                 }
-            }.takingOwnershipOfDescriptor(input: output).get()
+            }.takingOwnershipOfDescriptor(input: started.reports).get()
         } catch {
-            for descriptor in [lock, requests, reports, FileDescriptor(rawValue: output)] { try? descriptor.close() }
-            throw error
+            close(started.reports)
+            reap(started.process, on: loop)
+            throw JobError(.internal, "The program guard cannot be heard: \(error); try again.", retryable: true)
         }
-        let begun = Delivery<Result<Void, any Error>>()
-        // It ends with the guard, and so after the connection is closed.
-        Task(executorPreference: executor) {
-            do {
-                _ = try await run(requests: requests, reports: reports, lock: lock) { begun.deliver(.success(())) }
-            } catch {
-                begun.deliver(.failure(error))
-            }
-        }
-        try await begun.value().get()
-        return connection
+        return started.connection
     }
 
-    /// Starts a guard that nobody has, which ends at once. With the first process swift-subprocess starts threads that it
-    /// never tries to start again: without one what is started later waits for ever, and without another it waits for the
-    /// guard's end where it is, on an event loop.
-    static func makeThreads() async {
+    /// Blocks until the guard runs.
+    private static func start(
+        _ program: String, _ lock: Int32
+    ) throws(Errno) -> (connection: ProgramGuard, reports: Int32, process: pid_t) {
+        defer { close(lock) }
         var sockets: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets) == 0
-        else { return }
-        close(sockets[0])
-        let requests = FileDescriptor(rawValue: sockets[1])
-        let none = FilePath("/dev/null")
-        let reports = try? FileDescriptor.open(none, .readWrite, options: .closeOnExec)
-        let lock = try? FileDescriptor.open(none, .readWrite, options: .closeOnExec)
-        guard let reports, let lock else {
-            for opened in [requests, reports, lock] { try? opened?.close() }
-            return
+        else { throw Errno(rawValue: errno) }
+        let connection = ProgramGuard(socket: sockets[0])
+        defer { close(sockets[1]) }
+        // A guard that is stopped must not hold the threads for files for ever.
+        var patience = timeval(tv_sec: 5, tv_usec: 0)
+        setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var pipe: [Int32] = [-1, -1]
+        guard deferd_pipe(&pipe) == 0 else { throw Errno(rawValue: errno) }
+        defer { close(pipe[1]) }
+        var streams = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&streams)
+        defer { posix_spawn_file_actions_destroy(&streams) }
+        for (target, descriptor) in [sockets[1], pipe[1], lock].enumerated() {
+            posix_spawn_file_actions_adddup2(&streams, descriptor, Int32(target))
         }
-        // Where it fails the first program says so.
-        _ = try? await run(requests: requests, reports: reports, lock: lock) {}
+        let arguments = [strdup(program), strdup(String(ProgramRun.grace.nanoseconds / 1_000_000)), nil]
+        defer { for argument in arguments { free(argument) } }
+        var process: pid_t = 0
+        let error = posix_spawn(&process, program, &streams, nil, arguments, [nil])
+        guard error == 0 else {
+            close(pipe[0])
+            throw Errno(rawValue: error)
+        }
+        return (connection, pipe[0], process)
     }
 
-    private static func run(
-        requests: FileDescriptor, reports: FileDescriptor, lock: FileDescriptor, _ begun: @escaping @Sendable () -> Void
-    ) async throws -> TerminationStatus {
-        // A session of its own, so that what a terminal sends the daemon does not end the guard as well.
-        var options = PlatformOptions()
-        options.createSession = true
-        return try await Subprocess.run(
-            .path("/proc/self/exe"),
-            arguments: Arguments(
-                executablePathOverride: DEFERD_GUARD_NAME,
-                remainingValues: [String(ProgramRun.grace.nanoseconds / 1_000_000)]),
-            workingDirectory: "/", platformOptions: options,
-            input: .fileDescriptor(requests, closeAfterSpawningProcess: true),
-            output: .fileDescriptor(reports, closeAfterSpawningProcess: true),
-            error: .fileDescriptor(lock, closeAfterSpawningProcess: true)
-        ) { _ in begun() }.terminationStatus
+    /// Reaps a guard that has closed its reports and is about to be gone.
+    private static func reap(_ process: pid_t, on loop: any EventLoop) {
+        guard waitpid(process, nil, WNOHANG) == 0 else { return }
+        loop.scheduleTask(in: .milliseconds(10)) { reap(process, on: loop) }
     }
 
     /// Has the program start that `block` describes. Blocks while the guard has much to do.

@@ -32,24 +32,25 @@ final class ProgramHost: Sendable {
     private let logger: Logger
     private let startGuard: StartGuard
 
-    /// Starts a guard that keeps a lock open.
+    /// Starts a guard that takes a lock over.
     typealias StartGuard =
         @Sendable (
-            _ lock: Int32, _ executor: LoopExecutor, _ received: @escaping @Sendable ([ProgramGuard.Report]) -> Void,
+            _ lock: Int32, _ received: @escaping @Sendable ([ProgramGuard.Report]) -> Void,
             _ ended: @escaping @Sendable () -> Void
-        ) async throws -> ProgramGuard
+        ) async throws(JobError) -> ProgramGuard
 
-    init(
-        executor: LoopExecutor, queue: FileQueue, logger: Logger,
-        startGuard: @escaping StartGuard = { lock, executor, received, ended in
-            try await ProgramGuard.start(
-                lock: lock, on: executor.loop, executor: executor, received: received, ended: ended)
-        }
-    ) {
+    init(executor: LoopExecutor, queue: FileQueue, logger: Logger, startGuard: @escaping StartGuard) {
         self.executor = executor
         self.queue = queue
         self.logger = logger
         self.startGuard = startGuard
+    }
+
+    convenience init(guardProgram: String, executor: LoopExecutor, queue: FileQueue, logger: Logger) {
+        self.init(executor: executor, queue: queue, logger: logger) { lock, received, ended async throws(JobError) in
+            try await ProgramGuard.start(
+                guardProgram, lock: lock, on: executor.loop, queue: queue, received: received, ended: ended)
+        }
     }
 
     /// How long a program waits for those of an earlier daemon to end, which its guard sees to.
@@ -83,29 +84,23 @@ final class ProgramHost: Sendable {
     }
 
     private func begin(in directory: String) async -> Result<ProgramGuard, JobError> {
-        do {
-            let lock = try await prepare(directory)
-            let number = state.withLock { state in
-                state.guards += 1
-                return state.guards
-            }
+        let lock: Int32
+        do throws(Errno) { lock = try await prepare(directory) } catch {
+            return .failure(JobError(storage: error, "prepared for programs", directory))
+        }
+        let number = state.withLock { state in
+            state.guards += 1
+            return state.guards
+        }
+        do throws(JobError) {
             let connection = try await startGuard(
-                lock, executor, { [weak self] in self?.received($0) }, { [weak self] in self?.guardEnded(number) })
+                lock, { [weak self] in self?.received($0) }, { [weak self] in self?.guardEnded(number) })
             // One that has ended meanwhile would be of no use to any program.
             state.withLock { if $0.endedGuard != number { $0.connection = connection } }
             return .success(connection)
-        } catch let error as Errno {
-            return .failure(JobError(storage: error, "prepared for programs", directory))
         } catch {
-            return .failure(
-                JobError(.internal, "The program guard could not be started: \(error); try again.", retryable: true))
+            return .failure(error)
         }
-    }
-
-    /// Makes the threads that guards need while there are threads to be had, as a daemon's start has seen to.
-    func makeThreads() {
-        // Nobody waits for it, and it ends by itself.
-        Task(executorPreference: executor) { await ProgramGuard.makeThreads() }
     }
 
     /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program.

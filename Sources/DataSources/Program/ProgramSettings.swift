@@ -1,3 +1,4 @@
+import Foundation
 import JobModel
 
 /// Which programs may be run, and where.
@@ -32,6 +33,11 @@ package struct ProgramSettings: Sendable, Equatable {
     package var allowsAny = false
     /// What the directories of programs are made in; it is made where it is missing, and is the daemon's alone.
     package var directory = ""
+    /// The program guard: `deferd-guard`, which is installed beside the running program.
+    package var guardProgram: String = {
+        let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return URL(filePath: own ?? "").deletingLastPathComponent().appending(path: "deferd-guard").path
+    }()
 
     package init() {}
 

@@ -16,15 +16,16 @@ import Testing
         let executor = LoopTasks.LoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         let queue = FileQueue(isShared: false)
         let starts = Mutex(0)
+        let program = ProgramSettings().guardProgram
         let host = ProgramHost(
             executor: executor, queue: queue, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        ) { lock, executor, received, ended in
+        ) { lock, received, ended async throws(JobError) in
             let number = starts.withLock { starts in
                 starts += 1
                 return starts
             }
             let connection = try await ProgramGuard.start(
-                lock: lock, on: executor.loop, executor: executor, received: received, ended: {})
+                program, lock: lock, on: executor.loop, queue: queue, received: received, ended: {})
             // The first has ended before anybody was told that it runs.
             if number == 1 { ended() }
             return connection

@@ -342,11 +342,21 @@ import Testing
             let running = try bench.start(
                 Self.shell("echo \"{\\\"progress\\\":{\\\"completed\\\":$PPID}}\"; sleep 1000"))
             let process = try await Self.progress(of: running)
-            #expect(try String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8) == "program-guard\n")
+            #expect(try String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8) == "deferd-guard\n")
             kill(process, SIGKILL)
             let error = try await bench.failure(of: running)
             #expect(error.kind == .internal && error.isRetryable)
             #expect(try await bench.result(Self.shell("echo 1")) == 1)
+        }
+    }
+
+    @Test func missingGuard_isNamed_atTheStartAndByEachProgram() async throws {
+        try await Self.run(change: { $0.programs.guardProgram = "/missing/deferd-guard" }) { bench async throws in
+            bench.library.removeForgottenPrograms()
+            #expect(bench.warnings.messages.contains { $0.contains("/missing/deferd-guard") })
+            let error = try await bench.failure(Self.shell("echo 1"))
+            #expect(error.kind == .internal && !error.isRetryable)
+            #expect(error.message.contains("/missing/deferd-guard"))
         }
     }
 
