@@ -26,7 +26,7 @@ package struct SourceContext: Sendable {
     /// Whether what a broken-off download fetched is kept for a retry.
     package let mayResume: Bool
     /// Connections that it may have to its host at a time.
-    package let connections: ConnectionAllowance
+    package let connections: Int
     /// Told of a server that asks to be left alone, and refuses only one of the connections of a source that goes on.
     package let reportRefusal: @Sendable (JobError) -> Void
     /// Whether a failure that is retryable is tried again without being asked for.
@@ -46,7 +46,7 @@ package struct SourceContext: Sendable {
         job: JobID, link: Int, attempt: Int, owner: UInt32, groups: CallerGroups? = nil, bodyPath: String,
         bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
-        connections: ConnectionAllowance = ConnectionAllowance(1),
+        connections: Int = 1,
         isUnfinished: @escaping @Sendable (JobID, Int) async -> Bool = { _, _ in true },
         reportRefusal: @escaping @Sendable (JobError) -> Void = { _ in },
         countsIn: @escaping @Sendable (Progress.Unit) -> Void = { _ in },

@@ -15,8 +15,6 @@ final class ActiveJob {
     var permit: HostLimits.Permit?
     /// What lets its run have more than one connection.
     var sparePermits: [HostLimits.Permit] = []
-    /// Its run was asked for one of these.
-    var isClosingConnection = false
     /// It is a list that was open when the daemon was started, and is to be opened again.
     var isResumed = false
     /// It waits in its queue's window, in the middle of its chain.

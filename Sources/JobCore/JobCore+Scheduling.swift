@@ -40,7 +40,6 @@ extension JobCore {
         stopSome()
         wakeResting()
         if storageFailure == nil, !hasTooMuchPending { scheduler.startAll { start($0) } }
-        reclaimConnections()
         for list in lists.gated { readGated(list) }
         guard storageFailure == nil, !timers.isSet(.readAgain) else { return }
         for request in scheduler.requests() { readReady(request) }
@@ -255,8 +254,6 @@ extension JobCore {
     func releaseSparePermits(_ entry: ActiveJob) {
         for permit in entry.sparePermits { scheduler.release(permit) }
         entry.sparePermits = []
-        entry.isClosingConnection = false
-        if let run = entry.run { spareRuns.remove(run) }
     }
 
     /// Gives back slot and permit of a job, but for the permit that an open list keeps until it is closed.

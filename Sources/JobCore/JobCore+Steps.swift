@@ -110,7 +110,6 @@ extension JobCore {
         entry.run = run
         entry.runEndsLater = parameters.type.endsLater
         runs[run] = job.id
-        if !entry.sparePermits.isEmpty { spareRuns.insert(run) }
         emit(.mark(job.id, isWorking: true))
         emit(
             .start(
@@ -263,6 +262,12 @@ extension JobCore {
             .tooLarge,
             "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
                 + "remove some that are over, then retry the job.")
+    }
+
+    /// Backs off from a host that refused one of a run's connections.
+    func refused(_ run: RunID, _ error: JobError) {
+        guard let entry = runs[run].flatMap({ table[$0] }), entry.run == run else { return }
+        backOff(entry, error)
     }
 
     /// Backs off from a host that asked for it, for all jobs: the one that was asked, or another to which that redirected.

@@ -23,8 +23,7 @@ import JobModel
 /// | ``JobLogBudget`` | how much of jobs may still go into the log |
 ///
 /// A job's way: submitted (`+Requests`) -> stored -> its window -> a turn (`+Scheduling`) -> its step (`+Steps`, lists in
-/// `+Lists` and `+ListOutcomes`, downloads over several connections in `+Connections`) -> an outcome -> stored
-/// (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in `+Retention`, jobs that wait in the
+/// `+Lists` and `+ListOutcomes`) -> an outcome -> stored (`+Outcomes`) -> the next link, a retry, or its end. Times in `+Times`, old jobs in `+Retention`, jobs that wait in the
 /// middle of their chains in `+Resting`, schedules and the jobs that they submit in `+Schedules`, subscribers and waits in
 /// `+Watching` and `+Ancestors`, many jobs that are asked for at once in `+Finding`, what a stop or a retry changes in
 /// `+Changes`, queues and settings in `+Queues`, a start and a stop of the daemon in `+Recovery`.
@@ -90,8 +89,6 @@ package final class JobCore {
     var runs: [RunID: JobID] = [:]
     /// Slots of sources that were told to end as their jobs were removed, until they have.
     var abandoned: [RunID: Scheduler.Slot] = [:]
-    /// Runs that have more than one connection.
-    var spareRuns: Set<RunID> = []
     /// Queues of which a change is being stored, with the changes that wait for it.
     var queueChanges: [String: [() -> Void]] = [:]
     /// Queues that the configuration makes.
@@ -185,7 +182,6 @@ package final class JobCore {
         case .progress(let reports): progressed(reports)
         case .ended(let run, let outcome, let size, let report, let random):
             sourceEnded(run, outcome, size: size, report, random: random)
-        case .connectionClosed(let run): connectionClosed(run)
         case .refused(let run, let error): refused(run, error)
         case .cleanedUp(let id): cleanUps.removeValue(forKey: id)?()
         case .checked(let id, let result): checks.removeValue(forKey: id)?(result)

@@ -72,7 +72,6 @@ package actor JobEngine {
     private struct Run {
         let progress: RunProgress
         let memory = RunMemory()
-        let connections: ConnectionAllowance
         let type: SourceType
         let job: JobID
         let owner: UInt32
@@ -350,7 +349,6 @@ package actor JobEngine {
         // Nothing is awaited that still reads its checkpoint.
         case .cancel(let run, awaitsEnd: true): runs[run]?.work?.cancel()
         case .cancel(let run, awaitsEnd: false): cancel(runs.removeValue(forKey: run))
-        case .reclaimConnection(let run): runs[run]?.connections.reclaim()
         case .discardParts(let id, let job, let links, let owner):
             files.discardParts(of: job, links: links, owner: owner) { self.enter { $0.handle(.cleanedUp(id)) } }
         case .cleanUp(let id, let removed):
@@ -470,7 +468,6 @@ package actor JobEngine {
         let id = run.run
         runs[id] = Run(
             progress: RunProgress(run: id, reports: reports),
-            connections: ConnectionAllowance(run.connections) { self.enter { $0.handle(.connectionClosed(id)) } },
             type: run.parameters.type, job: run.job, owner: run.owner,
             began: clock.now().monotonic)
         guard case .download = run.parameters, run.mayResume else { return start(run, checkpoint: nil) }
@@ -523,7 +520,7 @@ package actor JobEngine {
             bodyPath: files.bodies.file(of: run.job, link: run.link),
             bodyDirectory: files.bodies.opened, roomForBody: run.roomForBody, timeout: run.timeout,
             memory: runs[run.run]?.memory ?? RunMemory(), checkpoint: checkpoint, mayRetry: run.mayRetry,
-            connections: runs[run.run]?.connections ?? ConnectionAllowance(run.connections),
+            connections: run.connections,
             isUnfinished: { job, link in
                 // Where that cannot be read, the file stays that job's.
                 guard let transfers = try? await store.unfinishedTransfers(of: job, atMost: 1) else { return true }

@@ -20,7 +20,7 @@ final class DownloadAttempt: Sendable {
     }
 
     /// How many it has at once, where the server gives parts of a file.
-    var connections: Int { max(1, min(spec.segments, context.connections.count)) }
+    var connections: Int { max(1, min(spec.segments, context.connections)) }
 
     func run() async throws(JobError) -> JSON {
         // What an earlier attempt was kept is this one's, or nobody's.

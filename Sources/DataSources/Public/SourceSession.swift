@@ -73,7 +73,7 @@ public final class SourceSession: Sendable {
             job: lastTransfer.add(1, ordering: .relaxed).newValue, link: 0, attempt: 1, owner: 0,
             bodyPath: "\(directory)/DataSources-\(UUID().uuidString)", timeout: timeout?.inSeconds,
             checkpoint: checkpoint,
-            mayResume: resumes, connections: ConnectionAllowance(connections),
+            mayResume: resumes, connections: connections,
             saveCheckpoint: { checkpoint in
                 guard resumes else { return .succeeded(()) }
                 return records.change(path) { $0.checkpoint = checkpoint }

@@ -12,9 +12,6 @@ package enum CoreEffect: Sendable {
     /// A source is cancelled. Where its end is awaited that comes as `CoreInput.ended`; else the core has forgotten it, and
     /// its end, if it comes, has no effect.
     case cancel(RunID, awaitsEnd: Bool)
-    /// A source that runs with several connections is to close one. `CoreInput.connectionClosed` follows once it has, unless the
-    /// source ends before.
-    case reclaimConnection(RunID)
     /// The `.part`s that downloads of these links kept for a retry, or left in a crash, are to be removed; none is running.
     /// `CoreInput.cleanedUp` follows.
     case discardParts(CleanUpID, job: JobID, links: ClosedRange<Int>, owner: UInt32)
@@ -57,7 +54,7 @@ package struct SourceRun: Sendable {
     package let mayResume: Bool
     /// A failure that is retryable is tried again without being asked for.
     package let mayRetry: Bool
-    /// Connections that it may have to its host at a time; ``CoreEffect/reclaimConnection(_:)`` asks for one of them.
+    /// Connections that it may have to its host at a time.
     package let connections: Int
     /// Bytes that its owner may still store: a body in a file has to fit.
     package let roomForBody: Int64

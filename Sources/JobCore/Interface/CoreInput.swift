@@ -31,8 +31,6 @@ package enum CoreInput: Sendable {
     /// A source ended by itself. `size` is the outcome's `measuredSize`, where that was reckoned before; `random` is drawn from
     /// 0 ..< 1, for the pause before a retry.
     case ended(RunID, Outcome, size: OutcomeSize? = nil, ProgressReport?, random: Double)
-    /// A source has closed a connection that `CoreEffect.reclaimConnection` asked for.
-    case connectionClosed(RunID)
     /// A server asked one of a source's connections to leave it alone for a time, and the source goes on with the others.
     case refused(RunID, JobError)
     /// What was to be removed is gone, or could not be removed.

@@ -93,7 +93,6 @@ struct HostLimits {
     }
 
     func isBackedOff(_ key: ConcurrencyKey) -> Bool { backedOff[key] != nil }
-    func isFull(_ key: ConcurrencyKey) -> Bool { total(key) >= perHost }
 
     mutating func reopen(_ key: ConcurrencyKey) {
         guard let owner = backedOff.removeValue(forKey: key) else { return }

@@ -278,12 +278,6 @@ final class Scheduler {
         return spare
     }
 
-    /// Whether a job waits for a host for no other reason than that it has all the connections that it may have.
-    func wantsPermit(_ key: ConcurrencyKey) -> Bool {
-        guard case .host(let host) = key else { return false }
-        return hosts.isFull(key) && (isAwaited(.hostAgain(host)) || !hosts.isBackedOff(key) && isAwaited(key))
-    }
-
     /// Whether a job of any owner waits for a key and for nothing else.
     private func isAwaited(_ key: ConcurrencyKey) -> Bool {
         queues.values.contains { queue in

@@ -114,7 +114,7 @@ final class Workbench: Sendable {
     /// Whether a failure that is retryable is tried again.
     let mayRetry = Mutex(false)
     /// The connections that a download may have.
-    let connections = Mutex(ConnectionAllowance(16))
+    private static let connections = 16
     /// What servers said that refused one of several connections.
     let refusals = AsyncStream.makeStream(of: JobError.self)
     /// Bytes that a body in a file may have.
@@ -132,7 +132,7 @@ final class Workbench: Sendable {
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
             roomForBody: roomForBody.withLock(\.self), timeout: timeout,
             checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self),
-            connections: connections.withLock(\.self),
+            connections: Self.connections,
             reportRefusal: { error in self.refusals.continuation.yield(error) },
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {

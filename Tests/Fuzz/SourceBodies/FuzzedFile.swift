@@ -18,7 +18,6 @@ final class FuzzedFile: Sendable {
         var requests: [Int?: Int] = [:]
         var count = 0
         var said: Set<Said> = []
-        var reclaim: @Sendable () -> Void = {}
     }
 
     /// What one answer is made of. Bytes that an input does not have are 0, which is the honest answer.
@@ -34,8 +33,6 @@ final class FuzzedFile: Sendable {
     }
 
     private enum Flag: Int {
-        /// Asks for a connection back first.
-        case reclaims = 1
         case withoutLastChunk = 2
         case withOtherTagToo = 4
         /// Gives bytes of another version than it says, where it may lie.
@@ -72,9 +69,6 @@ final class FuzzedFile: Sendable {
     /// The first version.
     static var expected: ArraySlice<UInt8> { versions[0][..<sizes[0]] }
 
-    /// Has connections asked back by `body`.
-    func reclaims(by body: @escaping @Sendable () -> Void) { state.withLock { $0.reclaim = body } }
-
     /// The version that `file` is, where the server said of one that it has just these bytes.
     func version(of file: [UInt8]) -> Int? {
         let said = state.withLock(\.said)
@@ -90,17 +84,16 @@ final class FuzzedFile: Sendable {
     func answer(_ request: String) -> ByteBuffer {
         let asked = Self.range(in: request)
         let start = asked?.lowerBound
-        let (answer, reclaim) = state.withLock { state -> (Answer?, @Sendable () -> Void) in
+        let answer = state.withLock { state -> Answer? in
             state.count += 1
-            guard state.count <= Self.mostRequests else { return (nil, {}) }
+            guard state.count <= Self.mostRequests else { return nil }
             let earlier = state.requests[start, default: 0]
             state.requests[start] = earlier + 1
             // Which bytes are asked for says more than who comes first, which is chance.
             let index = start.map { 1 + $0 / (64 << 10) + 4 * earlier } ?? earlier
-            return (answers[index % answers.count], state.reclaim)
+            return answers[index % answers.count]
         }
         guard let answer else { return ByteBuffer() }
-        if answer.has(.reclaims) { reclaim() }
         switch answer[0] % 16 {
         case 10: return file(answer, nil)
         case 11: return Self.refusal("416 Range Not Satisfiable")

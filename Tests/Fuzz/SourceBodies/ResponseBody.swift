@@ -92,7 +92,7 @@ package final class ResponseBody: Sendable {
         ]
         if isChecked { source["checksum"] = .string(Self.checksum(of: Array(FuzzedFile.expected))) }
         let members = source.map { JSONObject.Member(name: $0.key, value: $0.value) }
-        let result = try outcome(.object(JSONObject(members))) { allowance in file.reclaims { allowance.reclaim() } }
+        let result = try outcome(.object(JSONObject(members)))
         guard let bytes = try delivered(result) else { return }
         if isChecked {
             return try Finding.unless(
@@ -151,19 +151,14 @@ package final class ResponseBody: Sendable {
         return parts + [Array(rest)]
     }
 
-    /// Runs a source, a broken-off download once more, and gives what it came to. `begin` is told what connections each
-    /// attempt may have.
-    private func outcome(
-        _ source: JSON, _ begin: (ConnectionAllowance) -> Void = { _ in }
-    ) throws(Finding) -> JSON? {
+    /// Runs a source, a broken-off download once more, and gives what it came to.
+    private func outcome(_ source: JSON) throws(Finding) -> JSON? {
         let checkpoint = Mutex<JSON?>(nil)
         var last: JSON?
         for attempt in 1...2 {
-            let connections = ConnectionAllowance(Self.segments)
-            begin(connections)
             let context = SourceContext(
                 job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body", timeout: Self.timeout,
-                checkpoint: checkpoint.withLock { $0 }, connections: connections,
+                checkpoint: checkpoint.withLock { $0 }, connections: Self.segments,
                 saveCheckpoint: { json in
                     checkpoint.withLock { $0 = json }
                     return .succeeded(())

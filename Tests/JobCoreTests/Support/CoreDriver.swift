@@ -48,7 +48,6 @@ final class CoreDriver {
     private(set) var open: [RunID: SourceRun] = [:]
     private(set) var started: [SourceRun] = []
     private(set) var cancelled: [RunID] = []
-    private(set) var reclaimed: [RunID] = []
     private(set) var told: [(subscribers: [SubscriptionID], change: JobChange)] = []
     private(set) var reported: [(subscribers: [SubscriptionID], rows: [ProgressRow])] = []
     private(set) var reads: [StoreRead] = []
@@ -185,7 +184,6 @@ final class CoreDriver {
             #expect(open[run.run] == nil)
             open[run.run] = run
             started.append(run)
-        case .reclaimConnection(let run): reclaimed.append(run)
         case .cancel(let run, let awaitsEnd):
             if !awaitsEnd { open[run] = nil }
             cancelled.append(run)

@@ -19,27 +19,6 @@ extension Oracle {
         backedOff[run.key.host] = max(backedOff[run.key.host] ?? 0, until)
     }
 
-    /// A connection is asked for only where there is one to spare and the host has none left.
-    func reclaims(_ run: RunID, _ world: World) {
-        guard let known = runs[run] else {
-            return world.violate(4, "the run \(run), which is over, is to close a connection")
-        }
-        if known.isReclaimed { world.violate(4, "the run \(run) is to close a second connection before the first") }
-        if known.connections < 2 { world.violate(4, "the run \(run) is to close its last connection") }
-        runs[run]?.isReclaimed = true
-        // As the core has it: also a job that is read first, or waits for its owner's turn, has its connection already.
-        let onHost = world.core.inspectHostShares()[known.key.host]?.values.reduce(0, +) ?? 0
-        if onHost < settings.perHost {
-            world.violate(4, "the run \(run) is to close one of \(onHost) connections")
-        }
-    }
-
-    func connectionClosed(_ run: RunID) {
-        guard let known = runs[run], known.isReclaimed else { return }
-        runs[run]?.isReclaimed = false
-        runs[run]?.connections = known.connections - 1
-    }
-
     func starts(_ run: SourceRun, at now: CoreTime, _ world: World) {
         checked.starts += 1
         guard let job = jobs[run.job] else {

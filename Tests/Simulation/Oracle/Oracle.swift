@@ -75,12 +75,10 @@ final class Oracle {
         let attempt: Int
         let key: Shares.Key
         /// As the host's limit counts it.
-        var connections: Int
+        let connections: Int
         let isProgram: Bool
         /// It was told to end, and takes its time.
         var isEnding = false
-        /// It was asked for one of them.
-        var isReclaimed = false
     }
 
     /// Changes with every durable insertion and removal.
@@ -106,7 +104,6 @@ final class Oracle {
         case .ended(let run, let outcome, _, _, let random):
             batch.isEnd = true
             sourceEnded(run, outcome, random, at: now, world)
-        case .connectionClosed(let run): connectionClosed(run)
         case .refused(let run, let error):
             if let known = runs[run] { backsOff(known, error, at: now) }
         case .rows: batch.isRows = true
@@ -208,7 +205,6 @@ final class Oracle {
             if case .save = write { batch.saves += 1 }
         case .start(let run): starts(run, at: now, world)
         case .cancel(let run, _): cancels(run, world)
-        case .reclaimConnection(let run): reclaims(run, world)
         case .answer(let id, let answer): answers(id, answer, at: now, world)
         case .notify(let subscriptions, let change): notifies(subscriptions, change, world)
         case .progress(let subscriptions, let rows): reports(subscriptions, rows, at: now, world)

@@ -7,7 +7,7 @@ struct Trace {
             started
         case notStarted, yield, log
         case commit, commitFailed, crash, powerLoss, cleanStop, clockSet, storeFault, storeHealed, settle
-        case reclaimConnection, connectionClosed
+        case connectionRefused
     }
 
     struct Entry {

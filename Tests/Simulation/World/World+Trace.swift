@@ -19,8 +19,7 @@ extension World {
         case .rows(let id, .failure): trace.add(.readFailed, at: time, id)
         case .progress(let reports): trace.add(.progress, at: time, reports.first?.run ?? 0, Int64(reports.count))
         case .ended(let run, let outcome, _, _, _): trace.add(.ended, at: time, run, outcome.isSuccess ? 1 : 0)
-        case .connectionClosed(let run): trace.add(.connectionClosed, at: time, run)
-        case .refused(let run, _): trace.add(.connectionClosed, at: time, run, 1)
+        case .refused(let run, _): trace.add(.connectionRefused, at: time, run)
         case .cleanedUp(let id): trace.add(.cleanedUp, at: time, id)
         case .checked(let id, let result): trace.add(.checked, at: time, id, result.isSuccess ? 1 : 0)
         case .room, .time: trace.add(.time, at: time)
@@ -43,7 +42,6 @@ extension World {
         case .start(let run):
             trace.add(.startRun, at: time, run.run, run.job, Int64(run.link) << 16 | Int64(run.attempt))
         case .cancel(let run, _): trace.add(.cancelRun, at: time, run)
-        case .reclaimConnection(let run): trace.add(.reclaimConnection, at: time, run)
         case .discardParts(let id, let job, let links, _):
             trace.add(.discardParts, at: time, id, job, Int64(links.lowerBound))
         case .cleanUp(let id, let removed): trace.add(.cleanUp, at: time, id, Int64(removed.count))

@@ -16,7 +16,6 @@ final class World {
         case rows(ReadID, Result<StoreRows, StoreError>)
         case runEnds(RunID)
         case runReports(RunID)
-        case connectionCloses(RunID)
         /// A host refuses one of a run's connections, and wants to be left alone.
         case connectionRefused(RunID)
         /// A cancelled run ends all the same.
@@ -191,7 +190,6 @@ final class World {
         case .runEnds(let run): runEnds(run)
         case .runReports(let run): runReports(run)
         case .lateEnd(let run, let outcome): feed(.ended(run, outcome, nil, random: random.unit()))
-        case .connectionCloses(let run): if sources.job(of: run) != nil { feed(.connectionClosed(run)) }
         case .connectionRefused(let run): feed(.refused(run, refusal()))
         case .cleanedUp(let id):
             cleanUps -= 1
@@ -270,9 +268,6 @@ final class World {
         case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
         case .start(let run): begin(run)
         case .cancel(let run, _): cancel(run)
-        // Most give one up at their next bytes, and those of a silent server never.
-        case .reclaimConnection(let run):
-            if random.chance(0.9) { schedule(.connectionCloses(run), in: random.spread(0.0001, 10)) }
         case .discardParts(let id, let job, let links, _):
             files.discardParts(of: job, links: links)
             cleanUps += 1

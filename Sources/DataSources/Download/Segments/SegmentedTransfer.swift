@@ -31,12 +31,6 @@ final class SegmentedTransfer: Sendable {
         case journal
     }
 
-    /// A connection while it waits for its server.
-    private struct Waiting {
-        let control: TransferControl
-        var isGivenUp = false
-    }
-
     /// How often in a row a segment is taken up again of which hardly anything came, and what that is, in bytes: a server may
     /// answer each request with one byte.
     private static let mostResumes = 5
@@ -45,15 +39,12 @@ final class SegmentedTransfer: Sendable {
     private let url: RequestURL
     private let tag: String
     private let part: SegmentedPart
-    private let connections: ConnectionAllowance
     private let attempt: DownloadAttempt
     private let target: DownloadTarget
     private let journal: DownloadJournal?
     private let limiter: RateLimiter?
     private let answer: Mutex<IncomingResponse?>
     private let nextLook: Mutex<Int64>
-    /// Those that wait for their server, by their numbers, and those that were given up meanwhile.
-    private let waiting = Mutex<[Int: Waiting]>([:])
 
     private var services: DownloadServices { attempt.services }
 
@@ -65,7 +56,6 @@ final class SegmentedTransfer: Sendable {
         self.url = url
         self.tag = tag
         self.part = part
-        connections = attempt.context.connections
         self.attempt = attempt
         self.target = target
         self.journal = journal
@@ -80,8 +70,6 @@ final class SegmentedTransfer: Sendable {
     func run() async throws(JobError) -> Outcome {
         let whole = firstAnswer
         let outcome = await attempt.handle.control.withChild { control in
-            connections.whenAsked { [weak self] in self?.giveUpOneThatWaits() }
-            defer { connections.whenAsked(nil) }
             let speed = TotalSpeed(part, limiter, attempt.handle, services.transport.lowSpeed) { control.interrupt($0) }
             defer { speed.stop() }
             return await run(attempt.handle.with(control), beginningWith: whole)
@@ -95,12 +83,9 @@ final class SegmentedTransfer: Sendable {
         await withTaskGroup(of: Report.self) { group in
             group.addTask { .digest(await self.digest()) }
             group.addTask { await self.keepJournal() }
-            var (open, lastFailure) = (connections.open(attempt.spec.segments), JobError?.none)
-            var next = open
+            var (open, lastFailure) = (attempt.connections, JobError?.none)
             for number in 0..<open {
-                group.addTask {
-                    .connection(await self.fetch(number, handle, beginningWith: number == 0 ? whole : nil))
-                }
+                group.addTask { .connection(await self.fetch(handle, beginningWith: number == 0 ? whole : nil)) }
             }
             var outcome: Result<Outcome, JobError>?
             for await report in group {
@@ -116,16 +101,7 @@ final class SegmentedTransfer: Sendable {
                         lastFailure = error
                         if isFatal(error, handle) { outcome = outcome ?? .failure(error) }
                     }
-                    guard open == 0, !part.isComplete, outcome == nil else { break }
-                    if let lastFailure {
-                        outcome = .failure(lastFailure)
-                    } else {
-                        // The last but one was asked to close while there was nothing to do for the last.
-                        open = 1
-                        let number = next
-                        next += 1
-                        group.addTask { .connection(await self.fetch(number, handle, beginningWith: nil)) }
-                    }
+                    if open == 0, !part.isComplete { outcome = outcome ?? .failure(lastFailure ?? brokenOff) }
                 }
                 guard outcome == nil else { break }
             }
@@ -161,21 +137,14 @@ final class SegmentedTransfer: Sendable {
 
     // MARK: One connection
 
-    private func fetch(
-        _ number: Int, _ handle: TransferHandle, beginningWith whole: IncomingResponse?
-    ) async -> Connection {
-        defer {
-            whole?.close()
-            connections.close()
-        }
+    private func fetch(_ handle: TransferHandle, beginningWith whole: IncomingResponse?) async -> Connection {
+        defer { whole?.close() }
         return await handle.control.withChild { control in
-            await fetchSegments(number, handle.with(control), beginningWith: whole)
+            await fetchSegments(handle.with(control), beginningWith: whole)
         }
     }
 
-    private func fetchSegments(
-        _ number: Int, _ handle: TransferHandle, beginningWith whole: IncomingResponse?
-    ) async -> Connection {
+    private func fetchSegments(_ handle: TransferHandle, beginningWith whole: IncomingResponse?) async -> Connection {
         var whole = whole
         var failures = 0
         while let segment = part.begin() {
@@ -187,19 +156,12 @@ final class SegmentedTransfer: Sendable {
                     if let response = whole {
                         whole = nil
                         try response.attach(to: handle.control)
-                        guard try await fill(segment, from: response, upTo: part.total, number, handle) else {
-                            return .done
-                        }
+                        try await fill(segment, from: response, upTo: part.total, handle)
                     } else {
-                        guard let (response, range) = try await answer(for: rest, number, handle) else {
-                            return .otherVersion
-                        }
-                        guard try await fill(segment, from: response, upTo: range.end, number, handle) else {
-                            return .done
-                        }
+                        guard let (response, range) = try await answer(for: rest, handle) else { return .otherVersion }
+                        try await fill(segment, from: response, upTo: range.end, handle)
                     }
                 } catch {
-                    if isGivenUp(number) { return .done }
                     failure = error
                     // The connection is not opened again, and other jobs wait for as long as the server wants.
                     if error.retryAfter != nil { attempt.context.reportRefusal(error) }
@@ -218,57 +180,20 @@ final class SegmentedTransfer: Sendable {
         return .done
     }
 
-    // MARK: Connections that wait
-
-    /// Waits for the server of a connection, which may be given up meanwhile.
-    private func wait<Value>(
-        _ number: Int, _ control: TransferControl, _ body: () async throws(JobError) -> Value
-    ) async throws(JobError) -> Value {
-        let isGivenUp = waiting.withLock { waiting in
-            if waiting[number]?.isGivenUp == true { return true }
-            waiting[number] = Waiting(control: control)
-            return false
-        }
-        // It had something to read when it was.
-        if isGivenUp { throw Self.givenUp }
-        defer { waiting.withLock { if $0[number]?.isGivenUp == false { $0[number] = nil } } }
-        // It may have been asked for before this one waited.
-        giveUpOneThatWaits()
-        return try await body()
-    }
-
-    /// Closes one of the connections that wait, where one has to close. One that does not wait asks by itself.
-    private func giveUpOneThatWaits() {
-        let control = waiting.withLock { waiting -> TransferControl? in
-            guard let number = waiting.first(where: { !$0.value.isGivenUp })?.key, connections.mustClose() else {
-                return nil
-            }
-            waiting[number]?.isGivenUp = true
-            return waiting[number]?.control
-        }
-        control?.interrupt(Self.givenUp)
-    }
-
-    private static let givenUp = JobError(.cancelled, "The connection was given up for another user.")
-
-    private func isGivenUp(_ number: Int) -> Bool { waiting.withLock { $0[number]?.isGivenUp ?? false } }
-
     private var brokenOff: JobError {
         JobError(.network, "\(SourceMessage.quoted(url)) ended before its last byte; try again.", retryable: true)
     }
 
     /// Asks for a range; nil where the answer is not just that, of the same version.
     private func answer(
-        for rest: Range<Int64>, _ number: Int, _ handle: TransferHandle
+        for rest: Range<Int64>, _ handle: TransferHandle
     ) async throws(JobError) -> (IncomingResponse, ContentRange)? {
         var request = OutgoingRequest(
             url, headers: attempt.spec.headers, coding: .asSent, userAgent: services.userAgent)
         request.set("Range", "bytes=\(rest.lowerBound)-\(rest.upperBound - 1)")
         request.set("If-Range", tag)
         request.isPart = true
-        let response = try await wait(number, handle.control) { () throws(JobError) in
-            try await services.transport.open(request, handle)
-        }
+        let response = try await services.transport.open(request, handle)
         guard response.isSuccess || response.status == 416 else {
             await response.discard()
             throw response.statusError
@@ -284,34 +209,29 @@ final class SegmentedTransfer: Sendable {
         return (response, range)
     }
 
-    /// Writes the body, which ends at `end`, into a segment, which may end before or be split meanwhile; false where the connection
-    /// is to be given up.
+    /// Writes the body, which ends at `end`, into a segment, which may end before or be split meanwhile.
     private func fill(
-        _ segment: SegmentMap.ID, from response: IncomingResponse, upTo end: Int64, _ number: Int,
-        _ handle: TransferHandle
-    ) async throws(JobError) -> Bool {
+        _ segment: SegmentMap.ID, from response: IncomingResponse, upTo end: Int64, _ handle: TransferHandle
+    ) async throws(JobError) {
         defer { response.close() }
         attempt.handle.report(ProgressUpdate(completed: part.count, total: part.total))
         var isItsTurn = false
         defer { if isItsTurn { part.endTurn() } }
         while let rest = part.rest(of: segment), rest.lowerBound < end {
-            if connections.mustClose() { return false }
             // While it waits for its server, or for its rate, it is another's turn.
             if isItsTurn, limiter != nil || !response.isReady || !part.mayGoOn(with: segment) {
                 isItsTurn = false
                 part.endTurn()
             }
-            if !response.isReady {
-                try await wait(number, handle.control) { () throws(JobError) in _ = await response.becomesReady() }
-            }
+            if !response.isReady { _ = await response.becomesReady() }
             // What came stays where it is until then, so that a connection that waits takes no more.
             if limiter == nil, !isItsTurn, response.isReady {
                 try await part.beginTurn(for: segment, handle.control)
                 isItsTurn = true
             }
-            guard let blocks = try await response.next() else { return true }
+            guard let blocks = try await response.next() else { return }
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
-                guard let rest = part.rest(of: segment), rest.lowerBound < end else { return true }
+                guard let rest = part.rest(of: segment), rest.lowerBound < end else { return }
                 let piece = Self.first(end - rest.lowerBound, of: piece)
                 if let limiter {
                     if isItsTurn { part.endTurn() }
@@ -326,7 +246,6 @@ final class SegmentedTransfer: Sendable {
                 try await checkRoom(at: count)
             }
         }
-        return true
     }
 
     /// The first `count` bytes of `blocks`: a server can send more than it said.

@@ -269,64 +269,6 @@ import Testing
         }
     }
 
-    @Test func connections_areGivenBack_whileTheOthersGoOn() async throws {
-        let (more, rest) = (OriginGate(), OriginGate())
-        try await ScriptedOrigin.run({ request, _ in
-            let bytes = Array(Self.bytes(request))
-            return [
-                Self.head(request), .send(Array(bytes.prefix(1000))), .wait(more), .send(Array(bytes[1000..<2000])),
-                .wait(rest), .send(Array(bytes.dropFirst(2000))),
-            ]
-        }) { origin in
-            try await Workbench.run { bench in
-                let (closed, report) = AsyncStream.makeStream(of: Void.self)
-                let connections = ConnectionAllowance(4) { report.yield() }
-                bench.connections.withLock { $0 = connections }
-                let deferred = try bench.start(download(origin))
-                await origin.log.reaches(4)
-                connections.reclaim()
-                connections.reclaim()
-                more.open()
-                // None of them can be at its end.
-                var count = 0
-                for await _ in closed {
-                    count += 1
-                    if count == 2 { break }
-                }
-                rest.open()
-                _ = try await deferred.get()
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-            }
-        }
-    }
-
-    @Test(arguments: [false, true]) func connections_areGivenBack_whileTheirServerIsSilent(sendsHead: Bool) async throws
-    {
-        let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, count in
-            let head = Self.head(request)
-            return (sendsHead || count == 0 ? [head, .wait(gate)] : [.wait(gate), head])
-                + [.send(Array(Self.bytes(request)))]
-        }) { origin in
-            try await Workbench.run { bench in
-                let (closed, report) = AsyncStream.makeStream(of: Void.self)
-                let connections = ConnectionAllowance(4) { report.yield() }
-                bench.connections.withLock { $0 = connections }
-                let deferred = try bench.start(download(origin))
-                await origin.log.reaches(4)
-                for _ in 0..<4 { connections.reclaim() }
-                var count = 0
-                for await _ in closed {
-                    count += 1
-                    if count == 3 { break }
-                }
-                gate.open()
-                _ = try await deferred.get()
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-            }
-        }
-    }
-
     @Test func server_isNotGivenUp_whereEachSegmentIsCutOffOnceBeforeItsFirstByte() async throws {
         // Fifteen segments of 8 MiB; each is whole with its second answer.
         let body = Workbench.bytes(120 << 20)
