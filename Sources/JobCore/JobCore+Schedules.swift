@@ -398,7 +398,7 @@ extension JobCore {
     }
 
     private func logSkipped(_ key: ScheduleKey, _ time: Timestamp, _ reason: String) {
-        guard jobLogBudget.admit(isTrouble: true, of: key.owner, at: now.monotonic) != nil else { return }
+        guard jobLogBudget.admit(at: now.monotonic) != nil else { return }
         log(
             .warning,
             "The schedule \(key.name) of user \(key.owner) submitted no job for \(time): \(reason.prefix(300))")

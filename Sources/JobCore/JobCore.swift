@@ -308,14 +308,13 @@ package final class JobCore {
     /// Logs what happened to a job, where that is wanted and there is room for it in the log.
     func log(_ job: Job, _ event: @autoclosure () -> JobLogEntry.Event) {
         guard settings.jobLogging != .none else { return }
-        let event = event()
-        guard let leftOut = admitToLog(isTrouble: event.isTrouble, of: job.owner) else { return }
-        emit(.log(CoreLog(JobLogEntry(event, of: job, leftOut: leftOut))))
+        guard let leftOut = admitToLog() else { return }
+        emit(.log(CoreLog(JobLogEntry(event(), of: job, leftOut: leftOut))))
     }
 
     /// The same for a job that was stored under `id`.
     func logAccepted(_ id: JobID, _ job: Job) {
-        guard settings.jobLogging != .none, let leftOut = admitToLog(isTrouble: false, of: job.owner) else { return }
+        guard settings.jobLogging != .none, let leftOut = admitToLog() else { return }
         emit(.log(CoreLog(JobLogEntry(.accepted, of: job.numbered(id), leftOut: leftOut))))
     }
 
@@ -323,16 +322,16 @@ package final class JobCore {
     func logAccepted(_ made: ChildMaker, _ ids: [JobID], of parent: Job) {
         guard settings.jobLogging != .none else { return }
         for (child, id) in zip(made.children, ids) {
-            guard let leftOut = admitToLog(isTrouble: false, of: parent.owner) else { continue }
+            guard let leftOut = admitToLog() else { continue }
             let entry = JobLogEntry(
                 accepted: id, of: parent, queue: child.queue, host: child.host, leftOut: leftOut)
             emit(.log(CoreLog(entry)))
         }
     }
 
-    /// How many entries on jobs of `owner` were left out since the last one; nil where this one is to be.
-    private func admitToLog(isTrouble: Bool, of owner: UInt32) -> Int? {
-        settings.jobLogging == .all ? 0 : jobLogBudget.admit(isTrouble: isTrouble, of: owner, at: now.monotonic)
+    /// How many entries on jobs were left out since the last one; nil where this one is to be.
+    private func admitToLog() -> Int? {
+        settings.jobLogging == .all ? 0 : jobLogBudget.admit(at: now.monotonic)
     }
 
     /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.

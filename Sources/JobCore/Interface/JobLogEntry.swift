@@ -17,14 +17,6 @@ package struct JobLogEntry: Sendable, Hashable {
         case succeeded
         case failed(JobError)
         case cancelled
-
-        /// Whether it goes into the log before others where not all do.
-        var isTrouble: Bool {
-            switch self {
-            case .failed, .retrying: true
-            default: false
-            }
-        }
     }
 
     package let event: Event
@@ -36,7 +28,7 @@ package struct JobLogEntry: Sendable, Hashable {
     package let host: String?
     package let link: Int
     package let attempt: Int
-    /// Entries on its owner's jobs that were left out since the last one.
+    /// Entries on jobs that were left out since the last one.
     package let leftOut: Int
 
     init(_ event: Event, of job: Job, leftOut: Int) {
