@@ -1,0 +1,89 @@
+/// What the core has to know of a spec: for each link its steps' kinds, bounds and retries. Made once, when the job is
+/// admitted.
+package struct JobPlan: Sendable, Hashable {
+    /// One step of a link.
+    package struct Step: Sendable, Hashable {
+        /// The source's type; nil for `return` and `throw`.
+        package var source: SourceType?
+        /// Seconds that an attempt may take.
+        package var timeout: Double?
+        package var retry: RetryPolicy
+        /// A source that was at work when the daemon died may run again.
+        package var isRepeatable: Bool
+
+        package init(source: SourceType?, timeout: Double?, retry: RetryPolicy, isRepeatable: Bool) {
+            self.source = source
+            self.timeout = timeout
+            self.retry = retry
+            self.isRepeatable = isRepeatable
+        }
+    }
+
+    /// One callback pair of the chain.
+    package enum Link: Sendable, Hashable {
+        /// `on` names the kinds of failure that the second one handles; nil for all.
+        case pair(then: Step?, fail: Step?, on: Set<String>?)
+        case both(Step)
+        case finally(Step)
+
+        package var steps: [Step] {
+            switch self {
+            case .pair(let then, let fail, _): [then, fail].compactMap(\.self)
+            case .both(let step), .finally(let step): [step]
+            }
+        }
+    }
+
+    package let source: Step
+    package let links: [Link]
+    /// Seconds that the job may take from its submission, or from its retry by hand.
+    package let deadline: Double?
+
+    package init(source: Step, links: [Link], deadline: Double?) {
+        self.source = source
+        self.links = links
+        self.deadline = deadline
+    }
+
+    package init(_ spec: JobSpec) {
+        func step(_ step: JobModel.Step) -> Step {
+            Step(
+                source: step.type, timeout: step.timeout ?? spec.timeout, retry: spec.retryPolicy(of: step),
+                isRepeatable: true)
+        }
+        self.init(
+            source: step(spec.source),
+            links: spec.links.map { link in
+                switch link {
+                case .pair(let then, let fail, let on): .pair(then: then.map(step), fail: fail.map(step), on: on)
+                case .both(let inner): .both(step(inner))
+                case .finally(let inner): .finally(step(inner))
+                }
+            },
+            deadline: spec.deadline)
+    }
+
+    /// The step that link `number` runs for what came into it; link 0 is the source.
+    package func step(_ number: Int, for incoming: Carried?) -> Step? {
+        guard number > 0 else { return source }
+        guard links.indices.contains(number - 1), let incoming else { return nil }
+        switch (links[number - 1], incoming) {
+        case (.pair(let then, _, _), .success): return then
+        case (.pair(_, let fail, let kinds), .failure(let error)):
+            guard let kinds, !kinds.contains(error.kind.rawValue) else { return fail }
+            return nil
+        case (.both(let step), _), (.finally(let step), _): return step
+        }
+    }
+
+    package func isFinally(_ number: Int) -> Bool {
+        guard links.indices.contains(number - 1), case .finally = links[number - 1] else { return false }
+        return true
+    }
+
+    /// Whether a link from `first` on is a download, which may leave a part behind.
+    package func hasDownload(from first: Int) -> Bool {
+        if first <= 0, source.source == .download { return true }
+        return links.dropFirst(max(0, first - 1)).contains { $0.steps.contains { $0.source == .download } }
+    }
+}
