@@ -62,6 +62,8 @@ let package = Package(
             name: "JobCore",
             dependencies: ["JobModel", deque, .product(name: "HeapModule", package: "swift-collections")],
             swiftSettings: ours),
+        // The core that decides inside a transaction, which takes the place of `JobCore`.
+        .target(name: "RoundCore", dependencies: ["JobModel"], swiftSettings: ours),
         .target(name: "CLinux"),
         // Without Swift's runtime, which SwiftPM gives programs in C as well.
         .executableTarget(

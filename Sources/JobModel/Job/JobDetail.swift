@@ -14,7 +14,7 @@ package struct JobDetail: Sendable, Hashable {
     /// Whether tags, key and label are told, and more of an error than its first sentence.
     var hasTexts = true
 
-    static let longestBriefSpec = 4 << 10
+    package static let longestBriefSpec = 4 << 10
     static let briefOutcomes = 10
 
     /// As `job.get` tells it.

@@ -11,8 +11,10 @@ package struct JobRow: Sendable, Hashable {
         case children
         /// Running: for the time that its `timer` source names.
         case timer
-        /// Queued: for files of an earlier run to be removed.
+        /// Queued: for children or files of an earlier run to be removed.
         case cleaning
+        /// Running: for the timeout of a `timer` source that names a longer time.
+        case timeout
     }
 
     /// The list that a child belongs to.
@@ -62,7 +64,6 @@ package struct JobRow: Sendable, Hashable {
     /// Bytes of its spec, or of what is stored of it where a template has the rest.
     package let specSize: Int
     package let createdAt: Timestamp
-    /// Whether it was submitted in a form whose parts a transfer may have left (``JobPlan/mayLeaveParts``) is in the plan.
 
     // Where it stands.
     package var state: JobState

@@ -2,6 +2,7 @@
 ///
 /// It is used by one thread and valid within one round. What was written is read back in the same round. After an error it
 /// refuses every further call, and the round is undone. Each query has a limit, and gives rows in the order that it names.
+/// A row that is damaged counts as none: the store reports it once, and every query passes over it.
 package protocol JobTransaction: AnyObject {
     // MARK: Jobs
 
@@ -29,7 +30,7 @@ package protocol JobTransaction: AnyObject {
     /// Unfinished jobs whose `due` or `deadline` has come by the steady clock, and scheduled ones without a `due` whose
     /// `notBefore` has by the wall; by id. None twice, and none that is being removed.
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
-    /// The next of these times that lies behind the given ones, and the earliest end of a finished root job.
+    /// The earliest of these times over all rows that wait for one, and the earliest end of a finished root job.
     func dueTimes() throws(StoreError) -> DueTimes
     /// Jobs with a run of another life, by id.
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow]
@@ -92,6 +93,9 @@ package protocol JobTransaction: AnyObject {
     func put(_ counts: [CountKey: CountValue]) throws(StoreError)
     /// Work left over, by id, behind `after`.
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow]
+    /// The oldest work left over, other than `removeParts`, of the first owner above `owner` that has some; nil where no
+    /// owner above it has. So owners have their work done in turn.
+    func nextWork(ofOwnerAbove owner: UInt32?) throws(StoreError) -> WorkRow?
     /// Whether there is work left over of this kind about a job.
     func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool
     /// Adds a piece of work; gives its id.

@@ -26,7 +26,7 @@ package struct ListRow: Sendable, Hashable {
     package var failed = 0
     /// The child that decided the outcome before all had ended, by its index.
     package var decided: Int?
-    /// The index behind the last child that its gate let in.
+    /// Children that were let in and have not ended: at most ``concurrency``, but for those that a stop let pass.
     package var admitted = 0
     /// Bytes that ended children have moved.
     package var bytes: Int64 = 0

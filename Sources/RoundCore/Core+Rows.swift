@@ -1,0 +1,105 @@
+import JobModel
+
+/// The ways in which rows change: each goes through here, so that counts, times, windows and subscribers follow.
+extension Core {
+    /// Stores a job that changed from `old`, and tells those who watch it.
+    func store(_ row: inout JobRow, was old: JobRow, _ round: Round) throws(StoreError) {
+        row.version = old.version + 1
+        try round.transaction.update(row)
+        quotas.moved(from: old, to: row)
+        deadlines.note(row)
+        // A job that starts has left its window already.
+        let hasMoved = old.isReady != row.isReady || old.host != row.host
+        if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
+        if row.isReady, hasMoved { scheduler.insert(row) }
+        if row.state != old.state || row.link != old.link { try tell(row, round) }
+    }
+
+    /// Counts a job that was inserted, and offers it where it is ready.
+    func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
+        quotas.moved(from: nil, to: row)
+        deadlines.note(row)
+        log(row, .accepted, round)
+        try tell(row, round)
+        if row.isReady { scheduler.insert(row) }
+    }
+
+    /// Tells the subscribers of a job how it is now.
+    func tell(_ row: JobRow, _ round: Round) throws(StoreError) {
+        guard !subscriptions.isEmpty, !row.isRemoving else { return }
+        let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
+        let subscribers = subscriptions.covering(row, below: ancestors)
+        guard !subscribers.isEmpty else { return }
+        let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
+        pending.emit(.notify(subscribers, JobChange(row: row, document: document)))
+    }
+
+    /// The jobs above a job, from the nearest.
+    func ancestors(of row: JobRow, _ round: Round) throws(StoreError) -> [JobRow] {
+        var ancestors: [JobRow] = []
+        var next = row.parent
+        // A row that names itself above itself is damaged, and must not hold the engine.
+        while let parent = next, ancestors.count < 256, let above = try round.transaction.job(parent.job) {
+            ancestors.append(above)
+            next = above.parent
+        }
+        return ancestors
+    }
+
+    /// Whether a job must not start, as a list above it is over, decided, or being stopped or removed.
+    func isBelowStopped(_ row: JobRow, _ round: Round) throws(StoreError) -> Bool {
+        var child = row
+        var depth = 0
+        while let parent = child.parent {
+            depth += 1
+            guard depth <= 256, let above = try round.transaction.job(parent.job), !above.isRemoving,
+                !above.state.isTerminal, above.link == parent.link, above.stop == nil || above.isAtFinally,
+                let list = try round.transaction.list(of: parent.job), list.id == parent.list, list.decided == nil
+            else { return true }
+            child = above
+        }
+        return false
+    }
+
+    /// Begins a run of a job's present link, in a slot that it has.
+    func begin(_ row: inout JobRow, was old: JobRow, host: String?, permits: Int, _ round: Round) throws(StoreError) {
+        let id = experience.nextRun()
+        row.begin(id, at: round.now)
+        try store(&row, was: old, round)
+        let step = row.step
+        running.insert(
+            LiveRun(
+                run: id, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
+                endsLater: step?.source == .program))
+        log(row, .started, round)
+        let left = row.deadline.map { max(0.001, Double($0 - round.now.steady) / 1000) }
+        pending.emit(
+            .start(
+                RunOrder(
+                    run: id, kind: .step, job: row,
+                    document: row.specSize <= settings.limits.inlineResult
+                        ? try round.transaction.document(of: row.id) : nil,
+                    host: host, connections: permits,
+                    timeout: [step?.timeout, left].compactMap(\.self).min(), mayResume: row.checkpointSize > 0,
+                    mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
+                    room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
+    }
+
+    /// Has a run end, once; its end follows.
+    func cancel(_ live: LiveRun) {
+        guard !live.isStopping else { return }
+        var live = live
+        live.isStopping = true
+        running.update(live)
+        pending.emit(.cancel(live.run))
+    }
+
+    /// Adds work that later rounds do.
+    @discardableResult
+    func add(_ work: WorkRow, _ round: Round) throws(StoreError) -> WorkRow {
+        var work = work
+        work.id = try round.transaction.add(work)
+        if work.kind == .removeParts { pending.emit(.removeFiles(work)) } else { agenda.hasWork = true }
+        return work
+    }
+}

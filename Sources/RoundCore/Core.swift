@@ -1,0 +1,174 @@
+package import JobModel
+
+/// Decides everything, inside a transaction on the rows: what is admitted, what starts, what follows an end, who is told.
+///
+/// The engine gives it the inputs of a round, one by one, and asks it to ``close(at:in:)`` the round. After the commit
+/// ``committed()`` gives what is to be done. Where the round was not committed, ``undone(_:)`` and ``reset(from:runs:start:at:)``
+/// make the memory what the rows say. It looks at no clock, and waits for nothing.
+package final class Core {
+    package enum Phase: Sendable, Hashable {
+        case serving
+        case stopping
+    }
+
+    // Rebuilt by `reset` of the rows and of the engine's runs.
+    var running = RunningJobs()
+    var scheduler: Scheduler
+    var deadlines = Deadlines()
+    var quotas = Quotas()
+    var agenda = Agenda()
+
+    // Learned outside of rounds, and kept by `reset`.
+    package var settings: CoreSettings
+    package var phase = Phase.serving
+    var schedules: Schedules
+    var subscriptions = Subscriptions()
+    var waits = Waits()
+    var experience: Experience
+
+    /// What the present round is to have done.
+    var pending = PendingEffects()
+
+    /// A core for one life of the daemon; nothing is known before ``reset(from:runs:start:at:)``.
+    package init(settings: CoreSettings, life: Int64, at now: CoreMoment) {
+        self.settings = settings
+        scheduler = Scheduler(perHost: settings.perHost, perHostAndUser: settings.perHostAndUser)
+        schedules = Schedules(startedAt: now.wall)
+        experience = Experience(life: life, startedAt: now)
+    }
+
+    // MARK: - A round
+
+    /// The rows that handling an input will read, as far as the input tells.
+    package static func keys(of input: CoreInput) -> [RowKey] {
+        switch input {
+        case .request(_, let request, let caller):
+            switch request {
+            case .submit(let jobs): jobs.compactMap { job in job.terms.key.map { .key(owner: caller.uid, $0) } }
+            case .cancel(let job), .retry(let job, _), .remove(let job): [.job(job)]
+            case .setSchedule(let new): [.schedule(new.key)]
+            case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]
+            case .wait, .watch, .setQueue, .probe: []
+            }
+        case .prepared(let preparation, _): [.schedule(preparation.key)]
+        case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
+        }
+    }
+
+    /// Reacts to one input of a round.
+    package func handle(
+        _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction
+    ) throws(StoreError) {
+        let round = Round(transaction, now)
+        schedules.look(at: now)
+        switch input {
+        case .request(let id, let request, let caller): try handle(request, id, caller, round)
+        case .abandon(let request): waits.remove(request)
+        case .unsubscribe(let id): subscriptions.remove(id)
+        case .run(let run, let event): try handle(event, of: run, round)
+        case .cleaned(let work): try cleaned(work, round)
+        case .prepared(let preparation, let job): try submit(preparation, job, round)
+        case .tick: try tick(round)
+        case .room(let shortage): roomChanged(shortage)
+        case .zones(let rules): schedules.use(rules)
+        case .configure(let settings): try configure(settings, round)
+        case .stop: stop()
+        }
+    }
+
+    /// The last step of a round: starts what may start, and stores the counts.
+    package func close(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
+        let round = Round(transaction, now)
+        try startReady(round)
+        agenda.endRound()
+        let counts = quotas.takeChanges()
+        if !counts.isEmpty { try transaction.put(counts) }
+    }
+
+    /// The round is committed: gives what is to be done, in this order.
+    package func committed() -> [CoreEffect] {
+        var effects = pending.effects
+        for job in pending.ended {
+            subscriptions.ended(job)
+            for request in waits.ended(job) { effects.append(.waitOver(request)) }
+        }
+        for event in pending.happened {
+            for (request, answer) in waits.happened(event) { effects.append(.answer(request, answer)) }
+        }
+        for work in pending.cleaned { experience.cleaning.remove(work) }
+        for case .removeFiles(let work) in effects { experience.cleaning.insert(work.id) }
+        pending = PendingEffects()
+        return effects
+    }
+
+    /// The round was not committed, and these requests of it were answered so: nothing of it happened.
+    /// ``reset(from:runs:start:at:)`` has to follow.
+    package func undone(_ failed: [RequestID]) {
+        for id in pending.subscribed { subscriptions.remove(id) }
+        for key in pending.asked { schedules.prepared(key) }
+        for request in failed { waits.remove(request) }
+        pending = PendingEffects()
+    }
+
+    /// Whether there is more to do at once than one round does: another ``CoreInput/tick`` is wanted.
+    package var wantsTick: Bool { phase == .serving && agenda.hasMore }
+
+    /// When a ``CoreInput/tick`` is wanted at the latest: by the steady clock, and by the wall.
+    package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
+        guard phase == .serving else { return (nil, nil) }
+        let steady = [deadlines.steady, scheduler.nextPauseEnd].compactMap(\.self).min()
+        let wall = [deadlines.wall, agenda.nextExpiry].compactMap(\.self).min()
+        return (steady, wall)
+    }
+
+    // MARK: - Small inputs
+
+    private func stop() {
+        phase = .stopping
+        for request in waits.requests.sorted() {
+            waits.remove(request)
+            pending.emit(.answer(request, .failed(.stopping)))
+        }
+    }
+
+    private func roomChanged(_ new: String?) {
+        switch (experience.shortage, new) {
+        case (nil, let reason?):
+            log(.error, "Submissions are refused until there is room again: \(reason)", event: .diskShort)
+        case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
+        default: break
+        }
+        experience.shortage = new
+    }
+
+    /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.
+    func expect(_ condition: Bool, _ message: @autoclosure () -> String, job: JobID? = nil) {
+        if !condition { log(.defect, message(), job: job, event: .defect) }
+    }
+
+    func log(
+        _ level: CoreLog.Level, _ message: String, job: JobID? = nil, queue: String? = nil, event: CatalogEvent? = nil
+    ) {
+        pending.emit(.log(CoreLog(level, message, job: job, queue: queue, event: event)))
+    }
+
+    /// Tells a part of a job's story, where the log has room for it.
+    func log(_ job: JobRow, _ event: JobLogEntry.Event, _ round: Round) {
+        guard settings.jobLogging != .none else { return }
+        let leftOut =
+            settings.jobLogging == .all
+            ? 0 : experience.logBudget.admit(isTrouble: event.isTrouble, at: round.now.steady)
+        if let leftOut { pending.emit(.log(CoreLog(JobLogEntry(event, of: job, leftOut: leftOut)))) }
+    }
+}
+
+/// A transaction and the moment of the present input.
+struct Round {
+    let transaction: any JobTransaction
+    let now: CoreMoment
+
+    init(_ transaction: any JobTransaction, _ now: CoreMoment) {
+        self.transaction = transaction
+        self.now = now
+    }
+}

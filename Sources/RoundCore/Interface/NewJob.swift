@@ -1,0 +1,106 @@
+package import JobModel
+
+/// A job to be submitted, its spec checked by ``Admission``.
+package struct NewJob: Sendable {
+    /// What the core decides by, of a spec.
+    package struct Terms: Sendable, Hashable {
+        package let plan: JobPlan
+        package let queue: String
+        package let priority: Int
+        package let key: String?
+        package let tags: [String]
+        /// Seconds from its submission before it may start.
+        package let delay: Double?
+        package let notBefore: Timestamp?
+        /// The host (name and port) that its source asks, where that is known.
+        package let host: String?
+
+        package init(_ spec: JobSpec, host: String?) {
+            plan = JobPlan(spec)
+            queue = spec.queue
+            priority = spec.priority
+            key = spec.key
+            tags = spec.tags
+            delay = spec.delay
+            notBefore = spec.notBefore
+            self.host = host
+        }
+    }
+
+    package let terms: Terms
+    package let document: NewJobRow.Document
+    package let digest: UInt64
+    /// The outcome of its source, where that is written in the spec.
+    package let immediate: Carried?
+    /// The queues that children in it name.
+    package let queues: [NamedQueue]
+    /// The subscription that gets the job's changes, from the next one on.
+    package var subscription: SubscriptionID?
+
+    package init(
+        terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,
+        queues: [NamedQueue] = [], subscription: SubscriptionID? = nil
+    ) {
+        self.terms = terms
+        self.document = document
+        self.digest = digest
+        self.immediate = immediate
+        self.queues = queues
+        self.subscription = subscription
+    }
+}
+
+/// A child of a list, as the engine made it.
+package struct NewChildRow: Sendable {
+    package enum Body: Sendable {
+        case job(NewJob.Terms)
+        /// It cannot be made: it failed with this error before it began.
+        case invalid(JobError)
+    }
+
+    package let index: Int
+    package let body: Body
+    package let document: NewJobRow.Document
+
+    package init(index: Int, body: Body, document: NewJobRow.Document) {
+        self.index = index
+        self.body = body
+        self.document = document
+    }
+}
+
+extension JobRow {
+    /// A job as it begins.
+    init(
+        _ terms: NewJob.Terms, owner: UInt32, groups: CallerGroups?, parent: Parent?, deadline: SteadyTime?,
+        specSize: Int, at now: CoreMoment
+    ) {
+        self.init(
+            owner: owner, groups: groups, parent: parent, plan: terms.plan, queue: terms.queue,
+            priority: terms.priority, key: terms.key, tags: terms.tags, specSize: specSize, createdAt: now.wall,
+            state: .queued)
+        host = terms.host
+        if let delay = terms.delay, delay > 0 {
+            state = .scheduled
+            due = now.steady(after: delay)
+            notBefore = now.wall.adding(seconds: delay)
+        } else if let time = terms.notBefore, time > now.wall {
+            state = .scheduled
+            notBefore = time
+        }
+        let own = terms.plan.deadline.map { now.steady(after: $0) }
+        // A child cannot outlive its parent.
+        self.deadline = [own, deadline].compactMap(\.self).min()
+    }
+}
+
+/// A queue that a part of a spec names, and where.
+package struct NamedQueue: Sendable, Hashable {
+    package let name: String
+    package let pointer: JSONPointer
+
+    package init(name: String, pointer: JSONPointer) {
+        self.name = name
+        self.pointer = pointer
+    }
+}

@@ -1,0 +1,109 @@
+import JobModel
+
+/// Counts jobs by owner, queue and state, and what they take up on disk. The counts are rows: this is their copy in memory,
+/// and what of it the present round has to write.
+struct Quotas {
+    /// What one owner has, or all have.
+    struct Holding: Hashable {
+        /// Scheduled and queued jobs.
+        var waiting = 0
+        var bytes: Int64 = 0
+        var finished = 0
+        var finishedBytes: Int64 = 0
+
+        fileprivate mutating func add(_ jobs: Int, _ more: Int64, _ state: JobState) {
+            bytes = bytes.saturatingAdding(more)
+            if state == .scheduled || state == .queued { waiting += jobs }
+            guard state.isTerminal else { return }
+            finished += jobs
+            finishedBytes = finishedBytes.saturatingAdding(more)
+        }
+    }
+
+    private(set) var counts: [CountKey: CountValue] = [:]
+    private var changed: Set<CountKey> = []
+    private var owners: [UInt32: Holding] = [:]
+    private(set) var all = Holding()
+    private var schedules: [UInt32: CountValue] = [:]
+
+    init() {}
+
+    /// What the store has.
+    init(counts: [CountKey: CountValue], schedules: [UInt32: CountValue]) {
+        self.counts = counts
+        self.schedules = schedules
+        for (key, value) in counts { hold(value.jobs, value.bytes, key) }
+    }
+
+    private mutating func hold(_ jobs: Int, _ bytes: Int64, _ key: CountKey) {
+        owners[key.owner, default: Holding()].add(jobs, bytes, key.state)
+        all.add(jobs, bytes, key.state)
+    }
+
+    /// A job was stored, changed or dropped.
+    mutating func moved(from old: JobRow?, to new: JobRow?) {
+        if let old { add(-1, -old.size, of: old) }
+        if let new { add(1, new.size, of: new) }
+    }
+
+    private mutating func add(_ jobs: Int, _ bytes: Int64, of job: JobRow) {
+        let key = CountKey(owner: job.owner, queue: job.queue, state: job.state)
+        var value = counts[key] ?? CountValue()
+        value.jobs += jobs
+        value.bytes = value.bytes.saturatingAdding(bytes)
+        counts[key] = value
+        changed.insert(key)
+        hold(jobs, bytes, key)
+    }
+
+    /// A schedule was set, changed or removed.
+    mutating func moved(_ owner: UInt32, from old: Schedule?, to new: Schedule?) {
+        var value = schedules[owner] ?? CountValue()
+        value.jobs += (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
+        value.bytes = value.bytes.saturatingAdding((new?.storedSize ?? 0) - (old?.storedSize ?? 0))
+        schedules[owner] = value.jobs > 0 ? value : nil
+    }
+
+    /// The counts that changed since this was last asked, as they are to be stored.
+    mutating func takeChanges() -> [CountKey: CountValue] {
+        guard !changed.isEmpty else { return [:] }
+        var changes: [CountKey: CountValue] = [:]
+        for key in changed {
+            changes[key] = counts[key] ?? CountValue()
+            if counts[key]?.jobs == 0 { counts[key] = nil }
+        }
+        changed.removeAll(keepingCapacity: true)
+        return changes
+    }
+
+    func holding(of owner: UInt32) -> Holding { owners[owner] ?? Holding() }
+
+    /// Bytes that an owner's jobs and schedules take up.
+    func stored(of owner: UInt32) -> Int64 {
+        (owners[owner]?.bytes ?? 0).saturatingAdding(schedules[owner]?.bytes ?? 0)
+    }
+
+    func schedules(of owner: UInt32) -> Int { schedules[owner]?.jobs ?? 0 }
+
+    /// Owners and queues that have jobs in a state, in order.
+    func keys(in state: JobState) -> [CountKey] {
+        counts.filter { $0.key.state == state && $0.value.jobs > 0 }.map(\.key)
+            .sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
+    }
+
+    var queues: Set<String> { Set(counts.lazy.filter { $0.value.jobs > 0 }.map(\.key.queue)) }
+
+    /// The owner who loses the oldest finished job, where there are too many or they take too much: the one who has most.
+    func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {
+        let owners = owners.filter { !passed.contains($0.key) && $0.value.finished > 0 }
+        let largest: (key: UInt32, value: Holding)?
+        if all.finishedBytes > settings.retentionBytes {
+            largest = owners.max { ($0.value.finishedBytes, $1.key) < ($1.value.finishedBytes, $0.key) }
+        } else if all.finished > settings.retentionCount {
+            largest = owners.max { ($0.value.finished, $1.key) < ($1.value.finished, $0.key) }
+        } else {
+            largest = nil
+        }
+        return largest?.key
+    }
+}

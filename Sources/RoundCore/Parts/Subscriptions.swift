@@ -1,0 +1,97 @@
+import JobModel
+
+/// Which subscriptions cover a job. They were learned outside: a reset leaves them alone.
+struct Subscriptions {
+    private struct Subscription {
+        let scope: WatchScope
+        /// Whose jobs it covers by a tag or all of them; nil for those of all users.
+        let owner: UInt32?
+        let uid: UInt32
+        /// Jobs that it names and whose end it has not told.
+        var open: Set<JobID>
+    }
+
+    private struct Tag: Hashable {
+        let owner: UInt32?
+        let text: String
+    }
+
+    private var subscriptions: [SubscriptionID: Subscription] = [:]
+    private var byJob: [JobID: Set<SubscriptionID>] = [:]
+    private var byTag: [Tag: Set<SubscriptionID>] = [:]
+    private var ofAll: [UInt32?: Set<SubscriptionID>] = [:]
+    /// How many cover what is below the jobs that they name, by id or tag.
+    private var withChildren = 0
+
+    var isEmpty: Bool { subscriptions.isEmpty }
+    /// Whether a job's ancestors decide which subscriptions cover it.
+    var coverDescendants: Bool { withChildren > 0 }
+
+    /// How many there are, of one user or of all.
+    func count(of uid: UInt32?) -> Int {
+        guard let uid else { return subscriptions.count }
+        return subscriptions.values.count { $0.uid == uid }
+    }
+
+    mutating func add(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
+        var subscription = Subscription(scope: scope, owner: caller.owner, uid: caller.uid, open: [])
+        switch scope.subject {
+        case .jobs(let jobs):
+            subscription.open = Set(jobs)
+            for job in subscription.open { byJob[job, default: []].insert(id) }
+        case .tag(let tag): byTag[Tag(owner: caller.owner, text: tag), default: []].insert(id)
+        case .all: ofAll[caller.owner, default: []].insert(id)
+        }
+        if scope.includesChildren { withChildren += 1 }
+        subscriptions[id] = subscription
+    }
+
+    mutating func remove(_ id: SubscriptionID) {
+        guard let subscription = subscriptions.removeValue(forKey: id) else { return }
+        if subscription.scope.includesChildren { withChildren -= 1 }
+        switch subscription.scope.subject {
+        case .jobs: for job in subscription.open { Self.drop(id, from: &byJob, job) }
+        case .tag(let tag): Self.drop(id, from: &byTag, Tag(owner: subscription.owner, text: tag))
+        case .all: Self.drop(id, from: &ofAll, subscription.owner)
+        }
+    }
+
+    private static func drop<Key: Hashable>(
+        _ id: SubscriptionID, from index: inout [Key: Set<SubscriptionID>], _ key: Key
+    ) {
+        index[key]?.remove(id)
+        if index[key]?.isEmpty == true { index[key] = nil }
+    }
+
+    /// The end of a job was told: subscriptions that name it are told nothing more of it, and those that name no other job
+    /// end by themselves.
+    mutating func ended(_ job: JobID) {
+        for id in byJob.removeValue(forKey: job) ?? [] {
+            subscriptions[id]?.open.remove(job)
+            if subscriptions[id]?.open.isEmpty == true { remove(id) }
+        }
+    }
+
+    /// The subscriptions that cover a job, in order; `ancestors` are the jobs above it, from the nearest, where
+    /// ``coverDescendants`` asks for them.
+    func covering(_ job: JobRow, below ancestors: [JobRow]) -> [SubscriptionID] {
+        if subscriptions.isEmpty { return [] }
+        var found = byJob[job.id] ?? []
+        for ancestor in ancestors {
+            for id in byJob[ancestor.id] ?? [] where includesChildren(id) { found.insert(id) }
+        }
+        for owner in [nil, job.owner] {
+            for tag in ancestors.last?.tags ?? job.tags {
+                add(byTag[Tag(owner: owner, text: tag)], covering: job, to: &found)
+            }
+            add(ofAll[owner], covering: job, to: &found)
+        }
+        return found.sorted()
+    }
+
+    private func add(_ candidates: Set<SubscriptionID>?, covering job: JobRow, to found: inout Set<SubscriptionID>) {
+        for id in candidates ?? [] where job.parent == nil || includesChildren(id) { found.insert(id) }
+    }
+
+    private func includesChildren(_ id: SubscriptionID) -> Bool { subscriptions[id]?.scope.includesChildren == true }
+}

@@ -1,0 +1,86 @@
+package import JobModel
+
+/// Queues, and settings that change.
+extension Core {
+    /// Whether the configuration or an administrator made a queue. One that was taken out of the configuration is there for
+    /// the jobs that it has, and takes no others.
+    func takesJobs(_ name: String) -> Bool {
+        settings.queues.contains { $0.name == name } || agenda.storedQueues.contains(name)
+    }
+
+    package func status(of name: String) -> QueueStatus {
+        QueueStatus(
+            settings: scheduler.settings(of: name) ?? QueueSettings(name: name, concurrency: 0),
+            perUser: scheduler.perUser(of: name), takesJobs: takesJobs(name))
+    }
+
+    func setQueue(
+        _ name: String, _ change: QueueChange, _ id: RequestID, _ caller: Caller, _ round: Round
+    ) throws(StoreError) {
+        guard caller.isAdmin else {
+            return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
+        }
+        let present = scheduler.settings(of: name)
+        guard present != nil || scheduler.names.count < QueueSettings.most else {
+            let message = "There are \(QueueSettings.most) queues already; use one of them."
+            return fail(id, CoreError(.busy(retryAfter: 60), message))
+        }
+        var changed = present ?? QueueSettings(name: name, concurrency: 16)
+        changed.concurrency = change.concurrency ?? changed.concurrency
+        changed.perUser = change.perUser ?? changed.perUser
+        changed.isSuspended = change.isSuspended ?? changed.isSuspended
+        try round.transaction.put(changed)
+        agenda.storedQueues.insert(name)
+        scheduler.open(changed, perUser: settings.perUser(changed))
+        answer(id, .queue(status(of: name)))
+    }
+
+    /// Makes the scheduler anew: of the configuration, of what is stored, and of the runs that are at work.
+    func openQueues(_ round: Round) throws(StoreError) {
+        scheduler = Scheduler(
+            perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
+        for queue in settings.queues { scheduler.open(queue, perUser: settings.perUser(queue)) }
+        let stored = try round.transaction.queues()
+        agenda.storedQueues = Set(stored.map(\.name))
+        for queue in stored { scheduler.open(queue, perUser: settings.perUser(queue)) }
+        // Jobs run also in a queue that the configuration no longer has; no queue was ever allowed fewer than one.
+        let used = quotas.queues.union(running.all.lazy.map(\.queue))
+        for name in used.sorted() where !scheduler.has(queue: name) {
+            log(
+                .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
+                queue: name)
+            let queue = QueueSettings(name: name, concurrency: 1)
+            scheduler.open(queue, perUser: settings.perUser(queue))
+        }
+        for run in running.all { scheduler.hold(run) }
+        for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
+    }
+
+    func configure(_ changed: CoreSettings, _ round: Round) throws(StoreError) {
+        settings = changed
+        try openQueues(round)
+        agenda.nextExpiry = round.now.wall
+        // Those of the machine may be newer.
+        let zones = schedules.zones.keys.filter { $0 != "UTC" }.sorted()
+        if !zones.isEmpty { pending.emit(.readZones(zones)) }
+    }
+
+    // MARK: - Looking
+
+    /// What the core knows without a look at the store.
+    package struct Status: Sendable {
+        package let counts: [CountKey: CountValue]
+        package let totals: [UInt32: CoreTotals]
+        package let queues: [QueueStatus]
+        package let shortage: String?
+    }
+
+    package var status: Status {
+        Status(
+            counts: quotas.counts, totals: experience.totals, queues: scheduler.names.map(status),
+            shortage: experience.shortage)
+    }
+
+    /// How many subscriptions a user has, or all.
+    package func watches(of uid: UInt32?) -> Int { subscriptions.count(of: uid) }
+}

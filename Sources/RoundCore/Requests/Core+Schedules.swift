@@ -1,0 +1,229 @@
+import JobModel
+
+/// Schedules: setting them, and submitting their jobs.
+extension Core {
+    // MARK: - Requests
+
+    func setSchedule(_ new: NewSchedule, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        let old = try round.transaction.schedule(new.key)
+        var schedule = Schedule(
+            key: new.key, timing: new.timing, catchUp: new.catchUp, overlap: new.overlap,
+            isSuspended: new.isSuspended, setAt: round.now.wall, specSize: new.spec.count)
+        // What an administrator sets for another user is not for the administrator's groups.
+        schedule.groups = caller.uid == new.key.owner ? caller.groups : nil
+        if let old = old?.schedule {
+            schedule.lastTime = old.lastTime
+            schedule.lastJob = old.lastJob
+            schedule.submitted = old.submitted
+            // What waits was for the spec that is replaced.
+            schedule.skipped = old.skipped + old.waiting.count
+        }
+        if let refusal = refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
+        if let zone = new.timing.zone { schedules.use(new.zone, of: zone) }
+        try store(schedule, was: old, spec: new.spec, round)
+        answer(id, .done)
+    }
+
+    private func refusal(
+        of new: NewSchedule, _ schedule: Schedule, _ old: Schedule?, _ round: Round
+    ) -> CoreError? {
+        if let refusal = refusalWithoutRoom ?? refusal(of: new.queues) { return refusal }
+        guard new.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
+            return CoreError(
+                .invalid(JSONPointer(["calendar"])), "The calendar has no time in the next 9 years; check its days.")
+        }
+        let owner = new.key.owner
+        let limit = settings.limits.schedulesPerUser
+        if old == nil, quotas.schedules(of: owner) >= limit {
+            return CoreError(
+                .busy(retryAfter: 60), "There are \(limit) schedules already, as many as are allowed; remove one.")
+        }
+        let stored = quotas.stored(of: owner).saturatingAdding(schedule.storedSize)
+            .saturatingSubtracting(old?.storedSize ?? 0)
+        guard stored > settings.storedPerUser else { return nil }
+        return CoreError(
+            .busy(retryAfter: 60),
+            "Your jobs and schedules take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some.")
+    }
+
+    private func find(
+        _ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round
+    ) throws(StoreError) -> ScheduleRow? {
+        if caller.isAdmin || caller.uid == key.owner, let row = try round.transaction.schedule(key) { return row }
+        fail(id, .noSchedule(key))
+        return nil
+    }
+
+    func removeSchedule(_ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        guard let row = try find(key, id, caller, round) else { return }
+        try round.transaction.removeSchedule(key)
+        quotas.moved(key.owner, from: row.schedule, to: nil)
+        answer(id, .done)
+    }
+
+    func suspendSchedule(
+        _ key: ScheduleKey, _ isSuspended: Bool, _ id: RequestID, _ caller: Caller, _ round: Round
+    ) throws(StoreError) {
+        guard let old = try find(key, id, caller, round) else { return }
+        if old.schedule.isSuspended != isSuspended {
+            var schedule = old.schedule
+            schedule.isSuspended = isSuspended
+            // What it misses is dropped, as is what waits: a later surprise would serve no user.
+            schedule.doneUntil = round.now.wall
+            schedule.skipped += schedule.waiting.count
+            schedule.waiting = []
+            try store(schedule, was: old, round)
+        }
+        answer(id, .done)
+    }
+
+    func runSchedule(_ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        guard try find(key, id, caller, round) != nil else { return }
+        pending.emit(.prepare(SchedulePreparation(key: key, time: round.now.wall, request: id)))
+    }
+
+    // MARK: - Times
+
+    /// Stores a schedule with when it is to be looked at next.
+    private func store(
+        _ schedule: Schedule, was old: ScheduleRow?, spec: [UInt8]? = nil, _ round: Round
+    ) throws(StoreError) {
+        var row = ScheduleRow(schedule, next: try next(of: schedule, round))
+        row.version = (old?.version ?? 0) + 1
+        try round.transaction.put(row, spec: spec)
+        quotas.moved(schedule.key.owner, from: old?.schedule, to: schedule)
+        deadlines.note(row)
+    }
+
+    /// When a schedule is to be looked at next.
+    private func next(of schedule: Schedule, _ round: Round) throws(StoreError) -> Timestamp? {
+        guard !schedule.isSuspended else { return nil }
+        guard let zone = schedules.zone(of: schedule) else {
+            if let name = schedule.timing.zone { pending.emit(.readZones([name])) }
+            return nil
+        }
+        if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
+        return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
+    }
+
+    /// Whether the job before is not finished.
+    private func isLastOpen(_ schedule: Schedule, _ round: Round) throws(StoreError) -> Bool {
+        guard let job = schedule.lastJob, let row = try round.transaction.job(job) else { return false }
+        return !row.state.isTerminal
+    }
+
+    /// Schedules that one look deals with.
+    private static let atOnce = 64
+
+    /// Deals with the schedules whose time has come, and with those that are to be looked at again.
+    func runSchedules(_ round: Round) throws(StoreError) {
+        try rescan(round)
+        let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
+        for row in due { try advance(row, round) }
+        agenda.hasMoreSchedules = due.count == Self.atOnce || schedules.rescan != .none
+    }
+
+    private func rescan(_ round: Round) throws(StoreError) {
+        guard case .after(let key) = schedules.rescan else { return }
+        let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
+        for row in rows {
+            var schedule = row.schedule
+            // Where the wall clock was set back times are due again, but for what was submitted or waits.
+            schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
+            try store(schedule, was: row, round)
+        }
+        schedules.rescanned(
+            upTo: rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : .none)
+    }
+
+    private func plan(_ schedule: Schedule, _ round: Round) throws(StoreError) -> SchedulePlan? {
+        guard let zone = schedules.zone(of: schedule) else { return nil }
+        return SchedulePlan(
+            schedule, in: zone, after: schedule.floor, isLastOpen: try isLastOpen(schedule, round),
+            since: schedules.startedAt, at: round.now.wall)
+    }
+
+    /// Has the next job of a schedule made, or passes over the times for which there is none.
+    private func advance(_ row: ScheduleRow, _ round: Round) throws(StoreError) {
+        let key = row.schedule.key
+        // It is looked at again once its job is there.
+        var waiting = row
+        waiting.next = nil
+        guard let plan = try plan(row.schedule, round) else { return try round.transaction.put(waiting, spec: nil) }
+        guard let time = plan.time else { return try store(plan.row, was: row, round) }
+        try round.transaction.put(waiting, spec: nil)
+        guard !schedules.isPreparing(key) else { return }
+        schedules.prepare(key)
+        pending.ask(key)
+        pending.emit(.prepare(SchedulePreparation(key: key, time: time, request: nil)))
+    }
+
+    /// The job of a schedule was made of its spec, or cannot be.
+    func submit(
+        _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
+    ) throws(StoreError) {
+        let key = preparation.key
+        if preparation.request == nil { schedules.prepared(key) }
+        let row = try round.transaction.schedule(key)
+        if let request = preparation.request {
+            guard let row else { return fail(request, .noSchedule(key)) }
+            guard phase == .serving else { return fail(request, .stopping) }
+            switch made {
+            case .success(let new):
+                let submitted = try submit(new, by: key, groups: row.schedule.groups, round)
+                switch submitted {
+                case .success: answer(request, .submitted([submitted]))
+                case .failure(let error): fail(request, error)
+                }
+            case .failure(let error): fail(request, error)
+            }
+            return
+        }
+        guard let row, phase == .serving, let plan = try plan(row.schedule, round), let time = plan.time,
+            time == preparation.time
+        else {
+            // It was changed meanwhile: it is looked at again.
+            if let row { try store(row.schedule, was: row, round) }
+            return
+        }
+        let submitted: Result<SubmittedJob, CoreError>
+        switch made {
+        case .success(let new): submitted = try submit(new, by: key, groups: row.schedule.groups, round)
+        case .failure(let error): submitted = .failure(error)
+        }
+        switch submitted {
+        case .success(let job):
+            var schedule = plan.row
+            schedule.lastJob = job.job
+            try store(schedule, was: row, round)
+        case .failure(let error):
+            if experience.logBudget.admit(isTrouble: true, at: round.now.steady) != nil {
+                log(
+                    .warning,
+                    "The schedule \(key.name) of user \(key.owner) submitted no job for \(time): "
+                        + "\(error.message.prefix(300))")
+            }
+            try store(plan.withoutJob, was: row, round)
+        }
+    }
+
+    // MARK: - Jobs
+
+    /// The last job of a schedule is finished: a time that waits for that may have its turn.
+    func scheduledJobEnded(_ job: JobID, _ round: Round) throws(StoreError) {
+        guard let row = try round.transaction.schedule(ofLastJob: job), !row.schedule.waiting.isEmpty else { return }
+        try store(row.schedule, was: row, round)
+    }
+
+    /// The last job of a schedule runs again.
+    func scheduledJobReopened(_ job: JobID, _ round: Round) throws(StoreError) {
+        guard let row = try round.transaction.schedule(ofLastJob: job) else { return }
+        try store(row.schedule, was: row, round)
+    }
+}
+
+extension CoreError {
+    static func noSchedule(_ key: ScheduleKey) -> CoreError {
+        CoreError(.notFound, "There is no schedule \"\(key.name)\", or it is not yours; list yours to see their names.")
+    }
+}

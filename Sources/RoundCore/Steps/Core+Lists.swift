@@ -1,0 +1,207 @@
+import JobModel
+
+/// Lists and races: their children, and what these come to.
+extension Core {
+    /// A run's step is a list: it gets a row, or goes on with the one that a crash left.
+    func open(_ opening: ListOpening, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        if let list = try round.transaction.list(of: old.id), list.link == old.link, list.phase == .making {
+            return pending.emit(.makeChildren(live.run, from: list.made))
+        }
+        if let error = refusal(ofChildren: opening.total, of: old.owner) {
+            pending.emit(.yield(live.run))
+            try release(live, round)
+            return try ended(old, .failure(error), keepingSlot: false, round)
+        }
+        let list = ListRow(
+            job: old.id, id: try round.transaction.nextNumber(), link: old.link, phase: .making, mode: opening.mode,
+            concurrency: opening.concurrency, total: opening.total, template: opening.template)
+        try round.transaction.put(list)
+        if opening.total > 0 { return pending.emit(.makeChildren(live.run, from: 0)) }
+        pending.emit(.yield(live.run))
+        try made(list, old, live, round)
+    }
+
+    /// Why an owner may not have so many more jobs that wait.
+    private func refusal(ofChildren count: Int, of owner: UInt32) -> JobError? {
+        let limits = settings.limits
+        if quotas.holding(of: owner).waiting + count <= limits.queuedJobsPerUser,
+            quotas.all.waiting + count <= limits.queuedJobs
+        {
+            return nil
+        }
+        return JobError(
+            .tooLarge, "The list's \(count) children would be too many waiting jobs; retry it when some have run.")
+    }
+
+    /// A run made the next children of its list.
+    func add(
+        _ children: [NewChildRow], isLast: Bool, _ old: JobRow, _ live: LiveRun, _ round: Round
+    ) throws(StoreError) {
+        guard var list = try round.transaction.list(of: old.id), list.phase == .making, list.link == old.link else {
+            return
+        }
+        let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + Job.rowSize }
+        let used = quotas.stored(of: old.owner)
+        guard used.saturatingAdding(bytes) <= settings.storedPerUser else {
+            let error = JobError(
+                .tooLarge,
+                "The list's children cannot be stored: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
+                    + "remove some finished ones, then retry it.")
+            pending.emit(.yield(live.run))
+            try release(live, round)
+            try closeList(of: old, round)
+            return try ended(old, .failure(error), keepingSlot: false, round)
+        }
+        let rows = children.map { child($0, of: old, &list, round) }
+        list.made += children.count
+        try round.transaction.put(list)
+        var row = old
+        row.children += children.count
+        try store(&row, was: old, round)
+        for (index, inserted) in try round.transaction.insert(rows).enumerated() {
+            guard case .created(let id) = inserted else { continue }
+            var child = rows[index].row
+            child.id = id
+            try self.inserted(child, round)
+            if child.state.isTerminal { try finished(child, isInside: false, round) }
+        }
+        // The ends of invalid children may have decided the list.
+        guard let present = try round.transaction.list(of: old.id), present.id == list.id else { return }
+        guard isLast || present.decided != nil else {
+            return pending.emit(.makeChildren(live.run, from: present.made))
+        }
+        pending.emit(.yield(live.run))
+        try made(present, row, live, round)
+    }
+
+    private func child(_ new: NewChildRow, of parent: JobRow, _ list: inout ListRow, _ round: Round) -> NewJobRow {
+        let parentage = JobRow.Parent(
+            job: parent.id, link: parent.link, list: list.id, index: new.index, depth: (parent.parent?.depth ?? 0) + 1)
+        let size = Int(clamping: new.document.size)
+        switch new.body {
+        case .job(let terms):
+            var row = JobRow(
+                terms, owner: parent.owner, groups: parent.groups, parent: parentage, deadline: parent.deadline,
+                specSize: size, at: round.now)
+            if let concurrency = list.concurrency, list.admitted >= concurrency {
+                row.waiting = .gate
+            } else {
+                list.admitted += 1
+            }
+            return NewJobRow(row: row, document: new.document)
+        case .invalid(let error):
+            let step = JobPlan.Step(source: .error, timeout: nil, retry: .none, isRepeatable: true)
+            var row = JobRow(
+                owner: parent.owner, groups: parent.groups, parent: parentage,
+                plan: JobPlan(source: step, links: [], deadline: nil), queue: parent.queue, priority: parent.priority,
+                key: nil, tags: [], specSize: size, createdAt: round.now.wall, state: .failed)
+            row.carried = .failure(error)
+            row.finishedAt = round.now.wall
+            return NewJobRow(row: row, document: new.document)
+        }
+    }
+
+    /// All children of a list are made that it is to have: the job waits for them without a slot.
+    private func made(_ list: ListRow, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        try release(live, round)
+        var list = list
+        var row = old
+        row.run = nil
+        row.waiting = .children
+        row.due = row.step?.timeout.map { round.now.steady(after: $0) }
+        try store(&row, was: old, round)
+        list.phase = .open
+        try round.transaction.put(list)
+        if list.unfinished == 0 { try gather(list, row, round) }
+    }
+
+    // MARK: - Children that end
+
+    /// A child is over: its list counts it, lets the next one in, and may be decided or over by that. `isInside` says that its
+    /// gate had let it in.
+    func childEnded(_ child: JobRow, bytes: Int64, isInside: Bool, _ round: Round) throws(StoreError) {
+        guard let parentage = child.parent, var list = try round.transaction.list(of: parentage.job),
+            list.id == parentage.list, let parent = try round.transaction.job(parentage.job)
+        else { return }
+        list.ended += 1
+        if isInside { list.admitted -= 1 }
+        list.bytes = list.bytes.saturatingAdding(max(0, bytes))
+        if child.state != .succeeded { list.failed += 1 }
+        if list.decided == nil {
+            switch (list.mode, child.state == .succeeded) {
+            case (.first, true), (.all, false):
+                list.decided = parentage.index
+                try add(
+                    WorkRow(kind: .cancelChildren, job: parent.id, owner: parent.owner, list: list.id), round)
+            default: try letIn(&list, round)
+            }
+        }
+        try round.transaction.put(list)
+        guard list.phase == .open, list.unfinished == 0 else { return }
+        try gather(list, parent, round)
+    }
+
+    /// A child that waits for its gate was stopped, and goes on past it, at a `finally` link.
+    func passGate(_ child: JobRow, _ round: Round) throws(StoreError) {
+        guard let parent = child.parent, var list = try round.transaction.list(of: parent.job), list.id == parent.list
+        else { return }
+        list.admitted += 1
+        try round.transaction.put(list)
+    }
+
+    /// Lets the next child of a list in that waits for its gate.
+    private func letIn(_ list: inout ListRow, _ round: Round) throws(StoreError) {
+        guard let concurrency = list.concurrency, list.admitted < concurrency,
+            let old = try round.transaction.children(of: list.job, list: list.id, .gated, after: 0, limit: 1).first
+        else { return }
+        var row = old
+        row.waiting = .nothing
+        list.admitted += 1
+        try store(&row, was: old, round)
+    }
+
+    /// All children have ended: a run composes the outcome.
+    private func gather(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
+        var list = list
+        list.phase = .gathering
+        try round.transaction.put(list)
+        var row = old
+        row.run = experience.nextRun()
+        row.due = nil
+        try store(&row, was: old, round)
+        orderGathering(list, row)
+    }
+
+    private func orderGathering(_ list: ListRow, _ row: JobRow) {
+        guard let run = row.run else { return }
+        running.insert(LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false))
+        pending.emit(
+            .start(
+                RunOrder(
+                    run: run, kind: .gather(list), job: row, document: nil, host: nil, connections: 0, timeout: nil,
+                    mayResume: false, mayRetry: false,
+                    room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
+    }
+
+    /// The run that composed a list's outcome died with its daemon: another one does so.
+    func gatherAgain(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
+        try gather(list, old, round)
+    }
+
+    /// A list took longer than its timeout.
+    func listTimedOut(_ old: JobRow, _ round: Round) throws(StoreError) {
+        try closeList(of: old, round)
+        let seconds = old.step?.timeout ?? 0
+        let error = JobError(
+            .timeout, "The list took longer than its timeout of \(JSON(seconds)) seconds; allow it more.")
+        try ended(old, .failure(error), keepingSlot: false, round)
+    }
+
+    /// The list of a job's present link is over; what has not ended of it is cancelled.
+    func closeList(of row: JobRow, _ round: Round) throws(StoreError) {
+        guard let list = try round.transaction.list(of: row.id) else { return }
+        try round.transaction.closeList(of: row.id)
+        guard list.unfinished > 0 else { return }
+        try add(WorkRow(kind: .cancelChildren, job: row.id, owner: row.owner, list: list.id), round)
+    }
+}

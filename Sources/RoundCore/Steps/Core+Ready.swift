@@ -1,0 +1,46 @@
+import JobModel
+
+/// Starts the jobs whose turn it is.
+extension Core {
+    /// Jobs that one round starts: those whose outcome stands in their spec end at once and make room for others.
+    private static let mostStarts = 1024
+
+    func startReady(_ round: Round) throws(StoreError) {
+        agenda.hasMoreReady = false
+        guard phase == .serving else { return }
+        for _ in 0..<Self.mostStarts {
+            guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
+            try start(turn, round)
+        }
+        agenda.hasMoreReady = true
+    }
+
+    private func start(_ turn: Scheduler.Turn, _ round: Round) throws(StoreError) {
+        guard let old = try round.transaction.job(turn.row.position.id), old.isReady else { return giveBack(turn) }
+        guard running.run(of: old.id) == nil else {
+            giveBack(turn)
+            return running.delay(old.id)
+        }
+        if old.deadline.map({ $0 <= round.now.steady }) ?? false {
+            giveBack(turn)
+            return try stop(old, .deadline, round)
+        }
+        if try isBelowStopped(old, round) {
+            giveBack(turn)
+            return try stop(old, .cancelled, round)
+        }
+        var row = old
+        if row.link == 0, row.attempt == 0, let outcome = agenda.immediate[row.id] {
+            if let host = turn.row.host { scheduler.release(1, host, turn.owner) }
+            row.begin(nil, at: round.now)
+            try store(&row, was: old, round)
+            return try ended(row, outcome, keepingSlot: true, round)
+        }
+        try begin(&row, was: old, host: turn.row.host, permits: turn.row.host == nil ? 0 : 1, round)
+    }
+
+    private func giveBack(_ turn: Scheduler.Turn) {
+        scheduler.releaseSlot(turn.queue, turn.owner)
+        if let host = turn.row.host { scheduler.release(1, host, turn.owner) }
+    }
+}

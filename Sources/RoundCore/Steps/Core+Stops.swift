@@ -1,0 +1,143 @@
+import JobModel
+
+/// Cancelling, passing deadlines, retrying and removing.
+extension Core {
+    /// Stops an unfinished job: at once, or once its run has ended. What is below it follows as work.
+    func stop(_ old: JobRow, _ reason: Job.Stop, _ round: Round) throws(StoreError) {
+        var row = old
+        let wasWaiting = row.waiting
+        let action = row.stop(reason, at: round.now)
+        switch action {
+        case .interrupt:
+            try store(&row, was: old, round)
+            if let live = running.run(of: row.id) { cancel(live) }
+        case .none:
+            // A `finally` link goes on, and only others of its kind follow. A restart must not forget that.
+            if row != old { try store(&row, was: old, round) }
+        case .enqueue, .finish, .run, .wait:
+            if wasWaiting == .children { try closeList(of: old, round) }
+            var mustClean = false
+            if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) }
+            if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
+            running.drop(row.id)
+            try store(&row, was: old, round)
+            if row.state.isTerminal {
+                try finished(row, isInside: wasWaiting != .gate, round)
+            } else if wasWaiting == .gate {
+                try passGate(row, round)
+            }
+        }
+    }
+
+    /// A job that `caller` may see.
+    func find(_ id: JobID, _ caller: Caller, _ round: Round) throws(StoreError) -> JobRow? {
+        guard let row = try round.transaction.job(id), caller.sees(row) else { return nil }
+        return row
+    }
+
+    func cancel(_ id: JobID, _ request: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        guard let row = try find(id, caller, round) else { return fail(request, .noJob(id)) }
+        guard !row.state.isTerminal else {
+            let message = "Job \(id) already \(row.state.past); there is nothing to cancel."
+            return fail(request, CoreError(.wrongState(row.state), message))
+        }
+        try stop(row, .cancelled, round)
+        guard let present = try round.transaction.job(id), present.isEnding, let live = running.run(of: id),
+            !live.endsLater
+        else { return answer(request, .changed(id)) }
+        // All but programs end at once, so the caller is told how.
+        waits.add(request, until: .stopped(id), .changed(id))
+    }
+
+    func retry(
+        _ id: JobID, from point: Job.RetryPoint, _ request: RequestID, _ caller: Caller, _ round: Round
+    ) throws(StoreError) {
+        guard let old = try find(id, caller, round) else { return fail(request, .noJob(id)) }
+        guard old.parent == nil else {
+            return fail(request, CoreError(.wrongState(old.state), "Job \(id) is a child; retry its parent."))
+        }
+        guard old.state == .failed || old.state == .cancelled else {
+            let standing = old.state.isTerminal ? "already \(old.state.past)" : "is \(old.state.rawValue)"
+            return fail(
+                request,
+                CoreError(
+                    .wrongState(old.state), "Job \(id) \(standing); only failed or cancelled jobs can be retried."))
+        }
+        // It waits like one that is submitted.
+        if let refusal = refusalWithoutRoom ?? refusal(ofWaiting: 1, of: old.owner) { return fail(request, refusal) }
+        var row = old
+        row.retry(from: point, at: round.now)
+        let first = row.link
+        let gone = row.blobs.filter { $0.link >= first && $0.blob != row.carried?.blob }
+        row.blobs.removeAll { gone.contains($0) }
+        if old.children > 0 {
+            row.waiting = .cleaning
+            try add(
+                WorkRow(kind: .removeChildren, job: id, owner: row.owner, position: Int64(first)), round)
+        } else if try round.transaction.hasWork(.removeParts, of: id) {
+            row.waiting = .cleaning
+        }
+        log(row, .retried, round)
+        try store(&row, was: old, round)
+        if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobReopened(id, round) }
+        if !gone.isEmpty { pending.emit(.unlink(gone.map(\.blob))) }
+        answer(request, .changed(id))
+    }
+
+    func remove(_ id: JobID, _ request: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        guard let row = try find(id, caller, round) else { return fail(request, .noJob(id)) }
+        guard row.parent == nil else {
+            return fail(
+                request, CoreError(.wrongState(row.state), "Job \(id) is a child; it is removed with its parent."))
+        }
+        guard row.state.isTerminal else {
+            return fail(
+                request,
+                CoreError(.wrongState(row.state), "Job \(id) is \(row.state.rawValue); cancel it before removing it."))
+        }
+        guard let work = try dispose(row, round) else { return answer(request, .done) }
+        waits.add(request, until: .work(work), .done)
+    }
+
+    /// Removes a finished root job: at once where nothing is below it, and else as work, whose id is given.
+    func dispose(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
+        guard old.children > 0 else {
+            try delete(old, round)
+            return nil
+        }
+        var row = old
+        row.isRemoving = true
+        try round.transaction.releaseKey(of: row.id)
+        try store(&row, was: old, round)
+        pending.end(row.id)
+        return try add(WorkRow(kind: .removeTree, job: row.id, owner: row.owner), round).id
+    }
+
+    /// Drops a job. Its children are gone already.
+    func delete(_ old: JobRow, _ round: Round) throws(StoreError) {
+        var row = old
+        if row.checkpointSize > 0 { _ = try removeParts(of: &row, links: 0...Int.max, round) }
+        if let live = running.run(of: row.id) { cancel(live) }
+        running.drop(row.id)
+        if row.isReady { scheduler.remove(row) }
+        if try round.transaction.list(of: row.id) != nil { try round.transaction.closeList(of: row.id) }
+        if row.children > 0 { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
+        try round.transaction.delete(row.id)
+        quotas.moved(from: old, to: nil)
+        if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
+        pending.end(row.id)
+        if !row.state.isTerminal { pending.happen(.stopped(row.id)) }
+    }
+}
+
+extension JobState {
+    /// What a finished job did, in a sentence.
+    fileprivate var past: String {
+        switch self {
+        case .succeeded: "succeeded"
+        case .failed: "failed"
+        case .cancelled: "was cancelled"
+        case .scheduled, .queued, .running: rawValue
+        }
+    }
+}

@@ -1,0 +1,170 @@
+import JobModel
+
+/// What happens when a time has come, and work left over.
+extension Core {
+    /// Rows that are due and dealt with at once.
+    private static let dueAtOnce = 256
+    /// Rows that one piece of work changes.
+    private static let pieceRows = 128
+    /// Finished jobs that are purged at once.
+    private static let purgedAtOnce = 64
+
+    func tick(_ round: Round) throws(StoreError) {
+        guard phase == .serving else { return }
+        try runDue(round)
+        try runSchedules(round)
+        try work(round)
+        try purge(round)
+    }
+
+    // MARK: - Times
+
+    private func runDue(_ round: Round) throws(StoreError) {
+        guard agenda.hasMoreDue || deadlines.isDue(at: round.now) else { return }
+        let rows = try round.transaction.due(
+            steady: round.now.steady, wall: round.now.wall, limit: Self.dueAtOnce)
+        // What one of them brings about may have changed another.
+        for row in rows {
+            if let present = try round.transaction.job(row.id), !present.state.isTerminal {
+                try fellDue(present, round)
+            }
+        }
+        agenda.hasMoreDue = rows.count == Self.dueAtOnce
+        if !agenda.hasMoreDue { try lookAhead(round) }
+    }
+
+    /// Asks what comes next.
+    func lookAhead(_ round: Round) throws(StoreError) {
+        let times = try round.transaction.dueTimes()
+        deadlines = Deadlines(times)
+        agenda.nextExpiry = times.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
+    }
+
+    private func fellDue(_ old: JobRow, _ round: Round) throws(StoreError) {
+        if let deadline = old.deadline, deadline <= round.now.steady { return try stop(old, .deadline, round) }
+        switch (old.state, old.waiting) {
+        case (.scheduled, _):
+            guard old.due.map({ $0 <= round.now.steady }) ?? (old.notBefore.map { $0 <= round.now.wall } ?? true)
+            else { return }
+            var row = old
+            row.fellDue()
+            try store(&row, was: old, round)
+        case (.running, .timer), (.running, .timeout):
+            if old.due.map({ $0 <= round.now.steady }) ?? false { try timerFired(old, round) }
+        case (.running, .children):
+            if old.due.map({ $0 <= round.now.steady }) ?? false { try listTimedOut(old, round) }
+        default: break
+        }
+    }
+
+    // MARK: - Work left over
+
+    /// Does one piece of the oldest work of the next owner in turn.
+    private func work(_ round: Round) throws(StoreError) {
+        guard agenda.hasWork else { return }
+        var work = try round.transaction.nextWork(ofOwnerAbove: agenda.lastWorker)
+        if work == nil, agenda.lastWorker != nil { work = try round.transaction.nextWork(ofOwnerAbove: nil) }
+        agenda.lastWorker = work?.owner
+        guard let work else { return agenda.hasWork = false }
+        switch work.kind {
+        case .cancelChildren: try cancelChildren(work, round)
+        case .removeTree: try removeTree(work, round)
+        case .removeChildren: try removeChildren(work, round)
+        case .removeParts: break
+        }
+    }
+
+    private func cancelChildren(_ work: WorkRow, _ round: Round) throws(StoreError) {
+        let rows = try round.transaction.children(
+            of: work.job, list: work.list, .unfinished, after: work.position, limit: Self.pieceRows)
+        for row in rows { try stop(row, .cancelled, round) }
+        guard rows.count == Self.pieceRows, let last = rows.last else { return try end(work, round) }
+        var work = work
+        work.position = last.id
+        try round.transaction.update(work)
+    }
+
+    private func end(_ work: WorkRow, _ round: Round) throws(StoreError) {
+        try round.transaction.endWork(work.id)
+        pending.happen(.work(work.id))
+    }
+
+    private func removeTree(_ work: WorkRow, _ round: Round) throws(StoreError) {
+        var left = Self.pieceRows
+        guard try removeChildren(of: work.job, fromLink: 0, &left, depth: 0, round) else { return }
+        if let row = try round.transaction.job(work.job) { try delete(row, round) }
+        try end(work, round)
+    }
+
+    private func removeChildren(_ work: WorkRow, _ round: Round) throws(StoreError) {
+        let first = Int(clamping: work.position)
+        var left = Self.pieceRows
+        guard try removeChildren(of: work.job, fromLink: first, &left, depth: 0, round) else { return }
+        try round.transaction.dropTemplates(of: work.job, fromLink: first)
+        try end(work, round)
+        try goOnIfClean(work.job, round)
+    }
+
+    /// Removes what is below a job, from the bottom; false where some is left for the next piece.
+    private func removeChildren(
+        of job: JobID, fromLink link: Int, _ left: inout Int, depth: Int, _ round: Round
+    ) throws(StoreError) -> Bool {
+        while true {
+            let children = try round.transaction.children(of: job, fromLink: link, limit: max(1, left))
+            if children.isEmpty { return true }
+            for child in children {
+                // A row that names itself below itself is damaged, and must not hold the engine.
+                if child.children > 0, depth < 256 {
+                    guard try removeChildren(of: child.id, fromLink: 0, &left, depth: depth + 1, round) else {
+                        return false
+                    }
+                }
+                guard left > 0 else { return false }
+                left -= 1
+                try delete(child, round)
+                if depth == 0, var parent = try round.transaction.job(job) {
+                    let old = parent
+                    parent.children = max(0, parent.children - 1)
+                    try store(&parent, was: old, round)
+                }
+            }
+        }
+    }
+
+    // MARK: - Retention
+
+    /// Removes finished jobs that are too old, too many, or take too much.
+    private func purge(_ round: Round) throws(StoreError) {
+        let now = experience.aging(round.now)
+        if let expiry = agenda.nextExpiry, expiry <= now {
+            let cutoff = now.adding(seconds: -settings.retentionAge)
+            let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
+            for row in expired { _ = try dispose(row, round) }
+            if expired.count < Self.purgedAtOnce {
+                try lookAhead(round)
+                // A clock that leapt ahead is believed once as much time has passed.
+                agenda.nextExpiry = agenda.nextExpiry.map { max($0, round.now.wall.adding(seconds: 60)) }
+            } else {
+                agenda.hasExcess = true
+            }
+        }
+        guard agenda.hasExcess else { return }
+        var passed: Set<UInt32> = []
+        var left = Self.purgedAtOnce
+        while left > 0, let owner = quotas.owner(over: settings, except: passed) {
+            let oldest = try round.transaction.finished(owner: owner, before: .distantFuture, limit: 1)
+            // The rest of what this owner has is below unfinished jobs, or is being removed.
+            guard let row = oldest.first else {
+                passed.insert(owner)
+                continue
+            }
+            left -= 1
+            _ = try dispose(row, round)
+        }
+        agenda.hasExcess = left == 0
+    }
+}
+
+extension Timestamp {
+    fileprivate static let distantFuture = Timestamp(milliseconds: .max)
+}
