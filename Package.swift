@@ -146,6 +146,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
         // What a store holds, for the tests of the core and the simulator.
         .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),
+        .target(name: "InMemoryRounds", dependencies: ["JobModel"], path: "Tests/InMemoryRounds", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
             name: "demo", dependencies: [.product(name: "NIOHTTP1", package: "swift-nio")] + nio, path: "Tests/Demo",
@@ -165,6 +166,9 @@ let package = Package(
         .executableTarget(
             name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+        .executableTarget(
+            name: "roundsimulate", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"],
+            path: "Tests/RoundSimulation", exclude: ["Mutants"], swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.
         .executableTarget(
             name: "outside", dependencies: ["DataSources", "DeferredKit"], path: "Tests/Outside/App",
@@ -193,6 +197,8 @@ let package = Package(
         .testTarget(
             name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
             swiftSettings: ours),
+        .testTarget(
+            name: "RoundCoreTests", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [

@@ -95,15 +95,13 @@ struct Quotas {
 
     /// The owner who loses the oldest finished job, where there are too many or they take too much: the one who has most.
     func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {
+        let isTooMuch = all.finishedBytes > settings.retentionBytes
+        guard isTooMuch || all.finished > settings.retentionCount else { return nil }
         let owners = owners.filter { !passed.contains($0.key) && $0.value.finished > 0 }
-        let largest: (key: UInt32, value: Holding)?
-        if all.finishedBytes > settings.retentionBytes {
-            largest = owners.max { ($0.value.finishedBytes, $1.key) < ($1.value.finishedBytes, $0.key) }
-        } else if all.finished > settings.retentionCount {
-            largest = owners.max { ($0.value.finished, $1.key) < ($1.value.finished, $0.key) }
-        } else {
-            largest = nil
-        }
+        let largest =
+            isTooMuch
+            ? owners.max { ($0.value.finishedBytes, $1.key) < ($1.value.finishedBytes, $0.key) }
+            : owners.max { ($0.value.finished, $1.key) < ($1.value.finished, $0.key) }
         return largest?.key
     }
 }

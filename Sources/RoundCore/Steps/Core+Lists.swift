@@ -5,7 +5,11 @@ extension Core {
     /// A run's step is a list: it gets a row, or goes on with the one that a crash left.
     func open(_ opening: ListOpening, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         if let list = try round.transaction.list(of: old.id), list.link == old.link, list.phase == .making {
-            return pending.emit(.makeChildren(live.run, from: list.made))
+            if list.made < list.total, list.decided == nil {
+                return pending.emit(.makeChildren(live.run, from: list.made))
+            }
+            pending.emit(.yield(live.run))
+            return try made(list, old, live, round)
         }
         if let error = refusal(ofChildren: opening.total, of: old.owner) {
             pending.emit(.yield(live.run))
@@ -38,7 +42,13 @@ extension Core {
         _ children: [NewChildRow], isLast: Bool, _ old: JobRow, _ live: LiveRun, _ round: Round
     ) throws(StoreError) {
         guard var list = try round.transaction.list(of: old.id), list.phase == .making, list.link == old.link else {
-            return
+            expect(false, "Job \(old.id) makes children of a list that is not open.", job: old.id)
+            return cancel(live)
+        }
+        guard list.decided == nil else {
+            // No more are needed.
+            pending.emit(.yield(live.run))
+            return try made(list, old, live, round)
         }
         let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + Job.rowSize }
         let used = quotas.stored(of: old.owner)

@@ -7,7 +7,7 @@ extension Core {
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed. Only its end counts, as what it held is free then.
-            if case .ended = event { try release(live, round) }
+            if event.isEnd { try release(live, round) }
             return answerSaves(of: event)
         }
         switch event {
@@ -19,16 +19,14 @@ extension Core {
         case .download(let path, let record, let save):
             try round.transaction.save(download: record, to: path)
             pending.emit(.saved(save))
+        case .timer(let seconds):
+            guard !row.isEnding else { return try ended(row, live, RunEnd(.success(.null)), round) }
+            try wait(seconds, row, live, round)
         // What was told to end only ends.
-        case .host, .list, .children, .timer:
-            guard !row.isEnding, phase == .serving else { return }
-            switch event {
-            case .host(let host, let connections): try wants(host, connections, row, live, round)
-            case .list(let opening): try open(opening, row, live, round)
-            case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
-            case .timer(let seconds): try wait(seconds, row, live, round)
-            default: break
-            }
+        case .host, .list, .children where row.isEnding || phase == .stopping: break
+        case .host(let host, let connections): try wants(host, connections, row, live, round)
+        case .list(let opening): try open(opening, row, live, round)
+        case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
         }
     }
 
@@ -292,6 +290,16 @@ extension Core {
         var row = old
         row.waiting = .nothing
         try store(&row, was: old, round)
+    }
+}
+
+extension RunEvent {
+    /// Whether nothing more comes of the run.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .ended, .timer: true
+        case .host, .list, .children, .refused, .checkpoint, .download: false
+        }
     }
 }
 

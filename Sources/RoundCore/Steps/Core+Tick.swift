@@ -142,8 +142,10 @@ extension Core {
             for row in expired { _ = try dispose(row, round) }
             if expired.count < Self.purgedAtOnce {
                 try lookAhead(round)
-                // A clock that leapt ahead is believed once as much time has passed.
-                agenda.nextExpiry = agenda.nextExpiry.map { max($0, round.now.wall.adding(seconds: 60)) }
+                // A clock that leapt ahead is not believed, and need not be asked all the time.
+                if now < round.now.wall {
+                    agenda.nextExpiry = agenda.nextExpiry.map { max($0, round.now.wall.adding(seconds: 60)) }
+                }
             } else {
                 agenda.hasExcess = true
             }

@@ -1,0 +1,237 @@
+import InMemoryRounds
+import JobModel
+import RoundCore
+
+/// Plays the engine: gives the core inputs in rounds on a store in memory, and keeps what it wants done.
+final class CoreDriver {
+    let store = InMemoryRoundStore()
+    private(set) var core: Core
+    private(set) var now = CoreMoment(wall: Timestamp(milliseconds: 1_700_000_000_000), steady: 1_000_000)
+    private var life: Int64 = 1
+    private var lastID: Int64 = 0
+    /// Runs that are at work, by their ids.
+    private(set) var orders: [RunID: RunOrder] = [:]
+    private(set) var live: [RunID: LiveRun] = [:]
+    private(set) var cancelled: Set<RunID> = []
+    private(set) var answers: [RequestID: CoreAnswer] = [:]
+    private(set) var over: [RequestID] = []
+    private(set) var changes: [(subscribers: [SubscriptionID], row: JobRow)] = []
+    private(set) var effects: [CoreEffect] = []
+    /// Steps that make children or wait are carried out at once; all others wait for the test.
+    var expandsSteps = true
+
+    init(_ settings: CoreSettings = CoreSettings()) throws {
+        core = Core(settings: settings, life: 1, at: now)
+        try reset(.clean)
+    }
+
+    // MARK: - Rounds
+
+    /// A round of these inputs; gives how it ended.
+    @discardableResult
+    func round(_ inputs: [CoreInput]) -> RoundEnd {
+        let end = store.round { (transaction) throws(StoreError) in
+            for input in inputs {
+                try core.handle(input, at: now, in: transaction)
+            }
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed: carryOut(core.committed())
+        case .undone, .unknown:
+            core.undone(inputs.compactMap { if case .request(let id, _, _) = $0 { id } else { nil } })
+        }
+        return end
+    }
+
+    /// The same, and what the core wants to go on with at once.
+    func send(_ inputs: CoreInput...) {
+        round(inputs)
+        settle()
+    }
+
+    func settle() {
+        while core.wantsTick { round([.tick]) }
+    }
+
+    func reset(_ start: Core.Start) throws {
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: Array(live.values), start: start, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        guard case .committed = end else { throw Failure(message: "The reset was not committed.") }
+        carryOut(core.committed())
+        settle()
+    }
+
+    /// A new daemon goes on where this one was killed, or ended in order.
+    func restart(_ start: Core.Start) throws {
+        life += 1
+        core = Core(settings: core.settings, life: life, at: now)
+        orders = [:]
+        live = [:]
+        cancelled = []
+        try reset(start)
+    }
+
+    func advance(by seconds: Double) {
+        now.steady += Int64(seconds * 1000)
+        now.wall = now.wall.adding(seconds: seconds)
+        send(.tick)
+    }
+
+    // MARK: - Effects
+
+    private func carryOut(_ effects: [CoreEffect]) {
+        self.effects += effects
+        var next: [CoreInput] = []
+        for effect in effects {
+            switch effect {
+            case .answer(let id, let answer): answers[id] = answer
+            case .waitOver(let id): over.append(id)
+            case .notify(let subscribers, let change): changes.append((subscribers, change.row))
+            case .start(let order): next += start(order)
+            case .proceed(let run, let host, let connections):
+                live[run]?.host = host
+                live[run]?.permits = connections
+            case .yield(let run): drop(run)
+            case .makeChildren(let run, let from): next += makeChildren(run, from: from)
+            case .cancel(let run): cancelled.insert(run)
+            default: break
+            }
+        }
+        if !next.isEmpty { round(next) }
+    }
+
+    private func start(_ order: RunOrder) -> [CoreInput] {
+        orders[order.run] = order
+        live[order.run] = LiveRun(
+            run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
+            hasSlot: { if case .step = order.kind { true } else { false } }(), host: order.host,
+            permits: order.connections, endsLater: order.job.step?.source == .program)
+        guard expandsSteps else { return [] }
+        if case .gather(let list) = order.kind {
+            let value = list.decided.map { "\($0)" } ?? "[\(list.ended),\(list.failed)]"
+            return [end(order.run, RunEnd(.success(.inline(Array(value.utf8)))))]
+        }
+        guard let source = step(of: order) else { return [] }
+        switch source["type"]?.string {
+        case "timer":
+            drop(order.run)
+            return [.run(order.run, .timer(source["seconds"]?.double ?? 0))]
+        case "list":
+            let mode = source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled
+            return [
+                .run(
+                    order.run,
+                    .list(
+                        ListOpening(
+                            mode: mode, concurrency: source["concurrency"]?.int,
+                            total: source["jobs"]?.array?.count ?? 0, template: nil)))
+            ]
+        case "value": return [end(order.run, RunEnd(.success(.inline(source["value"]?.utf8 ?? []))))]
+        case "error": return [end(order.run, RunEnd(.failure(JobError(.invalid, "It was written to fail."))))]
+        default: return []
+        }
+    }
+
+    private func makeChildren(_ run: RunID, from: Int) -> [CoreInput] {
+        guard let order = orders[run], let jobs = step(of: order)?["jobs"]?.array else { return [] }
+        let end = min(jobs.count, from + 2)
+        let children = jobs[from..<end].enumerated().map { offset, job in
+            NewChildRow(index: from + offset, body: body(job), document: .spec(job.utf8))
+        }
+        return [.run(run, .children(children, isLast: end == jobs.count))]
+    }
+
+    private func body(_ json: JSON) -> NewChildRow.Body {
+        do { return .job(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil)) } catch {
+            return .invalid(JobError(.invalid, error.reason))
+        }
+    }
+
+    /// The source that a run's step has.
+    private func step(of order: RunOrder) -> JSON? {
+        guard case .spec(let text)? = order.document, let spec = try? JSON(parsing: text) else { return nil }
+        if order.job.link == 0 { return spec["source"] }
+        let link = spec["then"]?.array?[order.job.link - 1]
+        let isFailure = order.job.carried?.error != nil
+        let names = isFailure ? ["fail", "both", "finally"] : ["then", "both", "finally"]
+        return names.lazy.compactMap { link?[$0]?["source"] }.first
+    }
+
+    private func drop(_ run: RunID) {
+        orders[run] = nil
+        live[run] = nil
+        cancelled.remove(run)
+    }
+
+    private func end(_ run: RunID, _ end: RunEnd) -> CoreInput {
+        drop(run)
+        return .run(run, .ended(end))
+    }
+
+    // MARK: - What tests do
+
+    func id() -> Int64 {
+        lastID += 1
+        return lastID
+    }
+
+    /// Asks, and gives the answer.
+    @discardableResult
+    func ask(_ request: CoreRequest, as uid: UInt32 = 1, isAdmin: Bool = false) -> CoreAnswer? {
+        let id = id()
+        send(.request(id, request, Caller(uid: uid, isAdmin: isAdmin)))
+        return answers[id]
+    }
+
+    /// Submits a job; gives its id.
+    func submit(_ spec: JSON, as uid: UInt32 = 1, host: String? = nil, watch: SubscriptionID? = nil) throws -> JobID {
+        var job = try new(spec, host: host)
+        job.subscription = watch
+        guard case .submitted(let jobs)? = ask(.submit([job]), as: uid) else {
+            throw Failure(message: "The submission got another answer.")
+        }
+        return try jobs[0].get().job
+    }
+
+    func new(_ json: JSON, host: String? = nil) throws -> NewJob {
+        let spec = try JobSpecReader.spec(json, limits: JobLimits())
+        let text = spec.text ?? json.utf8
+        return NewJob(
+            terms: NewJob.Terms(spec, host: host), document: .spec(text),
+            digest: UInt64(bitPattern: Int64(json.description.count)))
+    }
+
+    func row(_ job: JobID) throws -> JobRow {
+        var found: JobRow?
+        _ = store.round { (transaction) throws(StoreError) in found = try transaction.job(job) }
+        guard let found else { throw Failure(message: "There is no job \(job).") }
+        return found
+    }
+
+    func exists(_ job: JobID) -> Bool { (try? row(job)) != nil }
+
+    /// The run that is at work for a job.
+    func run(of job: JobID) throws -> RunID {
+        guard let run = live.values.first(where: { $0.job == job })?.run else {
+            throw Failure(message: "No run is at work for job \(job).")
+        }
+        return run
+    }
+
+    func succeed(_ job: JobID, _ value: String = "1") throws {
+        send(end(try run(of: job), RunEnd(.success(.inline(Array(value.utf8))))))
+    }
+
+    func fail(_ job: JobID, _ error: JobError = JobError(.network, "It broke.")) throws {
+        send(end(try run(of: job), RunEnd(.failure(error))))
+    }
+
+    var inspection: Core.Inspection { core.inspection }
+
+    struct Failure: Error {
+        let message: String
+    }
+}

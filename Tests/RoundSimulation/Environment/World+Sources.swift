@@ -1,0 +1,174 @@
+import InMemoryRounds
+import JobModel
+import RoundCore
+
+/// The runs at work: what steps are, and what servers, programs and files make of them.
+extension World {
+    func start(_ order: RunOrder) {
+        figures.runs += 1
+        oracle.starts(order, self)
+        let isGathering = if case .gather = order.kind { true } else { false }
+        engine.runs[order.run] = SimulatedEngine.Run(
+            order: order,
+            live: LiveRun(
+                run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
+                hasSlot: !isGathering, host: order.host, permits: order.connections,
+                endsLater: order.job.step?.source == .program))
+        schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
+    }
+
+    /// Hands on what a run came to.
+    private func tell(_ run: RunID, _ event: RunEvent) {
+        guard engine.runs[run] != nil else { return }
+        feed(.run(run, event))
+    }
+
+    private func end(_ run: RunID, _ outcome: Carried, received: Int64 = 0) {
+        guard engine.runs[run] != nil, engine.runs[run]?.state != .ended else { return }
+        engine.runs[run]?.state = .ended
+        feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received))))
+    }
+
+    func expand(_ id: RunID) {
+        guard let run = engine.runs[id], run.state == .expanding else { return }
+        let order = run.order
+        if case .gather(let list) = order.kind { return gathered(id, list) }
+        if random.chance(0.005) {
+            return end(id, .failure(JobError(.template, "Its expression finds nothing.")))
+        }
+        guard let step = SpecReading.step(of: order) else {
+            return fail(2, "Job \(order.job.id) was started at link \(order.job.link), which has no step.")
+        }
+        switch step {
+        case .return(let value): end(id, .success(.inline(value)))
+        case .throw: end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "Thrown.")))
+        case .source(let source): expand(id, source)
+        }
+    }
+
+    private func expand(_ id: RunID, _ source: JSON) {
+        switch source["type"]?.string {
+        case "value": end(id, .success(.inline(source["value"]?.utf8 ?? [])))
+        case "error": end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "It was written to fail.")))
+        case "timer":
+            engine.runs[id]?.state = .ended
+            tell(id, .timer(source["seconds"]?.double ?? 0))
+        case "list", "each":
+            engine.runs[id]?.state = .making
+            let total = (source["jobs"] ?? source["in"])?.array?.count ?? 0
+            let template: StoredValue? = source["job"].map { .inline($0.utf8) }
+            tell(
+                id,
+                .list(
+                    ListOpening(
+                        mode: source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled,
+                        concurrency: source["concurrency"]?.int, total: total, template: template)))
+        default:
+            guard let url = source["url"]?.string else { return work(id) }
+            guard let host = Scenario.host(of: url) else {
+                return end(id, .failure(JobError(.policy, "That host may not be asked.")))
+            }
+            let segments = source["segments"]?.int ?? 1
+            guard let live = engine.runs[id]?.live else { return }
+            if live.host == host, segments == 1 { return work(id) }
+            engine.runs[id]?.state = .asking
+            tell(id, .host(host, connections: segments))
+        }
+    }
+
+    func proceed(_ id: RunID, _ host: String, _ connections: Int) {
+        guard engine.runs[id] != nil else { return }
+        engine.runs[id]?.live.host = host
+        engine.runs[id]?.live.permits = connections
+        oracle.permits(host, self)
+        if engine.runs[id]?.state == .asking { work(id) }
+    }
+
+    func makeChildren(_ id: RunID, from: Int) {
+        guard let run = engine.runs[id], run.state == .making, let step = SpecReading.step(of: run.order),
+            case .source(let source) = step
+        else { return }
+        let total = (source["jobs"] ?? source["in"])?.array?.count ?? 0
+        let end = min(total, from + random.within(1...8))
+        let children = (from..<max(from, end)).map { index in
+            SpecReading.child(source, index, of: run.order.job, scenario.settings.limits)
+        }
+        tell(id, .children(children, isLast: end >= total))
+    }
+
+    // MARK: - Work
+
+    private func work(_ id: RunID) {
+        guard let order = engine.runs[id]?.order else { return }
+        engine.runs[id]?.state = .working
+        let kind = order.job.step?.source ?? .url
+        let host = order.host ?? engine.runs[id]?.live.host ?? ""
+        let profile = scenario.hosts[abs(host.utf8.reduce(0) { $0 &* 31 &+ Int($1) }) % scenario.hosts.count]
+        if kind == .download, random.chance(0.5) {
+            tell(id, .checkpoint(Array("{\"at\":\(random.below(1000))}".utf8), Int64(id.number)))
+        }
+        var seconds = random.spread(0.005, 20) * profile.slowness
+        var outcome = outcome(of: profile)
+        if isSettling { seconds = min(seconds, 1) }
+        if random.chance(isSettling ? 0 : profile.silenceRate) { seconds = .infinity }
+        if let timeout = order.timeout, seconds > timeout {
+            seconds = timeout
+            outcome = .failure(JobError(.timeout, "It took too long.", retryable: true))
+        }
+        engine.runs[id]?.outcome = outcome
+        if seconds < .infinity { schedule(.runEnds(id), in: seconds) }
+    }
+
+    private func outcome(of profile: HostProfile) -> Carried {
+        guard random.chance(isSettling ? 0.02 : profile.failureRate) else {
+            return .success(.inline(result()))
+        }
+        var error = JobError(
+            random.pick([.network, .timeout, .http, .storage]), "It broke.", retryable: random.chance(0.8))
+        if error.kind == .http { error.http = JobError.HTTPStatus(status: 503, reason: "Busy") }
+        if error.kind == .http, random.chance(profile.retryAfterRate) { error.retryAfter = random.spread(0.5, 7_000) }
+        if error.kind == .storage { error.postponed = random.pick([1, 5]) }
+        return .failure(error)
+    }
+
+    private func result() -> [UInt8] {
+        switch random.below(20) {
+        case 0: return Array("null".utf8)
+        case 1: return Array("\"\(String(repeating: "x", count: random.within(1_000...60_000)))\"".utf8)
+        default: return Array("{\"status\":200}".utf8)
+        }
+    }
+
+    func runEnds(_ id: RunID) {
+        guard let run = engine.runs[id], run.state == .working || run.state == .stopping, let outcome = run.outcome
+        else { return }
+        end(id, outcome, received: Int64(random.below(1000)))
+    }
+
+    /// A run is told to end. It says so when it has, some after a while; a program takes its time.
+    func cancel(_ id: RunID) {
+        guard let run = engine.runs[id] else { return }
+        engine.runs[id]?.live.isStopping = true
+        guard run.state != .ended else { return }
+        figures.brokenOff += 1
+        engine.runs[id]?.state = .stopping
+        if run.outcome == nil || random.chance(0.7) {
+            engine.runs[id]?.outcome = .failure(JobError(.cancelled, "It was told to end."))
+        }
+        let late = run.live.endsLater ? 5.0 : 0.5
+        schedule(.runEnds(id), in: random.spread(0.000_1, late))
+    }
+
+    private func gathered(_ id: RunID, _ list: ListRow) {
+        oracle.gathers(list, self)
+        if random.chance(0.01) {
+            return end(id, .failure(JobError(.tooLarge, "Its outcome is too large.")))
+        }
+        switch (list.mode, list.decided) {
+        case (.first, let index?): end(id, .success(.inline(Array("{\"index\":\(index)}".utf8))))
+        case (.all, let index?): end(id, .failure(JobError(.list, "Child \(index) failed.")))
+        case (.first, nil): end(id, .failure(JobError(.list, "All failed.")))
+        default: end(id, .success(.inline(Array("[\(list.ended)]".utf8))))
+        }
+    }
+}

@@ -1,0 +1,269 @@
+import InMemoryRounds
+import JobModel
+import RoundCore
+
+/// What must always hold. It shares no code with the core: it sees each request and effect, and each change of a row.
+final class Oracle {
+    struct Asked {
+        let request: CoreRequest
+        let caller: Caller
+        let user: Int?
+    }
+
+    /// Requests that wait for their answer.
+    var requests: [RequestID: Asked] = [:]
+    /// Waits that were answered, with the jobs that have not ended since.
+    var waits: [RequestID: Set<JobID>] = [:]
+    var watches: [SubscriptionID: Watch] = [:]
+    /// Ends that the effects of the present round have to tell.
+    var owed: [SubscriptionID: Set<JobID>] = [:]
+    /// Jobs whose removal was asked for.
+    var removals: Set<JobID> = []
+    /// Counted by the changes of rows.
+    var counts: [CountKey: CountValue] = [:]
+    var unfinished = 0
+    /// Queues as they are and, where the present round changed them, as they were before.
+    var queues: [String: QueueSettings] = [:]
+    var before: [String: QueueSettings] = [:]
+    /// Files that are being removed, and the jobs that wait for that.
+    var cleaning: [WorkID: JobID] = [:]
+    /// Jobs that the present round changed.
+    var touched: Set<JobID> = []
+    private var roundsSinceLook = 0
+
+    // MARK: - Rounds
+
+    func roundBegins(_ world: World) {
+        for (id, jobs) in owed where watches[id] != nil && !jobs.isEmpty {
+            world.fail(7, "Subscription \(id) was not told of the end of job \(jobs.min() ?? 0).")
+        }
+        owed = [:]
+        for (id, jobs) in waits where jobs.isEmpty {
+            world.fail(7, "All jobs of wait \(id) have ended, and it was not told.")
+        }
+        if queues.isEmpty {
+            for queue in world.scenario.settings.queues { queues[queue.name] = queue }
+        }
+        before = queues
+    }
+
+    /// A round was committed.
+    func committed(_ world: World) {
+        touched = []
+        var keys: Set<CountKey> = []
+        for change in world.store.changes {
+            touched.insert(change.id)
+            check(change.id, change.before, change.after, world)
+            for (row, sign) in [(change.before, -1), (change.after, 1)] {
+                guard let row else { continue }
+                let key = CountKey(owner: row.owner, queue: row.queue, state: row.state)
+                keys.insert(key)
+                counts[key, default: CountValue()].jobs += sign
+                counts[key, default: CountValue()].bytes += Int64(sign) * row.size
+            }
+        }
+        for key in keys {
+            let stored = world.store.counts[key] ?? CountValue()
+            let counted = counts[key] ?? CountValue()
+            world.expect(
+                stored == counted, 8,
+                "The store counts \(stored.jobs) jobs of \(stored.bytes) bytes of user \(key.owner) that are "
+                    + "\(key.state) in \(key.queue), and there are \(counted.jobs) of \(counted.bytes).")
+            if counted.jobs == 0 { counts[key] = nil }
+        }
+    }
+
+    /// Now and then looks at more than what changed.
+    func look(_ world: World) {
+        guard let core = world.core, world.failure == nil else { return }
+        let memory = core.memory
+        world.expect(
+            memory.windows <= memory.shares * (2 * 64 + 16), 6,
+            "\(memory.windows) jobs are in \(memory.shares) windows.")
+        roundsSinceLook += 1
+        guard roundsSinceLook >= 40 else { return }
+        roundsSinceLook = 0
+        compare(core, world)
+        if !core.wantsTick { lookForIdleSlots(world) }
+    }
+
+    /// The memory of a core that never failed is that of one that is made anew of the same rows and runs.
+    private func compare(_ core: Core, _ world: World) {
+        guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        world.figures.comparisons += 1
+        let other = Core(settings: world.scenario.settings, life: world.life, at: world.clock.moment(random: 0.5))
+        let runs = world.engine.runs.values.map(\.live).sorted { $0.run < $1.run }
+        let now = world.clock.moment(random: 0.5)
+        _ = world.store.round { (transaction) throws(StoreError) in
+            try other.reset(from: transaction, runs: runs, start: .resumed, at: now)
+        }
+        let (live, anew) = (core.inspection, other.inspection)
+        world.expect(live.runs == anew.runs, 8, "A reset has \(anew.runs.count) runs, and the core \(live.runs.count).")
+        world.expect(live.slots == anew.slots, 8, "A reset counts the slots \(anew.slots), and the core \(live.slots).")
+        world.expect(
+            live.permits == anew.permits, 8, "A reset counts the permits \(anew.permits), and the core \(live.permits)."
+        )
+        world.expect(live.counts == anew.counts, 8, "A reset counts other jobs than the core.")
+        world.expect(live.queues == anew.queues, 8, "A reset has other queues than the core.")
+    }
+
+    /// No slot is free while a job could start that waits for nothing else.
+    private func lookForIdleSlots(_ world: World) {
+        guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        for key in counts.keys where key.state == .queued {
+            guard let queue = queues[key.queue], !queue.isSuspended else { continue }
+            let (all, own) = slots(key.queue, key.owner, world)
+            guard all < queue.concurrency, own < perUser(queue, world) else { continue }
+            var ready: [ReadyRow] = []
+            _ = world.store.round { (transaction) throws(StoreError) in
+                ready = try transaction.ready(
+                    queue: key.queue, owner: key.owner, after: nil, excluding: [], limit: 8)
+            }
+            let idle = ready.first { row in
+                row.host == nil && !world.engine.runs.values.contains { $0.order.job.id == row.position.id }
+            }
+            if let idle {
+                world.fail(3, "Job \(idle.position.id) is ready, and a slot of \(key.queue) is free.")
+            }
+        }
+    }
+
+    // MARK: - Slots
+
+    func slots(_ queue: String, _ owner: UInt32, _ world: World) -> (all: Int, own: Int) {
+        var (all, own) = (0, 0)
+        for run in world.engine.runs.values where run.live.hasSlot && run.live.queue == queue {
+            all += 1
+            if run.live.owner == owner { own += 1 }
+        }
+        return (all, own)
+    }
+
+    func perUser(_ queue: QueueSettings, _ world: World) -> Int {
+        if let perUser = queue.perUser { return max(1, min(perUser, queue.concurrency)) }
+        return share(of: queue.concurrency, world)
+    }
+
+    func share(of all: Int, _ world: World) -> Int {
+        if all < 4 { return max(1, all) }
+        return max(1, Int((Double(all) * world.scenario.settings.ownersShare).rounded(.down)))
+    }
+
+    /// A run begins.
+    func starts(_ order: RunOrder, _ world: World) {
+        let job = order.job
+        guard let row = world.store.job(job.id) else { return world.fail(2, "Job \(job.id) starts and is not stored.") }
+        world.expect(row.version >= job.version, 2, "Job \(job.id) starts before its round is committed.")
+        world.expect(world.engine.runs[order.run] == nil, 2, "The run of job \(job.id) began before.")
+        world.expect(
+            !world.engine.runs.values.contains { $0.order.job.id == job.id }, 2,
+            "Job \(job.id) starts while an earlier run of it has not ended.")
+        if case .gather = order.kind { return }
+        world.expect(
+            !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")
+        world.expect(
+            job.stop == nil || job.isAtFinally, 9, "Job \(job.id) is stopped, and its link \(job.link) starts.")
+        checkAncestors(of: job, world)
+        world.expect(
+            !cleaning.values.contains(job.id), 10, "Job \(job.id) starts while its files are being removed.")
+        guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
+        let (all, own) = slots(job.queue, job.owner, world)
+        world.expect(
+            all + 1 <= max(queue.concurrency, old.concurrency), 4,
+            "\(all + 1) jobs run in the queue \(job.queue), which has \(queue.concurrency) slots.")
+        world.expect(
+            own + 1 <= max(perUser(queue, world), perUser(old, world)), 4,
+            "\(own + 1) jobs of user \(job.owner) run in the queue \(job.queue).")
+        if let host = order.host { permits(host, adding: (job.owner, order.connections), world) }
+        checkGate(of: job, world)
+    }
+
+    private func checkAncestors(of job: JobRow, _ world: World) {
+        var child = job
+        while let parent = child.parent {
+            guard let above = world.store.job(parent.job) else {
+                return world.fail(10, "Job \(job.id) starts below job \(parent.job), which is gone.")
+            }
+            // What this same round stopped is cancelled by the next ones.
+            if !touched.contains(above.id) {
+                world.expect(
+                    !above.state.isTerminal && !above.isRemoving && (above.stop == nil || above.isAtFinally)
+                        && above.link == parent.link, 9,
+                    "Job \(job.id) starts below job \(above.id), which is over or stopped.")
+            }
+            child = above
+        }
+    }
+
+    /// As many children of a list run at once as it says, but for `finally` links of those that were stopped.
+    private func checkGate(of job: JobRow, _ world: World) {
+        guard let parent = job.parent, let list = world.store.list(of: parent.job), list.id == parent.list,
+            let concurrency = list.concurrency, job.stop == nil
+        else { return }
+        let running = world.engine.runs.values.count { run in
+            run.order.job.parent?.list == list.id && run.order.job.parent?.job == parent.job
+                && run.order.job.stop == nil && run.live.hasSlot
+        }
+        world.expect(
+            running + 1 <= concurrency, 4,
+            "\(running + 1) children of job \(parent.job) run, which lets \(concurrency) run at once.")
+    }
+
+    func permits(_ host: String, adding: (owner: UInt32, count: Int)? = nil, _ world: World) {
+        var byOwner: [UInt32: Int] = [:]
+        for run in world.engine.runs.values where run.live.host == host {
+            byOwner[run.live.owner, default: 0] += run.live.permits
+        }
+        if let adding { byOwner[adding.owner, default: 0] += adding.count }
+        let perHost = world.scenario.settings.perHost
+        let all = byOwner.values.reduce(0, +)
+        world.expect(all <= perHost, 4, "\(all) connections to \(host) are open, and \(perHost) are allowed.")
+        let most = share(of: perHost, world)
+        if let greediest = byOwner.max(by: { $0.value < $1.value }) {
+            world.expect(
+                greediest.value <= most, 4,
+                "User \(greediest.key) has \(greediest.value) connections to \(host), and \(most) are allowed.")
+        }
+    }
+
+    func removesFiles(_ work: WorkRow, _ world: World) {
+        world.expect(cleaning[work.id] == nil, 10, "The files of work \(work.id) are removed twice at a time.")
+        cleaning[work.id] = work.job
+    }
+
+    // MARK: - The end
+
+    func daemonDied() {
+        requests = [:]
+        waits = [:]
+        watches = [:]
+        owed = [:]
+        cleaning = [:]
+    }
+
+    /// Everything has come to its end.
+    func end(_ world: World) {
+        world.expect(unfinished == 0, 3, "\(unfinished) jobs have not ended: \(unfinishedJobs(world)).")
+        world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
+        world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
+        world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
+        world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
+        for work in world.store.work.values {
+            world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
+        }
+        for list in world.store.lists.values { world.fail(10, "The list of job \(list.job) was not closed.") }
+        for row in world.store.allJobs {
+            world.figures.jobsByEnd[row.state, default: 0] += 1
+            if let parent = row.parent {
+                world.expect(
+                    world.store.job(parent.job) != nil, 10, "Job \(row.id) is below job \(parent.job), which is gone.")
+            }
+        }
+    }
+
+    private func unfinishedJobs(_ world: World) -> String {
+        world.store.allJobs.filter { !$0.state.isTerminal }.prefix(3).map { row in
+            "job \(row.id) (\(row.state), waiting for \(row.waiting), link \(row.link), parent \(row.parent?.job ?? 0))"
+        }.joined(separator: ", ")
+    }
+}

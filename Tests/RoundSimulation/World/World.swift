@@ -1,0 +1,161 @@
+import InMemoryRounds
+import JobModel
+import RoundCore
+
+/// Something that happens in the world at its time.
+enum WorldEvent {
+    case round
+    case probe
+    case tick
+    case expand(RunID)
+    case makeChildren(RunID, from: Int)
+    case runEnds(RunID)
+    case filesRemoved(WorkID, life: Int64)
+    case prepare(SchedulePreparation, life: Int64)
+    case zonesRead([String], life: Int64)
+    case userActs(Int)
+    case schedulesAct
+    case administratorActs
+    case clockSet
+    case roomChanges
+    case restart(Core.Start)
+}
+
+/// What the simulator found wrong.
+struct Failure: Error {
+    let invariant: Int
+    let message: String
+    let time: Int64
+}
+
+/// A daemon whose engine, store, sources, files, clocks and users a seed makes, in one thread.
+final class World {
+    let seed: UInt64
+    let scenario: Scenario
+    var random: SeededGenerator
+    var clock = SimulatedClock()
+    var events = EventQueue<WorldEvent>()
+    var trace: Trace
+    var figures = Figures()
+    var failure: Failure?
+    let store = InMemoryRoundStore()
+    /// Nil while no daemon runs.
+    var core: Core?
+    var engine = SimulatedEngine()
+    /// Counts the starts of the daemon.
+    var life: Int64 = 0
+    let oracle = Oracle()
+    var users: [User]
+    var administrator = Administrator()
+    var effectsUntilCrash: Int?
+    var roundsUntilFault: Int?
+    /// The users have gone, and faults are over: everything has to come to its end.
+    var isSettling = false
+    var lastRequest: RequestID = 0
+    var lastSubscription: SubscriptionID = 0
+
+    init(seed: UInt64, printsTrace: Bool) {
+        self.seed = seed
+        random = SeededGenerator(seed: seed)
+        scenario = Scenario(random: &random)
+        trace = Trace(prints: printsTrace)
+        users = scenario.users.map(User.init)
+    }
+
+    /// Runs so many hours, and until everything that users left has come to its end; gives what went wrong.
+    func run(hours: Double, jobs: Int) -> Failure? {
+        for index in users.indices { schedule(.userActs(index), in: random.spread(0.01, 60)) }
+        schedule(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
+        schedule(.schedulesAct, in: random.pause(mean: 400))
+        if let mean = scenario.secondsBetweenClockSets { schedule(.clockSet, in: random.pause(mean: mean)) }
+        schedule(.roomChanges, in: random.spread(1000, 40_000))
+        drawCrash()
+        drawFault()
+        schedule(.restart(.clean), in: 0)
+        let end = Int64(hours * 3.6e9)
+        while failure == nil, clock.elapsed < end, figures.submitted < jobs, happens() {}
+        figures.nanosecondsOfUsers = clock.elapsed * 1000
+        if failure == nil { settle() }
+        figures.nanoseconds = clock.elapsed * 1000
+        figures.events = trace.count
+        return failure
+    }
+
+    /// The next event; false where there is none.
+    func happens() -> Bool {
+        guard let time = events.nextTime, let event = events.popFirst() else { return false }
+        clock.advance(to: time)
+        switch event {
+        case .round: round()
+        case .probe: probe()
+        case .tick: tickCame()
+        case .expand(let run): expand(run)
+        case .makeChildren(let run, let from): makeChildren(run, from: from)
+        case .runEnds(let run): runEnds(run)
+        case .filesRemoved(let work, let life): filesRemoved(work, life)
+        case .prepare(let preparation, let life): if life == self.life { prepare(preparation) }
+        case .zonesRead(let names, let life): if life == self.life { zonesRead(names) }
+        case .userActs(let index): userActs(index)
+        case .schedulesAct: schedulesAct()
+        case .administratorActs: administratorActs()
+        case .clockSet: clockSet()
+        case .roomChanges: roomChanges()
+        case .restart(let start): restart(start)
+        }
+        return true
+    }
+
+    func schedule(_ event: WorldEvent, in seconds: Double) {
+        let pause = max(0, min(seconds, 1e10)) * Double(SimulatedClock.second)
+        events.add(event, at: clock.elapsed.saturatingAdding(Int64(pause)))
+    }
+
+    func fail(_ invariant: Int, _ message: String) {
+        guard failure == nil else { return }
+        failure = Failure(invariant: invariant, message: message, time: clock.elapsed)
+    }
+
+    func expect(_ condition: Bool, _ invariant: Int, _ message: @autoclosure () -> String) {
+        if !condition { fail(invariant, message()) }
+    }
+
+    // MARK: - The end
+
+    /// Ten years are enough for the longest time that a job may name.
+    private static let longestSettling: Int64 = 4_000 * 3_600 * SimulatedClock.second
+
+    private func settle() {
+        isSettling = true
+        trace.add(.settle, at: clock.elapsed)
+        effectsUntilCrash = nil
+        roundsUntilFault = nil
+        store.heal()
+        clock.setWrong(by: 0)
+        if core == nil { restart(.crashed) }
+        feed(.room(shortage: nil))
+        for user in users {
+            for id in user.subscriptions { feed(.unsubscribe(id)) }
+            for id in user.waits { feed(.abandon(id)) }
+        }
+        for queue in scenario.settings.queues {
+            ask(.setQueue(queue.name, QueueChange(isSuspended: false)), by: administrator.caller, user: nil)
+        }
+        removeSchedules()
+        let end = clock.elapsed + Self.longestSettling
+        var looks = 0
+        while failure == nil {
+            looks += 1
+            if looks % 64 == 0, isAtRest { break }
+            guard clock.elapsed < end, happens() else { break }
+        }
+        guard failure == nil else { return }
+        oracle.end(self)
+    }
+
+    private var isAtRest: Bool {
+        guard let core, engine.runs.isEmpty, engine.inbox.isEmpty, engine.phase == .serving, !core.wantsTick else {
+            return false
+        }
+        return oracle.unfinished == 0
+    }
+}
