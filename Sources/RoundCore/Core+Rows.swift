@@ -46,11 +46,12 @@ extension Core {
         return ancestors
     }
 
-    /// Whether a job must not start, as a list above it is over, decided, or being stopped or removed.
+    /// Whether a job must not start, as a list above it is over, decided, or being stopped or removed. A stopped job runs its
+    /// `finally` links all the same, and so does what is below these.
     func isBelowStopped(_ row: JobRow, _ round: Round) throws(StoreError) -> Bool {
         var child = row
         var depth = 0
-        while let parent = child.parent {
+        while child.stop == nil, let parent = child.parent {
             depth += 1
             guard depth <= 256, let above = try round.transaction.job(parent.job), !above.isRemoving,
                 !above.state.isTerminal, above.link == parent.link, above.stop == nil || above.isAtFinally,

@@ -51,7 +51,7 @@ package final class Core {
             case .wait, .watch, .setQueue, .probe: []
             }
         case .prepared(let preparation, _): [.schedule(preparation.key)]
-        case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
+        case .looked, .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
         }
     }
 
@@ -63,6 +63,8 @@ package final class Core {
         schedules.look(at: now)
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
+        case .looked(let request, let ended):
+            if waits.ended(ended, of: request) { pending.emit(.waitOver(request)) }
         case .abandon(let request): waits.remove(request)
         case .unsubscribe(let id): subscriptions.remove(id)
         case .run(let run, let event): try handle(event, of: run, round)

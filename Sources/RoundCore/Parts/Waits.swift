@@ -38,6 +38,19 @@ struct Waits {
         return over
     }
 
+    /// These jobs have ended before the wait began; whether it is over by that.
+    mutating func ended(_ jobs: [JobID], of request: RequestID) -> Bool {
+        guard open[request] != nil else { return false }
+        for job in jobs {
+            open[request]?.remove(job)
+            byJob[job]?.remove(request)
+            if byJob[job]?.isEmpty == true { byJob[job] = nil }
+        }
+        guard open[request]?.isEmpty == true else { return false }
+        open[request] = nil
+        return true
+    }
+
     mutating func add(_ request: RequestID, until event: Event, _ answer: CoreAnswer) {
         events[event, default: []].append((request, answer))
     }

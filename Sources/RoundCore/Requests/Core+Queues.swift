@@ -52,8 +52,9 @@ extension Core {
             let queue = QueueSettings(name: name, concurrency: 1)
             scheduler.open(queue, perUser: settings.perUser(queue))
         }
-        for run in running.all { scheduler.hold(run) }
+        // Before the runs, whose owners would count as having nothing stored otherwise.
         for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
+        for run in running.all { scheduler.hold(run) }
     }
 
     func configure(_ changed: CoreSettings, _ round: Round) throws(StoreError) {

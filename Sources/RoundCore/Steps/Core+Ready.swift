@@ -21,13 +21,13 @@ extension Core {
             giveBack(turn)
             return running.delay(old.id)
         }
-        if old.deadline.map({ $0 <= round.now.steady }) ?? false {
+        let isOverdue = old.deadline.map { $0 <= round.now.steady } ?? false
+        let mustStop = isOverdue ? true : try isBelowStopped(old, round)
+        if mustStop {
             giveBack(turn)
-            return try stop(old, .deadline, round)
-        }
-        if try isBelowStopped(old, round) {
-            giveBack(turn)
-            return try stop(old, .cancelled, round)
+            // It is still ready, and may be so at a `finally` link in a moment.
+            scheduler.insert(old)
+            return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
         var row = old
         if row.link == 0, row.attempt == 0, let outcome = agenda.immediate[row.id] {

@@ -22,13 +22,17 @@ extension Core {
         case .timer(let seconds):
             guard !row.isEnding else { return try ended(row, live, RunEnd(.success(.null)), round) }
             try wait(seconds, row, live, round)
-        // What was told to end only ends.
-        case .host, .list, .children where row.isEnding || phase == .stopping: break
-        case .host(let host, let connections): try wants(host, connections, row, live, round)
-        case .list(let opening): try open(opening, row, live, round)
-        case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
+        case .host(let host, let connections):
+            if mayGoOn(row) { try wants(host, connections, row, live, round) }
+        case .list(let opening):
+            if mayGoOn(row) { try open(opening, row, live, round) }
+        case .children(let children, let isLast):
+            if mayGoOn(row) { try add(children, isLast: isLast, row, live, round) }
         }
     }
+
+    /// What was told to end only ends.
+    private func mayGoOn(_ row: JobRow) -> Bool { !row.isEnding && phase == .serving }
 
     /// A source that waits for something to be stored must not wait for ever.
     private func answerSaves(of event: RunEvent) {

@@ -19,7 +19,7 @@ extension Core {
             var mustClean = false
             if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) }
             if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
-            running.drop(row.id)
+            if !row.isReady { running.drop(row.id) }
             try store(&row, was: old, round)
             if row.state.isTerminal {
                 try finished(row, isInside: wasWaiting != .gate, round)

@@ -150,7 +150,8 @@ extension Core {
                 agenda.hasExcess = true
             }
         }
-        guard agenda.hasExcess else { return }
+        // What is being removed counts until it is gone.
+        guard agenda.hasExcess, !agenda.hasWork else { return }
         var passed: Set<UInt32> = []
         var left = Self.purgedAtOnce
         while left > 0, let owner = quotas.owner(over: settings, except: passed) {
@@ -161,7 +162,7 @@ extension Core {
                 continue
             }
             left -= 1
-            _ = try dispose(row, round)
+            if try dispose(row, round) != nil { return }
         }
         agenda.hasExcess = left == 0
     }

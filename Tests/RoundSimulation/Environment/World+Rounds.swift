@@ -292,7 +292,7 @@ extension World {
     private func kind(of input: CoreInput) -> Trace.Kind {
         switch input {
         case .request: .request
-        case .abandon: .abandon
+        case .looked, .abandon: .abandon
         case .unsubscribe: .unsubscribe
         case .run: .run
         case .cleaned: .cleaned
@@ -307,7 +307,7 @@ extension World {
 
     private func number(of input: CoreInput) -> Int64 {
         switch input {
-        case .request(let id, _, _), .abandon(let id), .unsubscribe(let id), .cleaned(let id): id
+        case .request(let id, _, _), .looked(let id, _), .abandon(let id), .unsubscribe(let id), .cleaned(let id): id
         case .run(let run, _): run.number
         default: 0
         }

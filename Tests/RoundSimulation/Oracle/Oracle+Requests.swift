@@ -58,8 +58,8 @@ extension Oracle {
             for (job, answer) in zip(jobs, answers) { submitted(job, answer, asked, world) }
         case (.wait(let jobs), .done):
             let open = Set(jobs.filter { isOpen($0, world) })
-            // The client looks at the jobs, and needs no wait where all have ended.
-            if open.isEmpty { world.feed(.abandon(id)) } else { waits[id] = open }
+            waits[id] = open
+            world.feed(.looked(id, ended: jobs.filter { !open.contains($0) }))
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
         case (.setQueue(let name, _), .queue(let status)):
             queues[name] = status.settings

@@ -93,8 +93,8 @@ extension Oracle {
         guard let old else { return }
         for request in waits.keys { waits[request]?.remove(id) }
         guard let parent = old.parent else {
-            world.expect(old.state.isTerminal, 1, "Job \(id) was removed before it was over.")
-            guard !removals.contains(id) else { return }
+            // One that was not over may have ended in the same round.
+            guard !removals.contains(id), old.state.isTerminal else { return }
             // Retention: too old, or there are too many, or they take too much.
             let settings = world.scenario.settings
             let age = old.finishedAt.map { world.clock.wall.seconds(since: $0) } ?? 0
@@ -109,7 +109,7 @@ extension Oracle {
         }
         guard let above = world.store.job(parent.job) else { return }
         world.expect(
-            above.isRemoving || above.waiting == .cleaning || above.state.isTerminal || isBelowRemoved(above, world), 1,
+            above.isRemoving || world.store.list(of: above.id)?.id != parent.list || above.state.isTerminal || isBelowRemoved(above, world), 1,
             "Job \(id) was removed from below job \(above.id), which goes on.")
     }
 

@@ -38,9 +38,6 @@ final class Oracle {
             world.fail(7, "Subscription \(id) was not told of the end of job \(jobs.min() ?? 0).")
         }
         owed = [:]
-        for (id, jobs) in waits where jobs.isEmpty {
-            world.fail(7, "All jobs of wait \(id) have ended, and it was not told.")
-        }
         if queues.isEmpty {
             for queue in world.scenario.settings.queues { queues[queue.name] = queue }
         }
@@ -110,7 +107,7 @@ final class Oracle {
     /// No slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
-        for key in counts.keys where key.state == .queued {
+        for key in counts.keys.filter({ $0.state == .queued }).sorted(by: { ($0.queue, $0.owner) < ($1.queue, $1.owner) }) {
             guard let queue = queues[key.queue], !queue.isSuspended else { continue }
             let (all, own) = slots(key.queue, key.owner, world)
             guard all < queue.concurrency, own < perUser(queue, world) else { continue }
@@ -123,7 +120,10 @@ final class Oracle {
                 row.host == nil && !world.engine.runs.values.contains { $0.order.job.id == row.position.id }
             }
             if let idle {
-                world.fail(3, "Job \(idle.position.id) is ready, and a slot of \(key.queue) is free.")
+                world.fail(
+                    3,
+                    "Job \(idle.position.id) of user \(key.owner) is ready, and \(queue.concurrency - all) slots of "
+                        + "\(key.queue) are free (\(own) of \(perUser(queue, world)) are the user's).")
             }
         }
     }
@@ -180,7 +180,7 @@ final class Oracle {
 
     private func checkAncestors(of job: JobRow, _ world: World) {
         var child = job
-        while let parent = child.parent {
+        while child.stop == nil, let parent = child.parent {
             guard let above = world.store.job(parent.job) else {
                 return world.fail(10, "Job \(job.id) starts below job \(parent.job), which is gone.")
             }
@@ -243,11 +243,15 @@ final class Oracle {
 
     /// Everything has come to its end.
     func end(_ world: World) {
-        world.expect(unfinished == 0, 3, "\(unfinished) jobs have not ended: \(unfinishedJobs(world)).")
+        world.expect(
+            unfinished == 0, 3,
+            "\(unfinished) jobs have not ended: \(unfinishedJobs(world)); slots \(world.core?.inspection.slots ?? [:]), "
+                + "permits \(world.core?.inspection.permits ?? [:]), runs \(world.engine.runs.values.map { "\($0.state) \($0.live.run.number) of \($0.live.job)" })")
         world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
         world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
         world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
         world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
+        for id in waits.keys.sorted() { world.fail(7, "All jobs of wait \(id) have ended, and it was not told.") }
         for work in world.store.work.values {
             world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
         }
@@ -263,7 +267,7 @@ final class Oracle {
 
     private func unfinishedJobs(_ world: World) -> String {
         world.store.allJobs.filter { !$0.state.isTerminal }.prefix(3).map { row in
-            "job \(row.id) (\(row.state), waiting for \(row.waiting), link \(row.link), parent \(row.parent?.job ?? 0))"
+            "job \(row.id) (\(row.state), waiting for \(row.waiting), link \(row.link), host \(row.host ?? ""), queue \(row.queue), user \(row.owner), parent \(row.parent?.job ?? 0))"
         }.joined(separator: ", ")
     }
 }

@@ -141,6 +141,7 @@ final class World {
             ask(.setQueue(queue.name, QueueChange(isSuspended: false)), by: administrator.caller, user: nil)
         }
         removeSchedules()
+        for id in engine.runs.keys.sorted() { schedule(.runEnds(id), in: 1) }
         let end = clock.elapsed + Self.longestSettling
         var looks = 0
         while failure == nil {
