@@ -30,12 +30,13 @@ extension Core {
         agenda.hasExcess = true
         try openQueues(round)
         try lookAhead(round)
+        // Before new work of this kind is added.
+        try cleanAgain(round)
         if start == .clean { try forgetCrashes(round) }
         if start != .resumed {
             try takeOver(isCrash: start == .crashed, round)
             try schedulesStarted(round)
         }
-        try cleanAgain(round)
         for run in runs where !run.isStopping {
             // Its job was removed or stopped in a round whose effects were lost with it.
             if try transaction.job(run.job)?.run != run.run { cancel(run) }
@@ -78,6 +79,7 @@ extension Core {
                 .interrupted,
                 "The daemon was killed \(row.crashes) times in a row while this ran; look at its log, "
                     + "then retry the job.")
+            if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
             try store(&row, was: old, round)
             return try ended(row, .failure(error), keepingSlot: false, round)
         }
@@ -125,7 +127,7 @@ extension Core {
     package struct Inspection: Sendable, Hashable {
         package let slots: [String: [UInt32: Int]]
         package let permits: [String: [UInt32: Int]]
-        package let runs: Set<RunID>
+        package let runs: Set<RunIdentity>
         package let counts: [CountKey: CountValue]
         package let queues: [QueueStatus]
     }

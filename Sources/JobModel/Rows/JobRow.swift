@@ -71,7 +71,7 @@ package struct JobRow: Sendable, Hashable {
     /// Grows by one with each change that is stored; a reader tells by it which of two looks is the newer.
     package var version: Int64 = 1
     /// The run that is at work for it; only of a running job.
-    package var run: RunID?
+    package var run: RunIdentity?
     /// Why nothing but `finally` links runs any more.
     package var stop: Job.Stop?
     /// It is being removed, and no reader shows it.
@@ -140,7 +140,7 @@ package struct LinkBlob: Sendable, Hashable {
 }
 
 /// One run of one job's source, by one life of one daemon; never used twice.
-package struct RunID: Sendable, Hashable, Comparable {
+package struct RunIdentity: Sendable, Hashable, Comparable {
     /// Counts the starts of daemons on this store.
     package let life: Int64
     package let number: Int64
@@ -150,7 +150,7 @@ package struct RunID: Sendable, Hashable, Comparable {
         self.number = number
     }
 
-    package static func < (left: RunID, right: RunID) -> Bool {
+    package static func < (left: RunIdentity, right: RunIdentity) -> Bool {
         (left.life, left.number) < (right.life, right.number)
     }
 }

@@ -6,13 +6,13 @@ package enum CoreEffect: Sendable {
     /// A run begins: its step is to be expanded, and its source to be started.
     case start(RunOrder)
     /// The run has a permit for the host that it named, and may use so many connections.
-    case proceed(RunID, host: String, connections: Int)
+    case proceed(RunIdentity, host: String, connections: Int)
     /// The run goes no further; nothing more is told of it.
-    case yield(RunID)
+    case yield(RunIdentity)
     /// The children of a run's list are to be made, from this index on.
-    case makeChildren(RunID, from: Int)
+    case makeChildren(RunIdentity, from: Int)
     /// A run is to end. ``RunEvent/ended(_:)`` follows once it has.
-    case cancel(RunID)
+    case cancel(RunIdentity)
     case notify([SubscriptionID], JobChange)
     /// Every job of this wait has ended since it began.
     case waitOver(RequestID)
@@ -37,7 +37,7 @@ package struct RunOrder: Sendable {
         case gather(ListRow)
     }
 
-    package let run: RunID
+    package let run: RunIdentity
     package let kind: Kind
     /// The job as it is stored.
     package let job: JobRow

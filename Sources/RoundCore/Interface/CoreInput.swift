@@ -16,7 +16,7 @@ package enum CoreInput: Sendable {
     /// A subscriber is gone.
     case unsubscribe(SubscriptionID)
     /// Something happened to a run. What belongs to a run that the core no longer knows is dropped.
-    case run(RunID, RunEvent)
+    case run(RunIdentity, RunEvent)
     /// The files that ``CoreEffect/removeFiles(_:)`` named are gone, or could not be removed.
     case cleaned(WorkID)
     /// The job that ``CoreEffect/prepare(_:)`` asked for.

@@ -19,9 +19,9 @@ struct Experience {
         self.startedAt = startedAt
     }
 
-    mutating func nextRun() -> RunID {
+    mutating func nextRun() -> RunIdentity {
         lastRun += 1
-        return RunID(life: life, number: lastRun)
+        return RunIdentity(life: life, number: lastRun)
     }
 
     mutating func count(_ owner: UInt32, _ change: (inout CoreTotals) -> Void) {

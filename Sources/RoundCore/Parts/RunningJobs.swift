@@ -2,7 +2,7 @@ package import JobModel
 
 /// A run that is at work, as the engine keeps it until the round that takes its end is committed.
 package struct LiveRun: Sendable, Hashable {
-    package let run: RunID
+    package let run: RunIdentity
     package let job: JobID
     package let owner: UInt32
     package let queue: String
@@ -16,7 +16,7 @@ package struct LiveRun: Sendable, Hashable {
     package var isStopping = false
 
     package init(
-        run: RunID, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil, permits: Int = 0,
+        run: RunIdentity, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil, permits: Int = 0,
         endsLater: Bool = false
     ) {
         self.run = run
@@ -32,8 +32,8 @@ package struct LiveRun: Sendable, Hashable {
 
 /// The runs that are at work. Only these hold slots and permits.
 struct RunningJobs {
-    private var runs: [RunID: LiveRun] = [:]
-    private var byJob: [JobID: RunID] = [:]
+    private var runs: [RunIdentity: LiveRun] = [:]
+    private var byJob: [JobID: RunIdentity] = [:]
     /// Ready jobs whose earlier run is still ending.
     private var delayed: Set<JobID> = []
 
@@ -43,7 +43,7 @@ struct RunningJobs {
         for run in runs { insert(run) }
     }
 
-    subscript(run: RunID) -> LiveRun? { runs[run] }
+    subscript(run: RunIdentity) -> LiveRun? { runs[run] }
     var count: Int { runs.count }
     var all: some Collection<LiveRun> { runs.values }
 
@@ -60,7 +60,7 @@ struct RunningJobs {
     }
 
     /// A run is over. Gives it, and whether its job waits to be offered again.
-    mutating func remove(_ id: RunID) -> (run: LiveRun, isAwaited: Bool)? {
+    mutating func remove(_ id: RunIdentity) -> (run: LiveRun, isAwaited: Bool)? {
         guard let run = runs.removeValue(forKey: id) else { return nil }
         if byJob[run.job] == id { byJob[run.job] = nil }
         return (run, delayed.remove(run.job) != nil)

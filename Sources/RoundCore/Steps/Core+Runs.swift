@@ -2,7 +2,7 @@ import JobModel
 
 /// What runs come to.
 extension Core {
-    func handle(_ event: RunEvent, of id: RunID, _ round: Round) throws(StoreError) {
+    func handle(_ event: RunEvent, of id: RunIdentity, _ round: Round) throws(StoreError) {
         guard let live = running[id] else { return answerSaves(of: event) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
@@ -194,6 +194,7 @@ extension Core {
         if try isBelowStopped(row, round) || row.deadline.map({ $0 <= round.now.steady }) ?? false {
             if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
             row.state = .queued
+            row.waiting = mustClean ? .cleaning : .nothing
             try store(&row, was: old, round)
             let isOverdue = row.deadline.map { $0 <= round.now.steady } ?? false
             return try stop(row, isOverdue ? .deadline : .cancelled, round)
@@ -309,7 +310,7 @@ extension RunEvent {
 
 extension JobRow {
     /// The type of the source at its present link, also while it is being stopped.
-    fileprivate var presentSource: SourceType? { plan.step(link, for: carried)?.source }
+    var presentSource: SourceType? { plan.step(link, for: carried)?.source }
 
     /// How a finished job ended, for the log.
     fileprivate var end: JobLogEntry.Event {

@@ -15,7 +15,8 @@ extension Core {
             // A `finally` link goes on, and only others of its kind follow. A restart must not forget that.
             if row != old { try store(&row, was: old, round) }
         case .enqueue, .finish, .run, .wait:
-            if wasWaiting == .children { try closeList(of: old, round) }
+            // One that a crash left half made is open while its job waits for a slot.
+            if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
             var mustClean = false
             if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) }
             if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }

@@ -21,7 +21,7 @@ extension JobRow {
     }
 
     /// It got a slot of its queue: a run of the present link begins.
-    mutating func begin(_ run: RunID?, at now: CoreMoment) {
+    mutating func begin(_ run: RunIdentity?, at now: CoreMoment) {
         state = .running
         waiting = .nothing
         self.run = run

@@ -10,9 +10,9 @@ final class CoreDriver {
     private var life: Int64 = 1
     private var lastID: Int64 = 0
     /// Runs that are at work, by their ids.
-    private(set) var orders: [RunID: RunOrder] = [:]
-    private(set) var live: [RunID: LiveRun] = [:]
-    private(set) var cancelled: Set<RunID> = []
+    private(set) var orders: [RunIdentity: RunOrder] = [:]
+    private(set) var live: [RunIdentity: LiveRun] = [:]
+    private(set) var cancelled: Set<RunIdentity> = []
     private(set) var answers: [RequestID: CoreAnswer] = [:]
     private(set) var over: [RequestID] = []
     private(set) var changes: [(subscribers: [SubscriptionID], row: JobRow)] = []
@@ -135,7 +135,7 @@ final class CoreDriver {
         }
     }
 
-    private func makeChildren(_ run: RunID, from: Int) -> [CoreInput] {
+    private func makeChildren(_ run: RunIdentity, from: Int) -> [CoreInput] {
         guard let order = orders[run], let jobs = step(of: order)?["jobs"]?.array else { return [] }
         let end = min(jobs.count, from + 2)
         let children = jobs[from..<end].enumerated().map { offset, job in
@@ -160,13 +160,13 @@ final class CoreDriver {
         return names.lazy.compactMap { link?[$0]?["source"] }.first
     }
 
-    private func drop(_ run: RunID) {
+    private func drop(_ run: RunIdentity) {
         orders[run] = nil
         live[run] = nil
         cancelled.remove(run)
     }
 
-    private func end(_ run: RunID, _ end: RunEnd) -> CoreInput {
+    private func end(_ run: RunIdentity, _ end: RunEnd) -> CoreInput {
         drop(run)
         return .run(run, .ended(end))
     }
@@ -214,7 +214,7 @@ final class CoreDriver {
     func exists(_ job: JobID) -> Bool { (try? row(job)) != nil }
 
     /// The run that is at work for a job.
-    func run(of job: JobID) throws -> RunID {
+    func run(of job: JobID) throws -> RunIdentity {
         guard let run = live.values.first(where: { $0.job == job })?.run else {
             throw Failure(message: "No run is at work for job \(job).")
         }

@@ -31,7 +31,7 @@ struct SimulatedEngine {
     var inbox: [CoreInput] = []
     /// Inputs of a round that was not committed, but for requests.
     var held: [CoreInput] = []
-    var runs: [RunID: Run] = [:]
+    var runs: [RunIdentity: Run] = [:]
     var isRoundDue = false
     /// The elapsed time of the tick that is scheduled.
     var tickAt: Int64?

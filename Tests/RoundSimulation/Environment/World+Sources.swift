@@ -18,18 +18,18 @@ extension World {
     }
 
     /// Hands on what a run came to.
-    private func tell(_ run: RunID, _ event: RunEvent) {
+    private func tell(_ run: RunIdentity, _ event: RunEvent) {
         guard engine.runs[run] != nil else { return }
         feed(.run(run, event))
     }
 
-    private func end(_ run: RunID, _ outcome: Carried, received: Int64 = 0) {
+    private func end(_ run: RunIdentity, _ outcome: Carried, received: Int64 = 0) {
         guard engine.runs[run] != nil, engine.runs[run]?.state != .ended else { return }
         engine.runs[run]?.state = .ended
         feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received))))
     }
 
-    func expand(_ id: RunID) {
+    func expand(_ id: RunIdentity) {
         guard let run = engine.runs[id], run.state == .expanding else { return }
         let order = run.order
         if case .gather(let list) = order.kind { return gathered(id, list) }
@@ -46,7 +46,7 @@ extension World {
         }
     }
 
-    private func expand(_ id: RunID, _ source: JSON) {
+    private func expand(_ id: RunIdentity, _ source: JSON) {
         switch source["type"]?.string {
         case "value": end(id, .success(.inline(source["value"]?.utf8 ?? [])))
         case "error": end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "It was written to fail.")))
@@ -76,7 +76,7 @@ extension World {
         }
     }
 
-    func proceed(_ id: RunID, _ host: String, _ connections: Int) {
+    func proceed(_ id: RunIdentity, _ host: String, _ connections: Int) {
         guard engine.runs[id] != nil else { return }
         engine.runs[id]?.live.host = host
         engine.runs[id]?.live.permits = connections
@@ -84,7 +84,7 @@ extension World {
         if engine.runs[id]?.state == .asking { work(id) }
     }
 
-    func makeChildren(_ id: RunID, from: Int) {
+    func makeChildren(_ id: RunIdentity, from: Int) {
         guard let run = engine.runs[id], run.state == .making, let step = SpecReading.step(of: run.order),
             case .source(let source) = step
         else { return }
@@ -98,7 +98,7 @@ extension World {
 
     // MARK: - Work
 
-    private func work(_ id: RunID) {
+    private func work(_ id: RunIdentity) {
         guard let order = engine.runs[id]?.order else { return }
         engine.runs[id]?.state = .working
         let kind = order.job.step?.source ?? .url
@@ -139,14 +139,14 @@ extension World {
         }
     }
 
-    func runEnds(_ id: RunID) {
+    func runEnds(_ id: RunIdentity) {
         guard let run = engine.runs[id], run.state == .working || run.state == .stopping, let outcome = run.outcome
         else { return }
         end(id, outcome, received: Int64(random.below(1000)))
     }
 
     /// A run is told to end. It says so when it has, some after a while; a program takes its time.
-    func cancel(_ id: RunID) {
+    func cancel(_ id: RunIdentity) {
         guard let run = engine.runs[id] else { return }
         engine.runs[id]?.live.isStopping = true
         guard run.state != .ended else { return }
@@ -159,7 +159,7 @@ extension World {
         schedule(.runEnds(id), in: random.spread(0.000_1, late))
     }
 
-    private func gathered(_ id: RunID, _ list: ListRow) {
+    private func gathered(_ id: RunIdentity, _ list: ListRow) {
         oracle.gathers(list, self)
         if random.chance(0.01) {
             return end(id, .failure(JobError(.tooLarge, "Its outcome is too large.")))

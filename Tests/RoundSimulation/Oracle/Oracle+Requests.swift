@@ -25,6 +25,7 @@ extension Oracle {
         requests[id] = Asked(request: request, caller: caller, user: user)
         switch request {
         case .remove(let job): removals.insert(job)
+        case .retry(let job, _): retries.insert(job)
         case .watch(let scope, let subscription):
             watches[subscription] = Watch(scope: scope, caller: caller, isCertain: false)
         case .submit(let jobs):
@@ -39,7 +40,9 @@ extension Oracle {
     /// A client gives up what it waits for.
     func forget(_ input: CoreInput) {
         switch input {
-        case .abandon(let id): waits[id] = nil
+        case .abandon(let id):
+            waits[id] = nil
+            if requests[id] != nil { abandoned.insert(id) }
         case .unsubscribe(let id): watches[id] = nil
         default: break
         }
@@ -58,14 +61,14 @@ extension Oracle {
             for (job, answer) in zip(jobs, answers) { submitted(job, answer, asked, world) }
         case (.wait(let jobs), .done):
             let open = Set(jobs.filter { isOpen($0, world) })
-            waits[id] = open
+            if abandoned.remove(id) == nil { waits[id] = open }
             world.feed(.looked(id, ended: jobs.filter { !open.contains($0) }))
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
         case (.setQueue(let name, _), .queue(let status)):
             queues[name] = status.settings
         case (.cancel(let job), .changed):
             if let row = world.store.job(job) {
-                world.expect(row.state.isTerminal || row.stop != nil, 9, "Job \(job) was cancelled, and goes on.")
+                world.expect(row.state.isTerminal || row.stop != nil || retries.contains(job), 9, "Job \(job) was cancelled, and goes on.")
             }
         case (.remove(let job), .done):
             world.expect(world.store.job(job) == nil, 1, "Job \(job) was removed, and is there.")

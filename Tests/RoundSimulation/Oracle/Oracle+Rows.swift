@@ -98,13 +98,10 @@ extension Oracle {
             // Retention: too old, or there are too many, or they take too much.
             let settings = world.scenario.settings
             let age = old.finishedAt.map { world.clock.wall.seconds(since: $0) } ?? 0
-            let finished = counts.filter { $0.key.state.isTerminal }.map(\.value)
-            let jobs = finished.reduce(0) { $0 + $1.jobs }
-            let bytes = finished.reduce(Int64(0)) { $0 + $1.bytes }
             world.expect(
-                age >= settings.retentionAge - 1 || old.isRemoving || jobs > settings.retentionCount - 64
-                    || bytes > settings.retentionBytes / 2, 1,
-                "Job \(id) was purged after \(Int(age)) seconds, with \(jobs) finished ones of \(bytes) bytes.")
+                age >= settings.retentionAge - 1 || old.isRemoving
+                    || finished.jobs > settings.retentionCount || finished.bytes > settings.retentionBytes, 1,
+                "Job \(id) was purged after \(Int(age)) seconds, with \(finished.jobs) finished ones of \(finished.bytes) bytes.")
             return
         }
         guard let above = world.store.job(parent.job) else { return }

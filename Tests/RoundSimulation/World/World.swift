@@ -7,9 +7,9 @@ enum WorldEvent {
     case round
     case probe
     case tick
-    case expand(RunID)
-    case makeChildren(RunID, from: Int)
-    case runEnds(RunID)
+    case expand(RunIdentity)
+    case makeChildren(RunIdentity, from: Int)
+    case runEnds(RunIdentity)
     case filesRemoved(WorkID, life: Int64)
     case prepare(SchedulePreparation, life: Int64)
     case zonesRead([String], life: Int64)
@@ -121,8 +121,8 @@ final class World {
 
     // MARK: - The end
 
-    /// Ten years are enough for the longest time that a job may name.
-    private static let longestSettling: Int64 = 4_000 * 3_600 * SimulatedClock.second
+    /// A clock that was a year ahead made jobs that wait for it.
+    private static let longestSettling: Int64 = 20_000 * 3_600 * SimulatedClock.second
 
     private func settle() {
         isSettling = true
