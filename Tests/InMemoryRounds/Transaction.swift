@@ -100,7 +100,9 @@ final class Transaction: JobTransaction {
         for (index, time) in [
             (tables.due, steady), (tables.deadlines, steady), (tables.wallDue, wall.milliseconds),
         ] {
-            for key in index.keys(from: Tables.Timed(time: .min, job: 0), limit: limit, { $0.time <= time ? true : nil }) {
+            for key in index.keys(
+                from: Tables.Timed(time: .min, job: 0), limit: limit, { $0.time <= time ? true : nil })
+            {
                 ids.insert(key.job)
             }
         }

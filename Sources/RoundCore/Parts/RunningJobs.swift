@@ -16,7 +16,8 @@ package struct LiveRun: Sendable, Hashable {
     package var isStopping = false
 
     package init(
-        run: RunIdentity, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil, permits: Int = 0,
+        run: RunIdentity, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil,
+        permits: Int = 0,
         endsLater: Bool = false
     ) {
         self.run = run

@@ -68,7 +68,9 @@ extension Oracle {
             queues[name] = status.settings
         case (.cancel(let job), .changed):
             if let row = world.store.job(job) {
-                world.expect(row.state.isTerminal || row.stop != nil || retries.contains(job), 9, "Job \(job) was cancelled, and goes on.")
+                world.expect(
+                    row.state.isTerminal || row.stop != nil || retries.contains(job), 9,
+                    "Job \(job) was cancelled, and goes on.")
             }
         case (.remove(let job), .done):
             world.expect(world.store.job(job) == nil, 1, "Job \(job) was removed, and is there.")

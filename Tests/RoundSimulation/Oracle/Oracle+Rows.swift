@@ -101,12 +101,14 @@ extension Oracle {
             world.expect(
                 age >= settings.retentionAge - 1 || old.isRemoving
                     || finished.jobs > settings.retentionCount || finished.bytes > settings.retentionBytes, 1,
-                "Job \(id) was purged after \(Int(age)) seconds, with \(finished.jobs) finished ones of \(finished.bytes) bytes.")
+                "Job \(id) was purged after \(Int(age)) seconds, with \(finished.jobs) finished ones of \(finished.bytes) bytes."
+            )
             return
         }
         guard let above = world.store.job(parent.job) else { return }
         world.expect(
-            above.isRemoving || world.store.list(of: above.id)?.id != parent.list || above.state.isTerminal || isBelowRemoved(above, world), 1,
+            above.isRemoving || world.store.list(of: above.id)?.id != parent.list || above.state.isTerminal
+                || isBelowRemoved(above, world), 1,
             "Job \(id) was removed from below job \(above.id), which goes on.")
     }
 

@@ -121,7 +121,9 @@ final class Oracle {
     /// No slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
-        for key in counts.keys.filter({ $0.state == .queued }).sorted(by: { ($0.queue, $0.owner) < ($1.queue, $1.owner) }) {
+        for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
+            ($0.queue, $0.owner) < ($1.queue, $1.owner)
+        }) {
             guard let queue = queues[key.queue], !queue.isSuspended else { continue }
             let (all, own) = slots(key.queue, key.owner, world)
             guard all < queue.concurrency, own < perUser(queue, world) else { continue }
@@ -261,7 +263,8 @@ final class Oracle {
         world.expect(
             unfinished == 0, 3,
             "\(unfinished) jobs have not ended: \(unfinishedJobs(world)); slots \(world.core?.inspection.slots ?? [:]), "
-                + "permits \(world.core?.inspection.permits ?? [:]), runs \(world.engine.runs.values.map { "\($0.state) \($0.live.run.number) of \($0.live.job)" })")
+                + "permits \(world.core?.inspection.permits ?? [:]), runs \(world.engine.runs.values.map { "\($0.state) \($0.live.run.number) of \($0.live.job)" })"
+        )
         world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
         world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
         world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
