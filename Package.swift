@@ -92,6 +92,11 @@ let package = Package(
             dependencies: ["CLinux", "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
             swiftSettings: ours
         ),
+        .target(
+            name: "SQLiteRounds",
+            dependencies: ["CLinux", "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
+            swiftSettings: ours
+        ),
         .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),
         .target(
             name: "JobEngine",
@@ -210,6 +215,8 @@ let package = Package(
         .testTarget(
             name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
             swiftSettings: ours),
+        .testTarget(
+            name: "RoundStoreTests", dependencies: ["JobModel", "SQLiteRounds", "TestSupport"], swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",
             dependencies: [

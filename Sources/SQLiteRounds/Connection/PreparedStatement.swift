@@ -1,0 +1,136 @@
+import GRDBSQLite
+import JobModel
+
+/// A prepared statement that is bound, run and read without boxing its values.
+final class PreparedStatement {
+    private let pointer: OpaquePointer
+    private unowned let connection: SQLiteConnection
+
+    init(_ sql: String, on connection: SQLiteConnection) throws(StoreError) {
+        self.connection = connection
+        var prepared: OpaquePointer?
+        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        guard sqlite3_prepare_v3(connection.pointer, sql, -1, flags, &prepared, nil) == SQLITE_OK, let prepared else {
+            throw connection.failure()
+        }
+        pointer = prepared
+    }
+
+    deinit { sqlite3_finalize(pointer) }
+
+    // MARK: Binding
+
+    func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, value) }
+
+    func bind(_ value: Int, at index: Int32) { sqlite3_bind_int64(pointer, index, Int64(value)) }
+
+    func bind(_ value: Int64?, at index: Int32) { if let value { sqlite3_bind_int64(pointer, index, value) } }
+
+    func bind(_ time: Timestamp?, at index: Int32) {
+        if let time { sqlite3_bind_int64(pointer, index, time.milliseconds) }
+    }
+
+    /// Binds text; `texts` keeps it without a copy of it by SQLite, until it is emptied after the statement has run.
+    func bind(_ text: String?, at index: Int32, keptIn texts: BoundTexts? = nil) {
+        guard var text else { return }
+        text.withUTF8 { bytes in
+            let bytes = UnsafeRawBufferPointer(bytes)
+            if let kept = texts?.keep(bytes) {
+                sqlite3_bind_text64(
+                    pointer, index, kept.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil,
+                    UInt8(SQLITE_UTF8))
+                return
+            }
+            // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
+            withUnsafePointer(to: 0 as CChar) { empty in
+                let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
+                sqlite3_bind_text64(
+                    pointer, index, start, UInt64(bytes.count), Self.transient, UInt8(SQLITE_UTF8))
+            }
+        }
+    }
+
+    func bind(bytes: [UInt8]?, at index: Int32, keptIn texts: BoundTexts? = nil) {
+        guard let bytes else { return }
+        bytes.withUnsafeBytes { bytes in
+            if let kept = texts?.keep(bytes) {
+                _ = sqlite3_bind_blob64(pointer, index, kept, UInt64(bytes.count), nil)
+            } else if bytes.isEmpty {
+                _ = sqlite3_bind_zeroblob(pointer, index, 0)
+            } else {
+                _ = sqlite3_bind_blob64(pointer, index, bytes.baseAddress, UInt64(bytes.count), Self.transient)
+            }
+        }
+    }
+
+    /// Tells SQLite to copy what is bound; C writes it as a cast that Swift does not import.
+    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+    // MARK: Running
+
+    /// Goes to the next row; false at the end.
+    func step() throws(StoreError) -> Bool {
+        switch sqlite3_step(pointer) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw connection.failure()
+        }
+    }
+
+    /// Makes the statement ready to be bound again, all its parameters NULL.
+    func reset() {
+        sqlite3_reset(pointer)
+        sqlite3_clear_bindings(pointer)
+    }
+
+    /// Runs a statement that gives no rows; true where it changed any.
+    @discardableResult
+    func run() throws(StoreError) -> Bool {
+        defer { reset() }
+        while try step() {}
+        return sqlite3_changes(connection.pointer) > 0
+    }
+
+    /// What `read` makes of each row, at most `limit` of them.
+    func rows<Value>(
+        atMost limit: Int = .max, _ read: (PreparedStatement) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value] {
+        defer { reset() }
+        var values: [Value] = []
+        while values.count < limit, try step() {
+            if let value = try read(self) { values.append(value) }
+        }
+        return values
+    }
+
+    /// What `read` makes of the first row, or nil where there is none.
+    func row<Value>(_ read: (PreparedStatement) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
+        defer { reset() }
+        return try step() ? try read(self) : nil
+    }
+
+    // MARK: Columns
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+
+    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    func time(_ column: Int32) -> Timestamp? { optionalInteger(column).map(Timestamp.init(milliseconds:)) }
+
+    func text(_ column: Int32) -> String? {
+        guard let start = sqlite3_column_text(pointer, column) else { return nil }
+        return String(
+            decoding: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))),
+            as: UTF8.self)
+    }
+
+    /// Reads the bytes of a blob or text where they are; those of NULL are none.
+    func withBytes<Value>(_ column: Int32, _ read: (UnsafeRawBufferPointer) -> Value) -> Value {
+        let start = sqlite3_column_blob(pointer, column)
+        return read(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
+    func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
+}

@@ -1,0 +1,63 @@
+import GRDBSQLite
+import Glibc
+import JobModel
+
+/// What a call of SQLite said when it failed.
+struct SQLiteFailure: Error, CustomStringConvertible {
+    /// An extended result code.
+    let code: Int32
+    let message: String
+
+    /// The result code without its extension.
+    var primary: Int32 { code & 0xFF }
+    var description: String { message }
+}
+
+extension StoreError {
+    /// The store's error for a failure of SQLite at the database `path`.
+    init(_ code: Code, _ failure: SQLiteFailure, database path: String) {
+        switch failure.primary {
+        case SQLITE_CORRUPT, SQLITE_NOTADB: self = .damaged(path, failure.message, underlying: failure)
+        case SQLITE_FULL:
+            self.init(
+                code, "The database \(path) has no room to grow; free space on its file system.", underlying: failure)
+        default:
+            let failed = code == .read ? "could not be read" : "could not be written"
+            self.init(
+                code, "The database \(path) \(failed) (\(failure.message)); check its file system and permissions.",
+                underlying: failure,
+                isLasting: [SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH].contains(failure.primary))
+        }
+    }
+
+    /// The database is damaged, for a reason that is a clause.
+    static func damaged(_ path: String, _ reason: String, underlying: (any Error)? = nil) -> StoreError {
+        StoreError(
+            .damaged,
+            "The database \(path) is damaged: \(reason). It was left as it is; restore it and the files named "
+                + "\(path)-* from a backup, or move them all away to begin anew.",
+            underlying: underlying)
+    }
+
+    static func newer(_ path: String, _ version: Int64) -> StoreError {
+        StoreError(
+            .newer,
+            "The database \(path) has version \(version), but this deferd knows versions up to \(Schema.version); "
+                + "start the newer deferd again, or restore a backup that this one made.")
+    }
+
+    static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }
+
+    /// Whether a system call failed because of the path or its permissions, and not because of the state of the disk.
+    static func isLasting(_ number: Int32) -> Bool {
+        [EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
+    }
+
+    private var failure: SQLiteFailure? { underlying as? SQLiteFailure }
+
+    /// Whether it may come from a disk, a quota or a limit that leaves no room.
+    var isLackOfRoom: Bool { failure.map { [SQLITE_FULL, SQLITE_IOERR].contains($0.primary) } ?? false }
+
+    /// Whether a commit that failed with it may have left whole frames in the log.
+    var leavesFateUnknown: Bool { failure?.primary == SQLITE_IOERR }
+}

@@ -1,0 +1,117 @@
+/// The tables of the database, in their first version.
+///
+/// Times of the day are milliseconds since 1970, steady ones milliseconds of the steady clock. States are numbered as in
+/// `JobState.code`; 3 and up are terminal. The indexes are partial, so that a job stands only in those that its present
+/// state needs: submitting and finishing are the hot path. What no query asks for stands in the blobs `submitted` and
+/// `life` (``JobColumns``).
+enum Schema {
+    /// "DFRD" in the header of the file, by which a database of another program is told apart.
+    static let applicationID: Int64 = 0x4446_5244
+    static let version: Int64 = 1
+
+    static let tables = """
+        CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY,
+            owner INTEGER NOT NULL,
+            queue TEXT NOT NULL,
+            source INTEGER NOT NULL,
+            priority INTEGER NOT NULL,
+            key TEXT,
+            digest INTEGER,
+            parent INTEGER,
+            parent_link INTEGER,
+            list INTEGER,
+            parent_index INTEGER,
+            submitted BLOB NOT NULL,
+            state INTEGER NOT NULL,
+            waiting INTEGER NOT NULL,
+            removing INTEGER NOT NULL,
+            crashes INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            link INTEGER NOT NULL,
+            host TEXT,
+            run_life INTEGER,
+            due INTEGER,
+            not_before INTEGER,
+            deadline INTEGER,
+            finished_at INTEGER,
+            life BLOB NOT NULL,
+            carried BLOB
+        ) STRICT;
+        CREATE INDEX jobs_by_kind ON jobs (owner, queue, state, source) WHERE parent IS NULL AND removing = 0;
+        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host)
+            WHERE state = 1 AND waiting = 0 AND removing = 0 AND host IS NOT NULL;
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, priority DESC)
+            WHERE state = 1 AND waiting = 0 AND removing = 0;
+        CREATE INDEX jobs_due ON jobs (due) WHERE state < 3 AND due IS NOT NULL AND removing = 0;
+        CREATE INDEX jobs_due_by_wall ON jobs (not_before)
+            WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0;
+        CREATE INDEX jobs_by_deadline ON jobs (deadline) WHERE state < 3 AND deadline IS NOT NULL AND removing = 0;
+        CREATE INDEX jobs_by_life ON jobs (run_life) WHERE run_life IS NOT NULL;
+        CREATE INDEX jobs_suspected ON jobs (id) WHERE crashes > 0 AND state < 3;
+        CREATE INDEX jobs_finished ON jobs (owner, finished_at)
+            WHERE state >= 3 AND parent IS NULL AND removing = 0;
+        CREATE INDEX jobs_by_parent ON jobs (parent, list, parent_index) WHERE parent IS NOT NULL;
+        CREATE INDEX jobs_unfinished_children ON jobs (parent, list) WHERE parent IS NOT NULL AND state < 3;
+        CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key) WHERE key IS NOT NULL;
+
+        CREATE TABLE documents (job INTEGER PRIMARY KEY, is_item INTEGER NOT NULL, text BLOB NOT NULL) STRICT;
+        CREATE TABLE tags (
+            owner INTEGER NOT NULL, tag TEXT NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (owner, tag, job)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE blobs (
+            life INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, job INTEGER NOT NULL,
+            list_link INTEGER NOT NULL, PRIMARY KEY (life, number, job, list_link)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX blobs_by_job ON blobs (job, list_link);
+
+        CREATE TABLE lists (
+            job INTEGER PRIMARY KEY, id INTEGER NOT NULL, link INTEGER NOT NULL, phase INTEGER NOT NULL,
+            mode TEXT NOT NULL, concurrency INTEGER, total INTEGER NOT NULL, made INTEGER NOT NULL,
+            ended INTEGER NOT NULL, failed INTEGER NOT NULL, decided INTEGER, admitted INTEGER NOT NULL,
+            bytes INTEGER NOT NULL, has_template INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE templates (
+            job INTEGER NOT NULL, list INTEGER NOT NULL, link INTEGER NOT NULL, template BLOB NOT NULL,
+            PRIMARY KEY (job, list)
+        ) STRICT;
+
+        CREATE TABLE checkpoints (
+            job INTEGER NOT NULL, link INTEGER NOT NULL, text BLOB NOT NULL, PRIMARY KEY (job, link)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE downloads (number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, record BLOB NOT NULL) STRICT;
+
+        CREATE TABLE schedules (
+            owner INTEGER NOT NULL, name TEXT NOT NULL, groups TEXT, calendar TEXT, zone TEXT, every INTEGER,
+            catch_up TEXT NOT NULL, overlap TEXT NOT NULL, is_suspended INTEGER NOT NULL, set_at INTEGER NOT NULL,
+            done_until INTEGER NOT NULL, last_time INTEGER, last_job INTEGER, submitted INTEGER NOT NULL,
+            skipped INTEGER NOT NULL, waiting BLOB NOT NULL, spec_size INTEGER NOT NULL, next INTEGER,
+            version INTEGER NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (owner, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX schedules_due ON schedules (next) WHERE next IS NOT NULL;
+        CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
+        CREATE TABLE schedule_specs (
+            owner INTEGER NOT NULL, name TEXT NOT NULL, spec BLOB NOT NULL, PRIMARY KEY (owner, name)
+        ) STRICT;
+
+        CREATE TABLE queues (
+            name TEXT PRIMARY KEY, concurrency INTEGER NOT NULL, per_user INTEGER, is_suspended INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE counts (
+            owner INTEGER NOT NULL, queue TEXT NOT NULL, state INTEGER NOT NULL, jobs INTEGER NOT NULL,
+            bytes INTEGER NOT NULL, PRIMARY KEY (owner, queue, state)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE work (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, job INTEGER NOT NULL, owner INTEGER NOT NULL,
+            list INTEGER NOT NULL, position INTEGER NOT NULL, payload BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX work_by_owner ON work (owner) WHERE kind != 3;
+        CREATE INDEX work_by_job ON work (job, kind);
+
+        CREATE TABLE state (
+            last_job INTEGER NOT NULL, last_number INTEGER NOT NULL, life INTEGER NOT NULL, anchor INTEGER,
+            round INTEGER NOT NULL
+        ) STRICT;
+        INSERT INTO state VALUES (0, 0, 0, NULL, 0);
+        """
+}

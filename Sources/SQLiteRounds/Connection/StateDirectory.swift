@@ -1,0 +1,95 @@
+import SystemPackage
+import JobModel
+import Glibc
+import Synchronization
+
+/// The directory that holds the database, locked for one daemon.
+///
+/// The lock is the kernel's: it ends with the process, whatever way that ends.
+final class StateDirectory: Sendable {
+    let path: String
+    /// The open lock file, until the lock is given back.
+    private let lock: Mutex<Int32?>
+
+    var database: String { path + "/deferd.db" }
+    /// Where a daemon that ends by itself writes that it did.
+    var cleanStop: String { path + "/deferd.stopped" }
+
+    /// Makes the directory where it is missing, and takes its lock.
+    init(_ path: String) throws(StoreError) {
+        self.path = path
+        try Self.make(path)
+        let file = path + "/deferd.lock"
+        let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lock >= 0 else {
+            throw StoreError(
+                .write, "The lock file \(file) cannot be opened (\(Errno(rawValue: errno))); check its permissions.",
+                isLasting: StoreError.isLasting(errno))
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            let reason = Errno(rawValue: errno)
+            Glibc.close(lock)
+            guard reason == .wouldBlock else {
+                throw StoreError(.write, "The lock file \(file) cannot be locked (\(reason)).")
+            }
+            throw StoreError(
+                .locked,
+                "The state directory \(path) is in use by another deferd; end that one or name another directory.")
+        }
+        self.lock = Mutex(lock)
+    }
+
+    deinit { unlock() }
+
+    /// Lets another daemon have the directory.
+    func unlock() {
+        lock.withLock { lock in
+            if let open = lock {
+                // A program that is just being started has the file open as well until it runs, and with it the lock.
+                flock(open, LOCK_UN)
+                Glibc.close(open)
+            }
+            lock = nil
+        }
+    }
+
+    /// Makes a directory and those above it, for its owner only.
+    private static func make(_ path: String) throws(StoreError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw StoreError(
+                    .write, "The state directory \(path) is no directory; name another or move the file away.",
+                    isLasting: true)
+            }
+            return
+        }
+        if errno == ENOENT, let slash = path.dropFirst().lastIndex(of: "/") { try make(String(path[..<slash])) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw StoreError(
+                .write,
+                "The state directory \(path) cannot be made (\(Errno(rawValue: errno))); make it or name another.",
+                isLasting: StoreError.isLasting(errno))
+        }
+        // One above that may not be read cannot be synced, and is no reason not to start.
+        _ = sync(directoryOf: path)
+    }
+
+    /// Makes the entry of the file or directory `path` durable.
+    static func sync(directoryOf path: String) -> Bool {
+        sync(directory(of: path))
+    }
+
+    /// The directory that has the file or directory `path`.
+    static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    }
+
+    /// Makes what was written into the file durable, or the entries of the directory.
+    static func sync(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { Glibc.close(file) }
+        return fsync(file) == 0
+    }
+}

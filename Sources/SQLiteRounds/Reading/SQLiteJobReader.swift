@@ -1,0 +1,160 @@
+package import JobModel
+
+/// Reads for clients and runs, each in one snapshot on one of a few connections.
+package final class SQLiteJobReader: JobReader {
+    private let pool: ReadingPool
+    private let damage: DamageReport
+
+    init(_ pool: ReadingPool, _ damage: DamageReport) {
+        self.pool = pool
+        self.damage = damage
+    }
+
+    private func read<Value>(_ body: (inout Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
+        try pool.read { connection throws(StoreError) in
+            var snapshot = Snapshot(connection, damage)
+            return try body(&snapshot)
+        }
+    }
+
+    // MARK: Jobs
+
+    package func job(_ id: JobID) throws(StoreError) -> StoredJob? {
+        try read { snapshot throws(StoreError) in try snapshot.job(id) }
+    }
+
+    package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
+        try read { snapshot throws(StoreError) in
+            var page = SnapshotPage(limit: ids.count)
+            for id in ids where page.mayGrow {
+                if let job = try snapshot.job(id) { page.append(job) }
+            }
+            return page.jobs
+        }
+    }
+
+    package func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
+        try read { snapshot throws(StoreError) in
+            var standings: [JobID: JobStanding] = [:]
+            for id in ids { standings[id] = try snapshot.standing(of: id) }
+            return standings
+        }
+    }
+
+    package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
+        try read { snapshot throws(StoreError) in
+            let page = try snapshot.page(filter)
+            return (page.jobs, page.isFull)
+        }
+    }
+
+    package func outcomes(
+        of job: JobID, list: Int64, from index: Int, limit: Int
+    ) throws(StoreError) -> [ChildOutcome] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.outcomes(of: job, list: list, from: index, limit: limit)
+        }
+    }
+
+    // MARK: Schedules
+
+    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement(
+                "\(ScheduleColumns.selectWithState) WHERE owner = ?1 AND name = ?2")
+            ScheduleColumns.bind(key, to: select)
+            return try snapshot.schedules(select, atMost: 1, longestSpec: .max).first
+        }
+    }
+
+    package func schedules(
+        after key: ScheduleKey?, owner: UInt32?, limit: Int
+    ) throws(StoreError) -> [StoredScheduleRow] {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement(
+                """
+                \(ScheduleColumns.selectWithState) WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") \
+                ORDER BY owner, name
+                """)
+            ScheduleColumns.bind(key ?? ScheduleKey(owner: owner ?? 0, name: ""), to: select)
+            if let owner { select.bind(Int64(owner), at: 3) }
+            return try snapshot.schedules(select, atMost: limit, longestSpec: StoredSchedule.longestShownSpec)
+        }
+    }
+
+    // MARK: Transfers and files
+
+    package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement(
+                "SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2")
+            select.bind(job, at: 1)
+            select.bind(link, at: 2)
+            return try select.row { row throws(StoreError) in row.bytes(0) }
+        }
+    }
+
+    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+        try read { snapshot throws(StoreError) in try snapshot.unfinishedTransfers(of: job, limit: limit) }
+    }
+
+    package func download(to path: String) throws(StoreError) -> [UInt8]? {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement("SELECT record FROM downloads WHERE path = ?1")
+            select.bind(path, at: 1)
+            return try select.row { row throws(StoreError) in row.bytes(0) }
+        }
+    }
+
+    package func blobs(
+        beforeLife life: Int64, after blob: BlobReference?, limit: Int
+    ) throws(StoreError) -> [BlobReference] {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement(
+                """
+                SELECT DISTINCT life, number, size FROM blobs WHERE life < ?1 AND (life, number) > (?2, ?3) \
+                ORDER BY life, number
+                """)
+            select.bind(life, at: 1)
+            select.bind(blob?.life ?? 0, at: 2)
+            select.bind(blob?.number ?? 0, at: 3)
+            return try select.rows(atMost: limit) { row throws(StoreError) in
+                BlobReference(life: row.integer(0), number: row.integer(1), size: row.integer(2))
+            }
+        }
+    }
+}
+
+/// The first of several jobs, as many as may be in memory together.
+struct SnapshotPage {
+    private static let largest: Int64 = 2 << 20
+
+    private(set) var jobs: [StoredJob] = []
+    private var bytes: Int64 = 0
+    private let limit: Int
+
+    init(limit: Int) { self.limit = limit }
+
+    var isFull: Bool { bytes >= Self.largest }
+    var mayGrow: Bool { jobs.count < limit && !isFull }
+
+    mutating func append(_ job: StoredJob) {
+        jobs.append(job)
+        bytes += job.textSize
+    }
+}
+
+extension StoredJob {
+    /// Bytes of its texts, those in files aside.
+    fileprivate var textSize: Int64 {
+        func size(_ value: StoredValue?) -> Int64 { if case .inline(let text) = value { Int64(text.count) } else { 0 } }
+        func size(_ carried: Carried?) -> Int64 { carried?.blob == nil ? carried?.size ?? 0 : 0 }
+        var bytes = size(template) + size(row.carried) + size(row.failedLink?.incoming)
+        switch document {
+        case .spec(let text): bytes += Int64(text.count)
+        case .item(let item): bytes += size(item)
+        }
+        for outcome in row.outcomes { bytes += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        return bytes
+    }
+}

@@ -1,0 +1,30 @@
+import JobModel
+import Synchronization
+
+/// The rows that could not be read, each reported once.
+final class DamageReport: Sendable {
+    /// Beyond so many, rows are passed over without a report.
+    private static let most = 1000
+
+    private let report: @Sendable (StoreError) -> Void
+    private let jobs = Mutex<Set<JobID>>([])
+    private let others = Mutex<Set<String>>([])
+
+    init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
+
+    func tell(of job: JobID) {
+        let isNew = jobs.withLock { $0.insert(job).inserted && $0.count <= Self.most }
+        guard isNew else { return }
+        report(
+            StoreError(
+                .read, "Job \(job) cannot be read from the database, as its row makes no sense; it is passed over."))
+    }
+
+    /// `what` names a row of another table as the subject of a sentence.
+    func tell(of what: String) {
+        let isNew = others.withLock { $0.count < Self.most && $0.insert(what).inserted }
+        if isNew { report(StoreError(.read, "\(what) makes no sense in the database; it is passed over.")) }
+    }
+
+    func contains(_ job: JobID) -> Bool { jobs.withLock { $0.contains(job) } }
+}

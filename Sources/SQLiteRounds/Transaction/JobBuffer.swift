@@ -1,0 +1,115 @@
+import JobModel
+
+/// The jobs that a round has read or changed, as they are now.
+struct JobBuffer {
+    enum Change {
+        case none
+        case insert
+        case update
+        case delete
+    }
+
+    struct Entry {
+        var row: JobRow
+        var change: Change
+        /// Of a job that is not in the database yet.
+        var document: NewJobRow.Document?
+        var digest: UInt64 = 0
+    }
+
+    struct OwnedKey: Hashable {
+        let owner: UInt32
+        let key: String
+    }
+
+    private struct OwnedQueue: Hashable {
+        let owner: UInt32
+        let queue: String
+    }
+
+    private(set) var entries: [JobID: Entry] = [:]
+    /// Jobs whose change is not in the database, in no order.
+    private(set) var changed: [JobID] = []
+    private var keys: [OwnedKey: JobID] = [:]
+    /// Where ready jobs of the database differ from those here.
+    private var queues: Set<OwnedQueue> = []
+    /// The parents of changed children.
+    private var parents: Set<JobID> = []
+
+    var isChanged: Bool { !changed.isEmpty }
+
+    func changesReady(_ queue: String, of owner: UInt32) -> Bool {
+        queues.contains(OwnedQueue(owner: owner, queue: queue))
+    }
+
+    func changesChildren(of job: JobID) -> Bool { parents.contains(job) }
+
+    /// The job that has a key and is not in the database yet.
+    func holder(of key: OwnedKey) -> Entry? { keys[key].flatMap { entries[$0] } }
+
+    mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row: row, change: .none) }
+
+    mutating func insert(_ new: NewJobRow, as id: JobID) {
+        var row = new.row
+        row.id = id
+        if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = id }
+        changed.append(id)
+        note(row, isReady: row.isReady)
+        entries[id] = Entry(row: row, change: .insert, document: new.document, digest: new.digest)
+    }
+
+    mutating func update(_ row: JobRow) {
+        guard let entry = entries[row.id] else {
+            changed.append(row.id)
+            note(row, isReady: true)
+            entries[row.id] = Entry(row: row, change: .update)
+            return
+        }
+        note(row, isReady: entry.row.isReady || row.isReady)
+        if entry.change == .none {
+            changed.append(row.id)
+            entries[row.id]?.change = .update
+        }
+        entries[row.id]?.row = row
+    }
+
+    mutating func delete(_ row: JobRow) {
+        guard let entry = entries[row.id] else { return }
+        if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = nil }
+        note(row, isReady: row.isReady)
+        if entry.change == .none { changed.append(row.id) }
+        entries[row.id] = entry.change == .insert ? nil : Entry(row: row, change: .delete)
+    }
+
+    mutating func forget(_ job: JobID) { entries[job] = nil }
+
+    private mutating func note(_ row: JobRow, isReady: Bool) {
+        if isReady { queues.insert(OwnedQueue(owner: row.owner, queue: row.queue)) }
+        if let parent = row.parent { parents.insert(parent.job) }
+    }
+
+    /// What is here is in the database.
+    mutating func flushed() {
+        for id in changed {
+            guard let entry = entries[id] else { continue }
+            if entry.change == .delete {
+                entries[id] = nil
+            } else {
+                entries[id]?.change = .none
+                entries[id]?.document = nil
+            }
+        }
+        changed.removeAll(keepingCapacity: true)
+        keys.removeAll(keepingCapacity: true)
+        queues.removeAll(keepingCapacity: true)
+        parents.removeAll(keepingCapacity: true)
+    }
+
+    mutating func removeAll() {
+        entries.removeAll(keepingCapacity: entries.count < 4096)
+        changed.removeAll(keepingCapacity: true)
+        keys.removeAll()
+        queues.removeAll()
+        parents.removeAll()
+    }
+}

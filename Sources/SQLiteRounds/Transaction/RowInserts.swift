@@ -1,0 +1,41 @@
+import JobModel
+
+/// Inserts rows, many with one statement: most of what a row costs is what a statement does before and after it.
+struct RowInserts {
+    /// The rows that one statement inserts, largest first; the last is 1.
+    private static let sizes = [32, 8, 1]
+
+    private let statements: [PreparedStatement]
+    private let columns: Int32
+    private let texts: BoundTexts
+
+    /// `verb` is `INSERT`, with what happens to a row that is there.
+    init(
+        _ verb: String = "INSERT", into table: String, _ columns: [String], keptIn texts: BoundTexts,
+        on connection: SQLiteConnection
+    ) throws(StoreError) {
+        let row = "(\(columns.map { _ in "?" }.joined(separator: ",")))"
+        var statements: [PreparedStatement] = []
+        for size in Self.sizes {
+            let rows = Array(repeating: row, count: size).joined(separator: ",")
+            statements.append(
+                try connection.prepare("\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES \(rows)"))
+        }
+        self.statements = statements
+        self.columns = Int32(columns.count)
+        self.texts = texts
+    }
+
+    /// Inserts `count` rows; `bind` binds the one of an index from the parameter behind a number on.
+    func insert(_ count: Int, _ bind: (Int, PreparedStatement, Int32) -> Void) throws(StoreError) {
+        var start = 0
+        for (size, statement) in zip(Self.sizes, statements) {
+            while count - start >= size {
+                defer { texts.removeAll() }
+                for offset in 0..<size { bind(start + offset, statement, Int32(offset) * columns) }
+                try statement.run()
+                start += size
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import JobModel
+
+/// The open lists that a round has read or changed, as they are now.
+struct ListBuffer {
+    struct Entry {
+        /// Nil where it is over.
+        var row: ListRow?
+        var isChanged = false
+        /// The list whose template, if it has one, is stored; nil where that is not known.
+        var stored: Int64?
+    }
+
+    var entries: [JobID: Entry] = [:]
+}
+
+extension SQLiteTransaction {
+    private static let columns = """
+        job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes, has_template
+        """
+
+    func list(of job: JobID) throws(StoreError) -> ListRow? {
+        try check()
+        if let entry = lists.entries[job] { return entry.row }
+        let select = try statement(
+            """
+            SELECT \(Self.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) \
+            FROM lists WHERE job = ?1
+            """)
+        select.bind(job, at: 1)
+        let found = try select.row { row throws(StoreError) in
+            let list = ListRow(row)
+            if list == nil { damage.tell(of: "The list of job \(job)") }
+            return list
+        }
+        guard let found else { return nil }
+        lists.entries[job] = ListBuffer.Entry(row: found, stored: found.id)
+        return found
+    }
+
+    func put(_ list: ListRow) throws(StoreError) {
+        try check()
+        // At once, as it outlives the list.
+        if lists.entries[list.job]?.stored != list.id { try storeTemplate(of: list) }
+        lists.entries[list.job] = ListBuffer.Entry(row: list, isChanged: true, stored: list.id)
+    }
+
+    func closeList(of job: JobID) throws(StoreError) {
+        try check()
+        lists.entries[job, default: ListBuffer.Entry()].isChanged = true
+        lists.entries[job]?.row = nil
+    }
+
+    func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError) {
+        try check()
+        for condition in ["templates WHERE job = ?1 AND link >= ?2", "blobs WHERE job = ?1 AND list_link >= ?2"] {
+            let delete = try statement("DELETE FROM \(condition)")
+            delete.bind(job, at: 1)
+            delete.bind(link, at: 2)
+            try delete.run()
+        }
+    }
+
+    func flushLists() throws(StoreError) {
+        for job in lists.entries.keys.sorted() {
+            guard let entry = lists.entries[job], entry.isChanged else { continue }
+            if let row = entry.row {
+                try store(row)
+            } else {
+                let delete = try statement("DELETE FROM lists WHERE job = ?1")
+                delete.bind(job, at: 1)
+                try delete.run()
+            }
+            lists.entries[job]?.isChanged = false
+        }
+    }
+
+    private func storeTemplate(of list: ListRow) throws(StoreError) {
+        guard let template = list.template else { return }
+        let insert = try statement(
+            "INSERT OR REPLACE INTO templates (job, list, link, template) VALUES (?1, ?2, ?3, ?4)")
+        insert.bind(list.job, at: 1)
+        insert.bind(list.id, at: 2)
+        insert.bind(list.link, at: 3)
+        insert.bind(bytes: template.encoded, at: 4)
+        try insert.run()
+        if case .file(let blob) = template { try insertBlob(blob, of: list.job, listLink: list.link) }
+    }
+
+    private func store(_ list: ListRow) throws(StoreError) {
+        let insert = try statement(
+            """
+            INSERT OR REPLACE INTO lists (\(Self.columns)) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            """)
+        insert.bind(list.job, at: 1)
+        insert.bind(list.id, at: 2)
+        insert.bind(list.link, at: 3)
+        insert.bind(list.phase.rawValue, at: 4)
+        insert.bind(list.mode.rawValue, at: 5)
+        insert.bind(list.concurrency.map(Int64.init), at: 6)
+        insert.bind(list.total, at: 7)
+        insert.bind(list.made, at: 8)
+        insert.bind(list.ended, at: 9)
+        insert.bind(list.failed, at: 10)
+        insert.bind(list.decided.map(Int64.init), at: 11)
+        insert.bind(list.admitted, at: 12)
+        insert.bind(list.bytes, at: 13)
+        insert.bind(list.template == nil ? 0 : 1, at: 14)
+        try insert.run()
+    }
+}
+
+extension ListRow {
+    /// The list in the present row; nil where it is damaged.
+    fileprivate init?(_ row: PreparedStatement) {
+        func count(_ column: Int32) -> Int? {
+            let value = row.integer(column)
+            return (0...Int64(Int32.max)).contains(value) ? Int(value) : nil
+        }
+        guard let link = count(2), let phase = Phase(rawValue: Int(row.integer(3))),
+            let mode = row.text(4).flatMap(ListMode.init(rawValue:)), let total = count(6), let made = count(7),
+            let ended = count(8), let failed = count(9), let admitted = count(11)
+        else { return nil }
+        var template: StoredValue?
+        if row.integer(13) != 0 {
+            guard let value = row.withBytes(14, StoredValue.init(encoded:)) else { return nil }
+            template = value
+        }
+        self.init(
+            job: row.integer(0), id: row.integer(1), link: link, phase: phase, mode: mode,
+            concurrency: row.optionalInteger(5).map(Int.init), total: total, template: template)
+        self.made = made
+        self.ended = ended
+        self.failed = failed
+        decided = row.optionalInteger(10).map(Int.init)
+        self.admitted = admitted
+        bytes = row.integer(12)
+    }
+}

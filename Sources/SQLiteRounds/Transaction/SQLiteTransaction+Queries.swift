@@ -1,0 +1,198 @@
+import JobModel
+
+extension SQLiteTransaction {
+    func ready(
+        queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
+    ) throws(StoreError) -> [ReadyRow] {
+        try flushReady(queue, of: owner)
+        let search = ReadySearch(
+            queue: queue, owner: owner, position: position, excluded: hosts, limit: limit, damage: damage)
+        return try search.rows(on: connection)
+    }
+
+    // MARK: Times
+
+    func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        try flushJobs()
+        guard limit > 0 else { return [] }
+        let times = [
+            ("due", "jobs_due WHERE state < 3 AND removing = 0", steady),
+            ("deadline", "jobs_by_deadline WHERE state < 3 AND removing = 0", steady),
+            ("not_before", "jobs_due_by_wall WHERE state = 0 AND due IS NULL AND removing = 0", wall.milliseconds),
+        ]
+        return try legible { () throws(StoreError) in
+            var found: Set<JobID> = []
+            for (column, index, time) in times {
+                let select = try statement(
+                    "SELECT id FROM jobs INDEXED BY \(index) AND \(column) <= ?1 ORDER BY \(column)")
+                select.bind(time, at: 1)
+                found.formUnion(try ids(select, atMost: limit))
+            }
+            return Array(found.sorted().prefix(limit))
+        }
+    }
+
+    func dueTimes() throws(StoreError) -> DueTimes {
+        try check()
+        try flushJobs()
+        func first(_ sql: String) throws(StoreError) -> Int64? {
+            try statement(sql).row { row throws(StoreError) in row.optionalInteger(0) }
+        }
+        var times = DueTimes()
+        times.steady = [
+            try first("SELECT min(due) FROM jobs WHERE state < 3 AND due IS NOT NULL AND removing = 0"),
+            try first("SELECT min(deadline) FROM jobs WHERE state < 3 AND deadline IS NOT NULL AND removing = 0"),
+        ].compactMap(\.self).min()
+        times.wall = [
+            try first(
+                """
+                SELECT min(not_before) FROM jobs \
+                WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0
+                """),
+            try first("SELECT min(next) FROM schedules WHERE next IS NOT NULL"),
+        ].compactMap(\.self).min().map(Timestamp.init(milliseconds:))
+        let end = try statement("SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished) AND owner = ?1")
+        for owner in try finishedOwners() {
+            end.bind(owner, at: 1)
+            guard let time = try end.row({ row throws(StoreError) in row.time(0) }) else { continue }
+            times.firstEnd = min(time, times.firstEnd ?? time)
+        }
+        return times
+    }
+
+    // MARK: Runs
+
+    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        try flushJobs()
+        let select = try statement(
+            """
+            SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_by_life \
+            WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id
+            """)
+        select.bind(life, at: 1)
+        return try rows(select, atMost: limit)
+    }
+
+    func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        try flushJobs()
+        let select = try statement(
+            """
+            SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_suspected \
+            WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id
+            """)
+        select.bind(after, at: 1)
+        return try rows(select, atMost: limit)
+    }
+
+    // MARK: Children
+
+    func children(
+        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        try flushChildren(of: job)
+        // Children are made in the order of their indexes, so that is the order of their ids.
+        let condition =
+            switch which {
+            case .all:
+                """
+                jobs_by_parent WHERE parent = ?1 AND list = ?2 AND id > ?3 \
+                AND parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = ?3), 0) ORDER BY parent_index
+                """
+            case .unfinished:
+                "jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 ORDER BY id"
+            case .gated:
+                """
+                jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 \
+                AND state = 1 AND waiting = 1 ORDER BY id
+                """
+            }
+        let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)")
+        select.bind(job, at: 1)
+        select.bind(list, at: 2)
+        select.bind(after, at: 3)
+        return try rows(select, atMost: limit)
+    }
+
+    func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushChildren(of: job)
+        let next = try statement(
+            """
+            SELECT list, parent_link FROM jobs INDEXED BY jobs_by_parent WHERE parent = ?1 AND list > ?2 \
+            ORDER BY list LIMIT 1
+            """)
+        var found: [JobRow] = []
+        var last = Int64.min
+        while found.count < limit {
+            next.bind(job, at: 1)
+            next.bind(last, at: 2)
+            let list = try next.row { row throws(StoreError) in (id: row.integer(0), link: row.integer(1)) }
+            guard let list else { break }
+            if list.link >= Int64(link) {
+                found += try children(of: job, list: list.id, .all, after: 0, limit: limit - found.count)
+            }
+            last = list.id
+        }
+        return found
+    }
+
+    // MARK: Finished jobs
+
+    /// What the index on finished root jobs has.
+    private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0"
+
+    func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        try flushJobs()
+        let owners = if let owner { [Int64(owner)] } else { try finishedOwners() }
+        let select = try statement(
+            """
+            SELECT id, finished_at FROM jobs INDEXED BY jobs_finished WHERE \(Self.isFinished) \
+            AND owner = ?1 AND finished_at < ?2 ORDER BY finished_at, id
+            """)
+        return try legible { () throws(StoreError) in
+            var ends: [(time: Int64, id: JobID)] = []
+            for owner in owners {
+                select.bind(owner, at: 1)
+                select.bind(before, at: 2)
+                ends += try select.rows(atMost: limit) { row throws(StoreError) in
+                    damage.contains(row.integer(0)) ? nil : (row.integer(1), row.integer(0))
+                }
+            }
+            return ends.sorted { ($0.time, $0.id) < ($1.time, $1.id) }.prefix(limit).map(\.id)
+        }
+    }
+
+    /// Owners of finished root jobs, in order, each found by one step in the index.
+    private func finishedOwners() throws(StoreError) -> [Int64] {
+        let next = try statement("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
+        var owners: [Int64] = []
+        while true {
+            next.bind(owners.last ?? -1, at: 1)
+            guard let owner = try next.row({ row throws(StoreError) in row.optionalInteger(0) }) else { return owners }
+            owners.append(owner)
+        }
+    }
+
+    // MARK: Damaged rows
+
+    private func ids(_ select: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobID] {
+        try select.rows(atMost: limit) { row throws(StoreError) in
+            damage.contains(row.integer(0)) ? nil : row.integer(0)
+        }
+    }
+
+    /// The jobs that `find` finds, which is asked again where one of them is damaged, until it finds none that is.
+    private func legible(_ find: () throws(StoreError) -> [JobID]) throws(StoreError) -> [JobRow] {
+        while true {
+            let ids = try find()
+            var found: [JobRow] = []
+            for id in ids {
+                if let row = try job(id) { found.append(row) }
+            }
+            if found.count == ids.count { return found }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+import JobModel
+
+/// A round's transaction. What is written is kept in buffers, sorted and written before a query that it may concern, and
+/// at the commit; so a job that is submitted and started in one round is one row written once.
+final class SQLiteTransaction: JobTransaction {
+    let connection: SQLiteConnection
+    let damage: DamageReport
+    private let room: Room
+    private let writes: JobWrites
+    private let select: PreparedStatement
+    private let selectKey: PreparedStatement
+    private let selectDocument: PreparedStatement
+    private var jobs = JobBuffer()
+    var lists = ListBuffer()
+    var changedCounts: [CountKey: CountValue] = [:]
+    /// As the last commit left them, and as this round does.
+    private var numbers: (committed: Numbers, present: Numbers)
+    /// How many downloads are remembered; nil where that is not known.
+    var downloadCount: Int?
+    private var isOpen = false
+
+    init(_ connection: SQLiteConnection, _ room: Room, _ numbers: Numbers, _ damage: DamageReport) throws(StoreError) {
+        self.connection = connection
+        self.room = room
+        self.damage = damage
+        self.numbers = (numbers, numbers)
+        writes = try JobWrites(connection)
+        select = try connection.prepare("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1")
+        selectKey = try connection.prepare("SELECT id, digest FROM jobs WHERE owner = ?1 AND key = ?2")
+        selectDocument = try connection.prepare("SELECT is_item, text FROM documents WHERE job = ?1")
+    }
+
+    // MARK: The round
+
+    /// To be called at the start of a round.
+    func begin() {
+        connection.firstFailure = nil
+        numbers.present = numbers.committed
+        isOpen = true
+    }
+
+    /// Writes all that is left. Nothing more may be asked afterwards.
+    func flush() throws(StoreError) {
+        try check()
+        isOpen = false
+        try flushJobs()
+        try flushLists()
+        try flushCounts()
+        if numbers.present != numbers.committed {
+            let update = try statement("UPDATE state SET last_job = ?1, last_number = ?2")
+            update.bind(numbers.present.lastJob, at: 1)
+            update.bind(numbers.present.lastNumber, at: 2)
+            try update.run()
+        }
+    }
+
+    /// To be called at the end of a round.
+    func end(isCommitted: Bool) {
+        isOpen = false
+        if isCommitted {
+            numbers.committed = numbers.present
+        } else {
+            downloadCount = nil
+        }
+        jobs.removeAll()
+        lists = ListBuffer()
+        changedCounts.removeAll(keepingCapacity: true)
+    }
+
+    /// Throws where the round has failed or is over.
+    func check() throws(StoreError) {
+        if let failure = connection.firstFailure { throw failure }
+        guard isOpen else { throw StoreError.closed }
+    }
+
+    func statement(_ sql: String) throws(StoreError) -> PreparedStatement { try connection.statement(sql) }
+
+    // MARK: Jobs
+
+    /// A row is read in microseconds.
+    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+
+    func job(_ id: JobID) throws(StoreError) -> JobRow? {
+        try check()
+        if let entry = jobs.entries[id] { return entry.change == .delete ? nil : entry.row }
+        select.bind(id, at: 1)
+        guard let found = try select.row(row) else { return nil }
+        jobs.keep(found)
+        return found
+    }
+
+    func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
+        try check()
+        if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
+        selectDocument.bind(job, at: 1)
+        return try selectDocument.row { row throws(StoreError) in
+            let document = NewJobRow.Document(row, from: 0)
+            if document == nil { damage.tell(of: "The spec of job \(job)") }
+            return document
+        }
+    }
+
+    func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
+        try check()
+        try room.check()
+        var results: [Inserted] = []
+        results.reserveCapacity(new.count)
+        for job in new {
+            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner, digest: job.digest) {
+                results.append(taken)
+            } else {
+                numbers.present.lastJob += 1
+                jobs.insert(job, as: numbers.present.lastJob)
+                results.append(.created(numbers.present.lastJob))
+            }
+        }
+        return results
+    }
+
+    /// What becomes of a job whose key is taken.
+    private func holder(of key: String, owner: UInt32, digest: UInt64) throws(StoreError) -> Inserted? {
+        if let entry = jobs.holder(of: JobBuffer.OwnedKey(owner: owner, key: key)) {
+            return .taken(entry.row.id, isSame: entry.digest == digest)
+        }
+        selectKey.bind(Int64(owner), at: 1)
+        selectKey.bind(key, at: 2)
+        let found = try selectKey.row { row throws(StoreError) in
+            (id: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
+        }
+        guard let found, jobs.entries[found.id]?.change != .delete else { return nil }
+        return .taken(found.id, isSame: found.digest == digest)
+    }
+
+    func update(_ job: JobRow) throws(StoreError) {
+        try check()
+        jobs.update(job)
+    }
+
+    func delete(_ id: JobID) throws(StoreError) {
+        guard let row = try job(id) else { return }
+        jobs.delete(row)
+    }
+
+    func releaseKey(of job: JobID) throws(StoreError) {
+        try check()
+        if jobs.entries[job]?.change == .insert { try flushJobs() }
+        let update = try statement("UPDATE jobs SET key = NULL, digest = NULL WHERE id = ?1")
+        update.bind(job, at: 1)
+        try update.run()
+    }
+
+    func nextNumber() throws(StoreError) -> Int64 {
+        try check()
+        numbers.present.lastNumber += 1
+        return numbers.present.lastNumber
+    }
+
+    // MARK: For queries
+
+    func flushJobs() throws(StoreError) {
+        guard jobs.isChanged else { return }
+        try writes.write(jobs)
+        jobs.flushed()
+    }
+
+    /// To be called before a query for ready jobs of an owner in a queue.
+    func flushReady(_ queue: String, of owner: UInt32) throws(StoreError) {
+        try check()
+        if jobs.changesReady(queue, of: owner) { try flushJobs() }
+    }
+
+    /// To be called before a query for children of a job.
+    func flushChildren(of job: JobID) throws(StoreError) {
+        try check()
+        if jobs.changesChildren(of: job) { try flushJobs() }
+    }
+
+    func insertBlob(_ blob: BlobReference, of job: JobID, listLink: Int) throws(StoreError) {
+        try writes.insert([blob], of: job, listLink: Int64(listLink))
+    }
+
+    /// The jobs that a statement selects, without damaged ones.
+    func rows(_ statement: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobRow] {
+        try statement.rows(atMost: limit, row)
+    }
+
+    private func row(_ row: PreparedStatement) throws(StoreError) -> JobRow? {
+        if let found = JobColumns.row(row) { return found }
+        damage.tell(of: JobColumns.id(row))
+        return nil
+    }
+}
+
+/// Numbers that are given once.
+struct Numbers: Equatable {
+    var lastJob: JobID
+    var lastNumber: Int64
+}
+
+extension NewJobRow.Document {
+    /// What the columns `is_item` and `text` hold; nil where they are damaged.
+    init?(_ row: PreparedStatement, from column: Int32) {
+        if row.integer(column) == 0 {
+            self = .spec(row.bytes(column + 1) ?? [])
+        } else {
+            guard let value = row.withBytes(column + 1, StoredValue.init(encoded:)) else { return nil }
+            self = .item(value)
+        }
+    }
+}

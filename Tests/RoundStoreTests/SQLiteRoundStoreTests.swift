@@ -1,0 +1,133 @@
+import Glibc
+import JobModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SQLiteRounds
+
+/// What only the store on the disk does.
+@Suite struct SQLiteRoundStoreTests {
+    @Test func goesOnAfterARestart() throws {
+        let directory = try TemporaryDirectory()
+        var numbers: [Int64] = []
+        do {
+            let store = try SQLiteRoundStore(path: directory.path)
+            #expect(store.life == 1)
+            #expect(store.isAfterCleanStop)
+            #expect(store.steadyAnchor == nil)
+            try store.setSteadyAnchor(-77)
+            let rounds = StoreUnderTest(store)
+            try rounds.insert([.full, .sample()])
+            numbers.append(try rounds.round { try $0.nextNumber() })
+            try rounds.round { try $0.delete(2) }
+            store.close()
+            guard case .undone(let error) = store.round({ _ in }) else {
+                Issue.record("A closed store carries out rounds.")
+                return
+            }
+            #expect(error.code == .closed)
+        }
+        do {
+            let store = try SQLiteRoundStore(path: directory.path)
+            #expect(store.life == 2)
+            #expect(store.isAfterCleanStop)
+            #expect(store.steadyAnchor == -77)
+            let rounds = StoreUnderTest(store)
+            #expect(try rounds.insert([.sample()]) == [3])
+            numbers.append(try rounds.round { try $0.nextNumber() })
+            #expect(try rounds.round { try $0.job(1) } == JobRow.full.with { $0.id = 1 })
+        }
+        // That one was not closed.
+        let store = try SQLiteRoundStore(path: directory.path)
+        #expect(store.life == 3)
+        #expect(!store.isAfterCleanStop)
+        #expect(numbers == [1, 2])
+    }
+
+    @Test func locksItsDirectory() throws {
+        let directory = try TemporaryDirectory()
+        let store = try SQLiteRoundStore(path: directory.path)
+        let error = #expect(throws: StoreError.self) { try SQLiteRoundStore(path: directory.path) }
+        #expect(error?.code == .locked)
+        withExtendedLifetime(store) {}
+    }
+
+    @Test func refusesADatabaseOfAnotherProgramOrALaterVersion() throws {
+        for (pragma, code) in [("application_id = 5", StoreError.Code.damaged), ("user_version = 900", .newer)] {
+            let directory = try TemporaryDirectory()
+            try SQLiteRoundStore(path: directory.path).close()
+            try SQLiteConnection(directory.path + "/deferd.db", errors: .write).execute("PRAGMA \(pragma)")
+            let error = #expect(throws: StoreError.self) { try SQLiteRoundStore(path: directory.path) }
+            #expect(error?.code == code)
+        }
+    }
+
+    @Test(arguments: ["life = x'01'", "submitted = x'0102'", "carried = x'07'", "owner = -1", "waiting = 77"])
+    func passesOverADamagedRowAndReportsItOnce(_ damage: String) throws {
+        let directory = try TemporaryDirectory()
+        let reports = Mutex<[String]>([])
+        let store = try SQLiteRoundStore(path: directory.path) { error in
+            reports.withLock { $0.append(error.message) }
+        }
+        let rounds = StoreUnderTest(store)
+        let row = JobRow.sample(state: .succeeded).with {
+            ($0.finishedAt, $0.carried) = (Timestamp(milliseconds: 1), .success(.null))
+        }
+        let ids = try rounds.insert([row, row, row])
+        try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
+            .execute("UPDATE jobs SET \(damage) WHERE id = \(ids[1])")
+        try rounds.round { transaction throws in
+            #expect(try transaction.job(ids[1]) == nil)
+            let found = try transaction.finished(owner: nil, before: Timestamp(milliseconds: 5), limit: 2)
+            #expect(found.map(\.id) == [ids[0], ids[2]])
+        }
+        #expect(try store.reader.job(ids[1]) == nil)
+        #expect(try store.reader.page(JobFilter()).jobs.map(\.row.id) == [ids[2], ids[0]])
+        #expect(reports.withLock { $0.count } == 1)
+    }
+
+    /// A commit over the frames of one that failed is what keeps these from coming back.
+    @Test func settlesAFateByWritingANewNumber() throws {
+        let directory = try TemporaryDirectory()
+        try SQLiteRoundStore(path: directory.path).close()
+        let connection = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
+        let settlement = try Settlement(connection, round: 4)
+        try settlement.finish()
+        #expect(try connection.number("SELECT round FROM state") == 0)
+        settlement.settle()
+        #expect(try connection.number("SELECT round FROM state") == 5)
+        try connection.execute("BEGIN IMMEDIATE")
+        let other = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
+        try other.execute("PRAGMA busy_timeout = 1")
+        let late = try Settlement(other, round: 5)
+        late.settle()
+        #expect(throws: StoreError.self) { try late.finish() }
+        try connection.execute("COMMIT")
+        try late.finish()
+        #expect(try connection.number("SELECT round FROM state") > 5)
+    }
+
+    @Test func usesItsLogAnew() throws {
+        let directory = try TemporaryDirectory()
+        let store = try SQLiteRoundStore(path: directory.path)
+        let rounds = StoreUnderTest(store)
+        let text = [UInt8](repeating: 32, count: 1 << 20)
+        // Several times what the log may hold before rounds wait for it to be written.
+        for _ in 0..<30 {
+            try rounds.round { transaction in
+                _ = try transaction.insert((0..<4).map { _ in NewJobRow(row: .sample(), document: .spec(text)) })
+            }
+        }
+        let log = try #require(try? FileSize.of(directory.path + "/deferd.db-wal"))
+        #expect(log < 80 << 20)
+    }
+}
+
+private enum FileSize {
+    static func of(_ path: String) throws -> Int {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw SystemCallError(errno) }
+        return Int(status.st_size)
+    }
+}

@@ -1,0 +1,134 @@
+import JobModel
+import SQLiteRounds
+import TestSupport
+import Testing
+
+/// What the suite runs against.
+enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
+    case sqlite
+
+    var testDescription: String { rawValue }
+
+    func make() throws -> StoreUnderTest {
+        let directory = try TemporaryDirectory()
+        return StoreUnderTest(try SQLiteRoundStore(path: directory.path), directory)
+    }
+}
+
+/// A new store, with what a test does with it.
+final class StoreUnderTest {
+    let store: any RoundStore
+    /// Gone with it.
+    private let directory: TemporaryDirectory?
+
+    init(_ store: any RoundStore, _ directory: TemporaryDirectory? = nil) {
+        self.store = store
+        self.directory = directory
+    }
+
+    /// Runs `body` in a round that is to be committed, and gives what it gives.
+    @discardableResult
+    func round<Value>(
+        at location: SourceLocation = #_sourceLocation, _ body: (any JobTransaction) throws -> Value
+    ) throws -> Value {
+        var value: Value?
+        var thrown: (any Error)?
+        let end = store.round { transaction throws(StoreError) in
+            do { value = try body(transaction) } catch {
+                thrown = error
+                throw error as? StoreError ?? StoreError(.write, "The test failed.")
+            }
+        }
+        if let thrown { throw thrown }
+        if case .committed = end {} else { Issue.record("\(end)", sourceLocation: location) }
+        return try #require(value, sourceLocation: location)
+    }
+
+    /// Runs `body` in a round that is undone.
+    func undoneRound(_ body: (any JobTransaction) throws(StoreError) -> Void) {
+        let end = store.round { transaction throws(StoreError) in
+            try body(transaction)
+            throw StoreError(.write, "It is to be undone.")
+        }
+        guard case .undone = end else {
+            Issue.record("\(end)")
+            return
+        }
+    }
+
+    /// Inserts jobs in a round of their own; gives their ids.
+    @discardableResult
+    func insert(_ rows: [JobRow]) throws -> [JobID] { try round { try $0.create(rows) } }
+}
+
+extension JobTransaction {
+    /// Inserts jobs; gives their ids.
+    func create(_ rows: [JobRow]) throws -> [JobID] {
+        try insert(rows.map { NewJobRow(row: $0, document: .spec(Array("{}".utf8))) }).map { inserted in
+            guard case .created(let id) = inserted else { throw StoreError(.write, "The key is taken.") }
+            return id
+        }
+    }
+}
+
+extension JobRow {
+    static func sample(
+        owner: UInt32 = 1000, state: JobState = .queued, queue: String = "default", priority: Int = 0,
+        key: String? = nil, tags: [String] = [], parent: Parent? = nil, source: SourceType = .url
+    ) -> JobRow {
+        JobRow(
+            owner: owner, groups: nil, parent: parent,
+            plan: JobPlan(
+                source: JobPlan.Step(source: source, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                deadline: nil),
+            queue: queue, priority: priority, key: key, tags: tags, specSize: 100,
+            createdAt: Timestamp(milliseconds: 1_700_000_000_000), state: state)
+    }
+
+    /// The same with a change.
+    func with(_ change: (inout JobRow) -> Void) -> JobRow {
+        var row = self
+        change(&row)
+        return row
+    }
+
+    /// A job with a value in each of its columns.
+    static var full: JobRow {
+        let step = JobPlan.Step(source: .download, timeout: 30, retry: .none, isRepeatable: false)
+        var row = JobRow(
+            owner: 4_294_967_295, groups: CallerGroups([4, 24]),
+            parent: Parent(job: 7, link: 2, list: 9, index: 3, depth: 1),
+            plan: JobPlan(
+                source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .finally(step)], deadline: 60),
+            queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"], specSize: 77,
+            createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
+        let error = JobError(.http, "The server said no.", retryable: true, http: .init(status: 503, reason: "No"))
+        let blob = BlobReference(life: 3, number: 4, size: 5_000_000)
+        row.waiting = .timer
+        row.version = 12
+        row.run = RunID(life: 3, number: 99)
+        row.stop = .deadline
+        row.due = 12_345
+        row.notBefore = Timestamp(milliseconds: 1_700_000_000_002)
+        row.deadline = 23_456
+        row.startedAt = Timestamp(milliseconds: 1_700_000_000_003)
+        row.link = 2
+        row.attempt = 3
+        row.linkStartedAt = Timestamp(milliseconds: 1_700_000_000_004)
+        row.host = "example.org:443"
+        row.carried = .success(.file(blob))
+        row.outcomes = [
+            LinkOutcome(
+                link: 0, error: nil, startedAt: row.createdAt, finishedAt: row.createdAt, attempts: 1),
+            LinkOutcome(
+                link: 1, error: error, startedAt: row.createdAt, finishedAt: row.createdAt, attempts: 2),
+        ]
+        row.failedLink = FailedLink(link: 1, incoming: .success(.inline(Array("{\"a\":1}".utf8))))
+        row.lastFailure = error
+        row.blobs = [LinkBlob(link: 1, blob: blob)]
+        row.checkpointSize = 17
+        row.children = 4
+        row.crashes = 2
+        return row
+    }
+}
