@@ -12,10 +12,18 @@ package struct CallerGroups: Sendable, Hashable {
 
     /// What was stored; nil where it makes no sense.
     package init?(stored text: String) {
-        guard
-            text.isEmpty
-                || text.split(separator: ",", omittingEmptySubsequences: false).allSatisfy({ UInt32($0) != nil })
-        else { return nil }
+        var id: UInt64?
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                let next = (id ?? 0) * 10 + UInt64(byte - UInt8(ascii: "0"))
+                guard next <= UInt32.max else { return nil }
+                id = next
+            case UInt8(ascii: ",") where id != nil: id = nil
+            default: return nil
+            }
+        }
+        guard text.isEmpty || id != nil else { return nil }
         self.text = text
     }
 
