@@ -27,6 +27,8 @@ let nio: [Target.Dependency] = [
 ]
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
+/// The headers of SQLite.
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -94,7 +96,7 @@ let package = Package(
         ),
         .target(
             name: "SQLiteRounds",
-            dependencies: ["CLinux", "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
+            dependencies: ["CSQLite", "JobModel", sqlite, system],
             swiftSettings: ours
         ),
         .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),

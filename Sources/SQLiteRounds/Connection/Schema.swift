@@ -2,8 +2,9 @@
 ///
 /// Times of the day are milliseconds since 1970, steady ones milliseconds of the steady clock. States are numbered as in
 /// `JobState.code`; 3 and up are terminal. The indexes are partial, so that a job stands only in those that its present
-/// state needs: submitting and finishing are the hot path. What no query asks for stands in the blobs `submitted` and
-/// `life` (``JobColumns``).
+/// state needs: submitting and finishing are the hot path. Where many entries are passed over, an index holds also what
+/// the query compares with a constant, so that no row is read for them. What no query asks for stands in the blobs
+/// `submitted` and `life` (``JobColumns``).
 enum Schema {
     /// "DFRD" in the header of the file, by which a database of another program is told apart.
     static let applicationID: Int64 = 0x4446_5244
@@ -39,9 +40,9 @@ enum Schema {
             carried BLOB
         ) STRICT;
         CREATE INDEX jobs_by_kind ON jobs (owner, queue, state, source) WHERE parent IS NULL AND removing = 0;
-        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host)
+        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host, state, waiting, removing)
             WHERE state = 1 AND waiting = 0 AND removing = 0 AND host IS NOT NULL;
-        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, priority DESC)
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, state, waiting, removing, priority DESC)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_due ON jobs (due) WHERE state < 3 AND due IS NOT NULL AND removing = 0;
         CREATE INDEX jobs_due_by_wall ON jobs (not_before)
