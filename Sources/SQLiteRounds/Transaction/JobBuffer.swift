@@ -9,12 +9,20 @@ struct JobBuffer {
         case delete
     }
 
-    struct Entry {
-        var row: JobRow
-        var change: Change
+    /// A class, as moving a row costs as much as finding it.
+    final class Entry {
+        fileprivate(set) var row: JobRow
+        fileprivate(set) var change: Change
         /// Of a job that is not in the database yet.
-        var document: NewJobRow.Document?
-        var digest: UInt64 = 0
+        fileprivate(set) var document: NewJobRow.Document?
+        let digest: UInt64
+
+        fileprivate init(_ row: JobRow, _ change: Change, document: NewJobRow.Document? = nil, digest: UInt64 = 0) {
+            self.row = row
+            self.change = change
+            self.document = document
+            self.digest = digest
+        }
     }
 
     struct OwnedKey: Hashable {
@@ -47,7 +55,7 @@ struct JobBuffer {
     /// The job that has a key and is not in the database yet.
     func holder(of key: OwnedKey) -> Entry? { keys[key].flatMap { entries[$0] } }
 
-    mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row: row, change: .none) }
+    mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     mutating func insert(_ new: NewJobRow, as id: JobID) {
         var row = new.row
@@ -55,22 +63,22 @@ struct JobBuffer {
         if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = id }
         changed.append(id)
         note(row, isReady: row.isReady)
-        entries[id] = Entry(row: row, change: .insert, document: new.document, digest: new.digest)
+        entries[id] = Entry(row, .insert, document: new.document, digest: new.digest)
     }
 
     mutating func update(_ row: JobRow) {
         guard let entry = entries[row.id] else {
             changed.append(row.id)
             note(row, isReady: true)
-            entries[row.id] = Entry(row: row, change: .update)
+            entries[row.id] = Entry(row, .update)
             return
         }
         note(row, isReady: entry.row.isReady || row.isReady)
         if entry.change == .none {
             changed.append(row.id)
-            entries[row.id]?.change = .update
+            entry.change = .update
         }
-        entries[row.id]?.row = row
+        entry.row = row
     }
 
     mutating func delete(_ row: JobRow) {
@@ -78,10 +86,9 @@ struct JobBuffer {
         if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = nil }
         note(row, isReady: row.isReady)
         if entry.change == .none { changed.append(row.id) }
-        entries[row.id] = entry.change == .insert ? nil : Entry(row: row, change: .delete)
+        if entry.change == .insert { entries[row.id] = nil }
+        entry.change = .delete
     }
-
-    mutating func forget(_ job: JobID) { entries[job] = nil }
 
     private mutating func note(_ row: JobRow, isReady: Bool) {
         if isReady { queues.insert(OwnedQueue(owner: row.owner, queue: row.queue)) }
@@ -95,8 +102,8 @@ struct JobBuffer {
             if entry.change == .delete {
                 entries[id] = nil
             } else {
-                entries[id]?.change = .none
-                entries[id]?.document = nil
+                entry.change = .none
+                entry.document = nil
             }
         }
         changed.removeAll(keepingCapacity: true)

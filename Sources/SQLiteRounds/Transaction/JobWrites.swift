@@ -39,24 +39,24 @@ final class JobWrites {
     /// Writes all changes, in the order of the jobs' ids.
     func write(_ buffer: JobBuffer) throws(StoreError) {
         var new: [JobBuffer.Entry] = []
-        var changed: [JobRow] = []
+        var changed: [JobBuffer.Entry] = []
         for id in buffer.changed.sorted() {
             guard let entry = buffer.entries[id] else { continue }
             switch entry.change {
             case .none: break
             case .insert: new.append(entry)
-            case .update: changed.append(entry.row)
+            case .update: changed.append(entry)
             // First of all, as a new job may have its key.
             case .delete: try delete(entry.row)
             }
         }
         if !new.isEmpty { try insert(new) }
-        for row in changed {
+        for entry in changed {
             defer { texts.removeAll() }
-            update.bind(row.id, at: 1)
-            JobColumns.bindChanging(row, to: update, from: 1, keptIn: texts)
+            update.bind(entry.row.id, at: 1)
+            JobColumns.bindChanging(entry.row, to: update, from: 1, keptIn: texts)
             guard try update.run() else {
-                throw connection.failed(StoreError(.write, "Job \(row.id) is to be changed, but is not there."))
+                throw connection.failed(StoreError(.write, "Job \(entry.row.id) is to be changed, but is not there."))
             }
         }
         try insertBlobs(of: changed)
@@ -88,7 +88,7 @@ final class JobWrites {
             statement.bind(tagged[index].tag, at: start + 2, keptIn: texts)
             statement.bind(tagged[index].job, at: start + 3)
         }
-        try insertBlobs(of: new.map(\.row))
+        try insertBlobs(of: new)
         for entry in new {
             if case .item(.file(let blob)) = entry.document {
                 try insert([blob], of: entry.row.id, listLink: Self.ownRow)
@@ -96,10 +96,10 @@ final class JobWrites {
         }
     }
 
-    private func insertBlobs(of rows: [JobRow]) throws(StoreError) {
-        for row in rows {
-            let references = row.references
-            if !references.isEmpty { try insert(references, of: row.id, listLink: Self.ownRow) }
+    private func insertBlobs(of entries: [JobBuffer.Entry]) throws(StoreError) {
+        for entry in entries {
+            let references = entry.row.references
+            if !references.isEmpty { try insert(references, of: entry.row.id, listLink: Self.ownRow) }
         }
     }
 
