@@ -78,9 +78,9 @@ import Testing
     @Test(arguments: StoreKind.allCases) func findsRunsOfOtherLivesAndSuspects(_ kind: StoreKind) throws {
         let store = try kind.make()
         let ids = try store.insert([
-            .sample(state: .running).with { $0.run = RunID(life: 1, number: 7) },
-            .sample(state: .running).with { $0.run = RunID(life: 2, number: 7) },
-            .sample(state: .running).with { ($0.run, $0.crashes) = (RunID(life: 3, number: 1), 1) },
+            .sample(state: .running).with { $0.run = RunIdentity(life: 1, number: 7) },
+            .sample(state: .running).with { $0.run = RunIdentity(life: 2, number: 7) },
+            .sample(state: .running).with { ($0.run, $0.crashes) = (RunIdentity(life: 3, number: 1), 1) },
             .sample(state: .failed).with { $0.crashes = 3 }, .sample().with { $0.crashes = 2 },
         ])
         try store.round { transaction throws in

@@ -103,7 +103,7 @@ struct RandomRounds {
         row.due = random.chance(0.3) ? Int64(number(0...100)) : nil
         row.notBefore = random.chance(0.3) ? Self.wall.adding(seconds: Double(number(0...100))) : nil
         row.deadline = random.chance(0.3) ? Int64(number(0...100)) : nil
-        row.run = row.state == .running ? RunID(life: Int64(number(1...3)), number: Int64(number(1...9))) : nil
+        row.run = row.state == .running ? RunIdentity(life: Int64(number(1...3)), number: Int64(number(1...9))) : nil
         row.finishedAt = row.state.isTerminal ? Timestamp(milliseconds: Int64(number(1...1000))) : nil
         row.crashes = random.chance(0.1) ? 1 : 0
         row.isRemoving = random.chance(0.05)

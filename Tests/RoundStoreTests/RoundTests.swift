@@ -10,7 +10,7 @@ import Testing
             var row = try #require(try transaction.job(id))
             #expect(row == JobRow.sample().with { $0.id = id })
             row.state = .running
-            row.run = RunID(life: 1, number: 1)
+            row.run = RunIdentity(life: 1, number: 1)
             try transaction.update(row)
             #expect(try transaction.job(id) == row)
             #expect(try transaction.document(of: id) == .spec(Array("{}".utf8)))

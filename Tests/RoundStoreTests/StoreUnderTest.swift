@@ -106,7 +106,7 @@ extension JobRow {
         let blob = BlobReference(life: 3, number: 4, size: 5_000_000)
         row.waiting = .timer
         row.version = 12
-        row.run = RunID(life: 3, number: 99)
+        row.run = RunIdentity(life: 3, number: 99)
         row.stop = .deadline
         row.due = 12_345
         row.notBefore = Timestamp(milliseconds: 1_700_000_000_002)

@@ -217,7 +217,7 @@ enum JobColumns {
             let attempt = reader.count(), let checkpointSize = reader.count(), let children = reader.count(),
             let outcomeCount = reader.count()
         else { return false }
-        job.run = runLife.map { RunID(life: $0, number: run) }
+        job.run = runLife.map { RunIdentity(life: $0, number: run) }
         job.stop = stop == 0 ? nil : stop == 1 ? .cancelled : .deadline
         job.startedAt = startedAt.time
         job.linkStartedAt = linkStartedAt.time
