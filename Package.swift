@@ -218,7 +218,8 @@ let package = Package(
             name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
-            name: "RoundStoreTests", dependencies: ["JobModel", "SQLiteRounds", "TestSupport"], swiftSettings: ours),
+            name: "RoundStoreTests", dependencies: ["InMemoryRounds", "JobModel", "SQLiteRounds", "TestSupport"],
+            swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",
             dependencies: [

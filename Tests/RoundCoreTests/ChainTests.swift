@@ -1,3 +1,4 @@
+import InMemoryRounds
 import JobModel
 import RoundCore
 import Testing

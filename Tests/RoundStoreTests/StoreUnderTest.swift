@@ -1,3 +1,4 @@
+import InMemoryRounds
 import JobModel
 import SQLiteRounds
 import TestSupport
@@ -6,10 +7,12 @@ import Testing
 /// What the suite runs against.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     case sqlite
+    case memory
 
     var testDescription: String { rawValue }
 
     func make() throws -> StoreUnderTest {
+        guard self == .sqlite else { return StoreUnderTest(InMemoryRoundStore()) }
         let directory = try TemporaryDirectory()
         return StoreUnderTest(try SQLiteRoundStore(path: directory.path), directory)
     }
