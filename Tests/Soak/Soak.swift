@@ -49,7 +49,7 @@ struct Soak {
         do { tooLong = try await floods.run() } catch { failure = error }
         if !daemon.stop() { say("soak: The daemon did not end as it should.") }
         if let failure { say("soak: \(failure)") }
-        for call in tooLong { say("soak: Over twice as long for another user, twice, or too much memory: \(call)") }
+        for call in tooLong { say("soak: Too long for another user, twice, or too much memory: \(call)") }
         try? FileManager.default.removeItem(atPath: directory)
         exit(tooLong.isEmpty && failure == nil ? 0 : 1)
     }

@@ -52,27 +52,6 @@ final class UserSockets: Sendable {
         }
     }
 
-    /// How long a new connection and the first answer over it take.
-    func firstAnswer(of number: Int) async throws -> Duration {
-        try await connecting(as: number) { [path] in
-            let start = ContinuousClock.now
-            guard let descriptor = Self.connect(to: path) else { throw SoakError("No connection: \(errno)") }
-            defer { close(descriptor) }
-            let request = Array((FloodRequests.info + "\n").utf8)
-            var answer = [UInt8](repeating: 0, count: 1 << 14)
-            guard write(descriptor, request, request.count) == request.count else {
-                throw SoakError("Nothing could be sent over a new connection: \(errno)")
-            }
-            let count = read(descriptor, &answer, answer.count)
-            let duration = start.duration(to: .now)
-            guard count > 0, String(decoding: answer[..<count], as: UTF8.self).contains(#""result""#) else {
-                throw SoakError(
-                    "A new connection was refused: \(String(decoding: answer[..<max(0, count)], as: UTF8.self))")
-            }
-            return duration
-        }
-    }
-
     /// A connection that waits for its turn; nil where there is none, and `errno` says why.
     static func connect(to path: String) -> Int32? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
