@@ -238,6 +238,7 @@ let package = Package(
             name: "JobServerTests",
             dependencies: [
                 "MallocCounter", "JobServer", "JobCore", "JobEngine", "JobModel", "JobProtocol", "TestSupport",
+                .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),
         .testTarget(

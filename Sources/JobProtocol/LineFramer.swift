@@ -10,27 +10,20 @@ package struct LineFramer: Sendable {
         case line([UInt8])
         /// A line went past the limit; its rest is being discarded. Comes once for that line.
         case tooLong
-        /// The same for a line for which there is no memory.
-        case noRoom
     }
-
-    /// Bytes of a line without its end that are kept whether or not there is room.
-    package static let alwaysKept = 4 << 10
 
     /// Bytes of the longest line, its end not counted; a line that has begun goes by the limit at its end.
     package var limit: Int
-    private let hasRoom: @Sendable (Int) -> Bool
     private var partial: [UInt8] = []
-    /// Bytes of the present line that were counted by `hasRoom`, beyond what is always kept.
-    package private(set) var kept = 0
     private var isDiscarding = false
 
-    /// A framer for lines of at most `limit` bytes, their ends not counted. `hasRoom` counts so many more bytes of a line
-    /// whose end has not come, or refuses to.
-    package init(limit: Int, hasRoom: @escaping @Sendable (Int) -> Bool = { _ in true }) {
+    /// A framer for lines of at most `limit` bytes, their ends not counted.
+    package init(limit: Int) {
         self.limit = limit
-        self.hasRoom = hasRoom
     }
+
+    /// Bytes that are kept of a line whose end has not come.
+    package var partialSize: Int { partial.count }
 
     /// Consumes the next bytes of the stream and appends the frames that they complete to `frames`.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer, into frames: inout [Frame]) {
@@ -42,9 +35,13 @@ package struct LineFramer: Sendable {
         keep(bytes[start...], into: &frames)
     }
 
+    /// The stream has ended: what is kept is a line, though its end did not come.
+    package mutating func finish(into frames: inout [Frame]) {
+        finish(UnsafeRawBufferPointer(start: nil, count: 0)[...], into: &frames)
+    }
+
     private mutating func finish(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
         defer {
-            kept = 0
             partial.removeAll(keepingCapacity: partial.capacity <= 64 << 10)
             isDiscarding = false
         }
@@ -67,21 +64,12 @@ package struct LineFramer: Sendable {
     private mutating func keep(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
         guard !tail.isEmpty, !isDiscarding else { return }
         guard partial.count + tail.count <= limit + 1 else {
-            return discard(.tooLong, into: &frames)
-        }
-        let more = max(0, partial.count + tail.count - Self.alwaysKept) - kept
-        if more > 0 {
-            guard hasRoom(more) else { return discard(.noRoom, into: &frames) }
-            kept += more
+            frames.append(.tooLong)
+            partial = []
+            isDiscarding = true
+            return
         }
         partial.append(contentsOf: tail)
-    }
-
-    private mutating func discard(_ frame: Frame, into frames: inout [Frame]) {
-        frames.append(frame)
-        partial = []
-        kept = 0
-        isDiscarding = true
     }
 }
 

@@ -17,25 +17,18 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
-    private let refusals: Refusals
 
     package init(
         engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
-        adminGroup: UInt32?, memory: MemoryTotal, metrics: MetricsRegistry? = nil, logger: Logger
+        adminGroup: UInt32?, metrics: MetricsRegistry? = nil, logger: Logger
     ) {
         self.engine = engine
         self.listener = listener
         self.group = group
         self.logger = logger
         state = ServerState(
-            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, memory: memory,
-            metrics: metrics)
-        refusals = Refusals { [state, logger] user, error in
-            state.warn(
-                .connectionRefused, "A connection was refused.", of: user, ["reason": "\(error.message)"], to: logger)
-        }
-        // They are counted here.
-        memory.onChange { engine.connected($0) }
+            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, metrics: metrics
+        ) { engine.connected($0) }
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be
@@ -63,129 +56,61 @@ package struct JobServer: Service {
 
     private struct Client: Sendable {
         let descriptor: Int32
-        let user: UInt32
+        let peer: Peer
     }
 
-    /// Counts a new connection, or has it told why there cannot be one more. This comes before anything waits, so that whoever
-    /// is too many is told, however many come at once.
+    /// Counts a new connection, or tells it why there cannot be one more and closes it. This comes before anything waits, so
+    /// that every client that is too many is told, however many come at once.
     private func admit(_ descriptor: Int32) -> Client? {
-        guard let user = Peer.user(of: descriptor) else {
+        guard let peer = Peer(socket: descriptor) else {
             close(descriptor)
             return nil
         }
-        if let refusal = state.enter(user) {
-            refusals.refuse(descriptor, of: user, refusal)
-            return nil
-        }
-        return Client(descriptor: descriptor, user: user)
+        guard let error = state.enter(peer.uid)?.error else { return Client(descriptor: descriptor, peer: peer) }
+        let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
+        // The socket is new and its buffer empty, so the line fits.
+        _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        close(descriptor)
+        state.warn(
+            .connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"], to: logger)
+        return nil
     }
 
     private func serve(_ client: Client) async {
-        defer { state.leave(client.user) }
+        defer { state.leave(client.peer.uid) }
+        let loop = group.next()
         do {
-            let account = state.account(of: client.user)
-            guard let peer = Peer(socket: client.descriptor) else {
-                close(client.descriptor)
-                return
-            }
-            let channel = try await adopt(client.descriptor, account)
-            // Its tasks run on the event loop of its socket, so that a request changes threads for the store only.
-            try await withTaskExecutorPreference(LoopExecutor(channel.channel.eventLoop)) {
-                try await converse(channel, peer, account)
-            }
-        } catch {
-            logger.debug("A connection ended.", metadata: ["uid": "\(client.user)", "error": "\(error)"])
-        }
-    }
-
-    private typealias Channel = NIOAsyncChannel<ReadLines, OutgoingBytes>
-
-    /// Begins a connection when it is its user's turn: else the loop would be busy with thousands of new ones before it looks
-    /// at its sockets again.
-    private func adopt(_ descriptor: Int32, _ account: MemoryAccount) async throws -> Channel {
-        let (loop, turns) = (group.next(), account.turns)
-        await turns.newConnections.enter()
-        defer { turns.newConnections.leave(after: turns.pauseAfterConnecting, on: loop) }
-        return try await ClientBootstrap(group: loop)
-            .channelOption(.allowRemoteHalfClosure, value: true)
-            .withConnectedSocket(descriptor) { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(
-                        FrameHandler(limit: { [limits = state.limits] in limits.line }, account: account))
-                    return try Channel(
-                        wrappingChannelSynchronously: channel,
-                        configuration: .init(
-                            backPressureStrategy: .init(lowWatermark: 1, highWatermark: 4),
-                            isOutboundHalfClosureEnabled: true
-                        ))
-                }
-            }
-    }
-
-    private func converse(_ channel: Channel, _ peer: Peer, _ account: MemoryAccount) async throws {
-        let raw = channel.channel
-        let connection = Connection(
-            peer: peer, engine: engine, server: state, account: account,
-            scheduler: state.scheduler(of: raw.eventLoop), channel: raw, logger: logger
-        ) {
-            state.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
-            raw.close(promise: nil)
-        }
-        // A client that has closed the connection waits for nothing.
-        raw.closeFuture.whenComplete { _ in connection.clientLeft() }
-        try await channel.executeThenClose { inbound, outbound in
-            try await withThrowingTaskGroup(of: Void.self) { tasks in
-                tasks.addTask {
-                    while let bytes = await connection.outbox.next() {
-                        try await outbound.write(bytes)
-                    }
-                    // A client that has shut its writing side may read later, and closing drops what it has not read.
-                    await withTaskCancellationHandler {
-                        await connection.outbox.flush()
-                    } onCancel: {
-                        raw.close(promise: nil)
-                    }
-                    outbound.finish()
-                }
+            let connection = try await adopt(client, on: loop)
+            // Its task runs on the event loop of its socket, so that a request changes threads for the store only.
+            await withTaskExecutorPreference(LoopExecutor(loop)) {
                 await withGracefulShutdownHandler {
-                    await read(inbound, connection, of: raw)
+                    await connection.run()
                 } onGracefulShutdown: {
-                    connection.shutDown()
-                    // Ends the reading; what was read already is still answered. Who has just connected is about to send
-                    // something, and did so in time.
-                    if connection.hasBegun {
-                        raw.close(mode: .input, promise: nil)
-                    } else {
-                        raw.eventLoop.scheduleTask(in: Self.patience) { raw.close(mode: .input, promise: nil) }
-                    }
+                    connection.stop()
                 }
-                connection.outbox.finish()
-                do { try await tasks.waitForAll() } catch {
-                    connection.abandon()
-                    throw error
-                }
-                connection.abandon()
             }
+        } catch {
+            logger.debug("A connection ended.", metadata: ["uid": "\(client.peer.uid)", "error": "\(error)"])
         }
     }
 
-    /// How long a stop waits for the first call of a connection.
-    private static let patience = TimeAmount.seconds(1)
-
-    private func read(
-        _ inbound: NIOAsyncChannelInboundStream<ReadLines>, _ connection: Connection, of channel: any NIOCore.Channel
-    ) async {
-        do {
-            for try await lines in inbound {
-                await connection.handle(lines)
-                if connection.isShuttingDown { channel.close(mode: .input, promise: nil) }
+    /// The connection over a socket, which it owns from now on.
+    private func adopt(_ client: Client, on loop: any EventLoop) async throws -> Connection {
+        let budget = state.budget(of: client.peer.uid)
+        return try await ClientBootstrap(group: loop)
+            .channelOption(.autoRead, value: false)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelOption(.maxMessagesPerRead, value: 1)
+            .withConnectedSocket(client.descriptor) { [engine, state, logger] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let connection = Connection(
+                        peer: client.peer, engine: engine, server: state, budget: budget, channel: channel,
+                        logger: logger)
+                    try channel.pipeline.syncOperations.addHandler(
+                        FrameHandler(connection, limit: { state.limits.line }, budget: budget))
+                    return connection
+                }
             }
-            // The client only shut its writing side: it still gets what it asked for.
-            await connection.drained()
-        } catch {
-            // The connection broke: nobody is left to answer.
-            connection.abandon()
-        }
     }
 }
 

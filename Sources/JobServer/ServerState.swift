@@ -1,8 +1,8 @@
+import JobCore
 import JobModel
 import Logging
 import MetricsRegistry
 import JobProtocol
-import NIOCore
 import Synchronization
 
 /// What all connections share: who is connected, and how many may be.
@@ -10,11 +10,9 @@ final class ServerState: Sendable {
     private struct State {
         var connections = 0
         var byUser: [UInt32: Int] = [:]
-        /// An account lives as long as anything is counted in it, also when its user has no connection any more.
-        var accounts: [UInt32: WeakAccount] = [:]
+        /// A budget lives as long as anything is counted in it, also when its user has no connection any more.
+        var budgets: [UInt32: WeakBudget] = [:]
         var warnings: [UInt32: Warnings] = [:]
-        /// By event loop, of which there are as many as processors.
-        var schedulers: [ObjectIdentifier: LoopScheduler] = [:]
     }
 
     /// What is written to the log of one user.
@@ -26,33 +24,33 @@ final class ServerState: Sendable {
     /// Users of whom it is remembered when there was a warning of them.
     private static let mostWarned = 1024
 
-    private struct WeakAccount {
-        weak var account: MemoryAccount?
+    private struct WeakBudget {
+        weak var budget: UserBudget?
     }
 
     let identity: ServerIdentity
     /// What is counted for administrators; nil where nothing is.
     let metrics: MetricsRegistry?
     let limits: ServerLimits
-    private let memory: MemoryTotal
+    private let connected: @Sendable (ConnectedUsers) -> Void
     private let state = Mutex(State())
 
+    /// `connected` is told who is there, one change after the other; it must not wait.
     init(
-        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil,
-        memory: MemoryTotal = MemoryTotal(limit: .max), metrics: MetricsRegistry? = nil
+        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil, metrics: MetricsRegistry? = nil,
+        connected: @escaping @Sendable (ConnectedUsers) -> Void = { _ in }
     ) {
         self.identity = identity
         self.limits = ServerLimits(limits, adminGroup: adminGroup)
-        self.memory = memory
+        self.connected = connected
         self.metrics = metrics
     }
 
     /// Has other limits hold, for connections that are open too; those that are too many now stay.
     func configure(_ limits: JobLimits, adminGroup: UInt32?) {
         self.limits.configure(limits, adminGroup: adminGroup)
-        memory.raise(toAtLeast: limits.memoryPerUser)
-        for account in state.withLock({ $0.accounts.values.compactMap(\.account) }) {
-            account.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
+        for budget in state.withLock({ $0.budgets.values.compactMap(\.budget) }) {
+            budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
         }
     }
 
@@ -87,28 +85,24 @@ final class ServerState: Sendable {
             guard own < mostOwn else { return .tooManyOfUser(own) }
             state.connections += 1
             state.byUser[uid] = own + 1
+            tell(state.byUser, wasChanged: own == 0)
             return nil
         }
     }
 
-    /// The account of a user's memory, over all connections.
-    func account(of uid: UInt32) -> MemoryAccount {
-        state.withLock { state in
-            if let account = state.accounts[uid]?.account { return account }
-            let account = MemoryAccount(limit: limits.memoryPerUser, of: uid, total: memory)
-            state.accounts = state.accounts.filter { $0.value.account != nil }
-            state.accounts[uid] = WeakAccount(account: account)
-            return account
-        }
+    private func tell(_ users: [UInt32: Int], wasChanged: Bool) {
+        guard wasChanged else { return }
+        connected(users.count > 1 ? .several : users.keys.first.map(ConnectedUsers.one) ?? .none)
     }
 
-    /// What shares an event loop among the users that have connections there.
-    func scheduler(of loop: any EventLoop) -> LoopScheduler {
+    /// The budget of a user, over all connections.
+    func budget(of uid: UInt32) -> UserBudget {
         state.withLock { state in
-            if let scheduler = state.schedulers[ObjectIdentifier(loop)] { return scheduler }
-            let scheduler = LoopScheduler(loop)
-            state.schedulers[ObjectIdentifier(loop)] = scheduler
-            return scheduler
+            if let budget = state.budgets[uid]?.budget { return budget }
+            let budget = UserBudget(limit: limits.memoryPerUser)
+            state.budgets = state.budgets.filter { $0.value.budget != nil }
+            state.budgets[uid] = WeakBudget(budget: budget)
+            return budget
         }
     }
 
@@ -147,6 +141,7 @@ final class ServerState: Sendable {
             state.connections -= 1
             let own = state.byUser[uid, default: 1] - 1
             state.byUser[uid] = own > 0 ? own : nil
+            tell(state.byUser, wasChanged: own == 0)
         }
     }
 }

@@ -73,8 +73,7 @@ struct Daemon {
         let server = JobServer(
             engine: engine, listener: listener, group: group,
             identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
-            adminGroup: configuration.adminGroup?.id, memory: .quarter(atLeast: configuration.limits.memoryPerUser),
-            metrics: registry, logger: logger)
+            adminGroup: configuration.adminGroup?.id, metrics: registry, logger: logger)
         let reload = Reload(
             of: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
         let supervision = Supervision(

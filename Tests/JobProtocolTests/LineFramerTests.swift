@@ -1,5 +1,4 @@
 import JobProtocol
-import Synchronization
 import Testing
 
 @Suite struct LineFramerTests {
@@ -119,23 +118,17 @@ import Testing
         }
     }
 
-    @Test func lineWithoutRoom_isDropped_andTheNextOneIsRead() {
-        let room = Mutex(10_000)
-        var framer = LineFramer(limit: 100_000) { bytes in
-            room.withLock { room in
-                guard bytes <= room else { return false }
-                room -= bytes
-                return true
-            }
+    @Test func lastLine_countsWithoutItsEnd_whenTheStreamEnds() {
+        for (text, expected) in [
+            ("a\nb", line("b")), ("a\nb\r", line("b")), ("a\n", nil), ("a\n\r", nil),
+            (String(repeating: "x", count: 200), nil),
+        ] as [(String, LineFramer.Frame?)] {
+            var framer = LineFramer(limit: 100)
+            _ = framer.feed(bytes(text))
+            var last: [LineFramer.Frame] = []
+            framer.finish(into: &last)
+            #expect(last == [expected].compactMap(\.self), "\(text)")
+            #expect(framer.partialSize == 0)
         }
-        let small = [UInt8](repeating: UInt8(ascii: "x"), count: LineFramer.alwaysKept)
-        #expect(framer.feed(small).isEmpty && framer.kept == 0)
-        #expect(framer.feed(small).isEmpty && framer.kept == small.count)
-        #expect(framer.feed(bytes("\n")).count == 1 && framer.kept == 0)
-        room.withLock { $0 = 100 }
-        #expect(framer.feed(small).isEmpty)
-        #expect(framer.feed(small) == [.noRoom], "the client need not send its end")
-        #expect(framer.kept == 0 && framer.feed(small).isEmpty)
-        #expect(framer.feed(bytes("tail\nnext\n")) == [line("next")])
     }
 }

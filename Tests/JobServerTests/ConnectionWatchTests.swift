@@ -18,9 +18,8 @@ import Testing
         return (ConnectionWatch(number: 1, outbox: outbox) { count.value.withLock { $0 += 1 } }, outbox, count)
     }
 
-    private func labels(of outbox: Outbox) async -> [String?] {
-        outbox.finish()
-        return await outbox.allLines().map { Notice($0)?.label ?? $0 }
+    private func labels(of outbox: Outbox) -> [String?] {
+        return outbox.allLines().map { Notice($0)?.label ?? $0 }
     }
 
     @Test func events_areHeld_untilTheAnswerIsOnItsWay() async {
@@ -30,54 +29,49 @@ import Testing
         outbox.send(answer: Array("answer".utf8))
         watch.open(unfinished: [7])
         watch.receive(.state(7, label: "c"))
-        #expect(await labels(of: outbox) == ["answer", "a", "b", "c"])
+        #expect(labels(of: outbox) == ["answer", "a", "b", "c"])
     }
 
     @Test func progress_isHeldToo_andMergedThen() async {
         let (watch, outbox, _) = watch()
         for bytes in 1...3 { watch.receive(.progress(7, Int64(bytes))) }
         watch.open(unfinished: [7])
-        outbox.finish()
-        let notices = await outbox.allLines().compactMap(Notice.init)
+        let notices = outbox.allLines().compactMap(Notice.init)
         #expect(notices.map(\.value) == ["3"] && notices.map(\.coalesced) == [2] && notices.map(\.watch) == ["w1"])
     }
 
     @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async {
-        let account = MemoryAccount(limit: 10_000)
+        let budget = UserBudget(limit: 20_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
-        #expect(account.admits(1))
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
         watch.open(unfinished: (0..<200).map { JobID($0) })
-        #expect(account.used.load(ordering: .relaxed) > 200 * 16 && count.now == 0)
+        #expect(budget.used > 200 * 16 && count.now == 0)
         for job in 200..<1000 { watch.receive(.state(JobID(job), label: "")) }
-        #expect(count.now == 1 && account.used.load(ordering: .relaxed) < 20_000, "nothing is added once it is closed")
+        #expect(count.now == 1 && budget.used < 20_000, "nothing is added once it is closed")
     }
 
     @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async {
-        let account = MemoryAccount(limit: 1_000_000)
+        let budget = UserBudget(limit: 1_000_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
-        #expect(account.admits(1))
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
-        #expect(account.used.load(ordering: .relaxed) > 100 * 260 && count.now == 0)
+        #expect(budget.used > 100 * 260 && count.now == 0)
         for _ in 0..<10_000 { watch.receive(.state(7, label: text)) }
-        #expect(count.now == 1 && watch.isGone && account.used.load(ordering: .relaxed) < 2_000_000)
+        #expect(count.now == 1 && watch.isGone && budget.used < 2_000_000)
     }
 
     @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async {
-        let account = MemoryAccount(limit: 10_000_000)
-        let outbox = Outbox(limit: 1 << 30, account: account) {}
-        #expect(account.admits(1))
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: MemoryCharge(of: 1, in: account)) {}
+        let budget = UserBudget(limit: 10_000_000)
+        let outbox = Outbox(limit: 1 << 30, budget: budget) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         watch.open(unfinished: [7])
-        outbox.finish()
-        #expect(await outbox.allLines().count == 100)
-        #expect(account.used.load(ordering: .relaxed) < 1000)
+        #expect(outbox.allLines().count == 100)
+        #expect(budget.used < 1000)
     }
 
     @Test func connection_ends_whenMoreIsHeldThanMayBeUnread() {
@@ -91,19 +85,14 @@ import Testing
         #expect(count.now == 1 && watch.isGone)
     }
 
-    @Test func connection_ends_whenMoreChangesComeThanAreHeld() async {
+    @Test func progress_isLeftOut_whenMoreIsHeldThanMayBeUnread() {
         let count = Count()
-        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
-        let watch = ConnectionWatch(number: 1, outbox: outbox, bound: 3) {}
-        for number in 0..<3 { watch.receive(.state(7, label: "\(number)")) }
-        watch.receive(.progress(7, 1))
-        #expect(count.now == 0, "progress can be left out")
-        watch.receive(.state(7, label: "3"))
-        watch.receive(.state(7, label: "4"))
-        #expect(count.now == 1)
-        watch.open(unfinished: [7])
-        outbox.finish()
-        #expect(await outbox.allLines().isEmpty)
+        let outbox = Outbox(limit: 1000) { count.value.withLock { $0 += 1 } }
+        let watch = ConnectionWatch(number: 1, outbox: outbox) {}
+        for bytes in 0..<1000 { watch.receive(.progress(7, Int64(bytes))) }
+        #expect(count.now == 0 && !watch.isGone)
+        watch.receive(.state(7, label: "a"))
+        #expect(count.now == 1 && watch.isGone)
     }
 
     @Test func events_areNeitherLostNorReordered_whereItOpensMeanwhile() async {
@@ -121,11 +110,26 @@ import Testing
                 }
             }
             #expect(watch.isSettled && settled.now >= 1)
-            outbox.finish()
-            let notices = await outbox.allLines().compactMap(Notice.init)
+            let notices = outbox.allLines().compactMap(Notice.init)
             #expect(notices.map(\.label) == (0..<300).map { "\($0)" } + ["end"])
             #expect(notices.map(\.seq) == Array(1...301))
         }
+    }
+
+    @Test func lastEnd_isTold_andNothingFollowsIt_whereTheWatchEndsItself() {
+        let ended = Count()
+        let outbox = Outbox(limit: 1 << 30) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox) {
+            outbox.end(watch: 1)
+            ended.value.withLock { $0 += 1 }
+        }
+        watch.open(unfinished: [7, 8])
+        watch.receive(.state(8, .failed, label: "a"))
+        watch.receive(.state(7, .running, label: "b"))
+        #expect(ended.now == 0)
+        watch.receive(.state(7, .succeeded, label: "c"))
+        #expect(ended.now == 1)
+        #expect(labels(of: outbox) == ["a", "b", "c"])
     }
 
     // MARK: - When nothing is left to tell

@@ -8,8 +8,10 @@ import NIOCore
 
 extension Outbox {
     /// The lines of the next piece, without their ends; nil at the end.
-    func nextLines() async -> [String]? {
-        await next().map { bytes in String(buffer: bytes.bytes).split(separator: "\n").map(String.init) }
+    func nextLines() -> [String]? {
+        guard let next = next() else { return nil }
+        sent(next.size)
+        return String(buffer: next.bytes).split(separator: "\n").map(String.init)
     }
 
     /// Sends what the watch of that name has seen.
@@ -18,10 +20,10 @@ extension Outbox {
     /// Likewise.
     func send(_ batch: ProgressBatch, watch: String) { send(batch, watch: Int(watch.dropFirst()) ?? 0) }
 
-    /// All lines up to the end.
-    func allLines() async -> [String] {
+    /// All lines that wait.
+    func allLines() -> [String] {
         var lines: [String] = []
-        while let more = await nextLines() { lines += more }
+        while let more = nextLines() { lines += more }
         return lines
     }
 }

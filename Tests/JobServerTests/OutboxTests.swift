@@ -1,6 +1,7 @@
 import JobModel
 import JobProtocol
 import NIOCore
+import NIOEmbedded
 import Synchronization
 import Testing
 
@@ -29,31 +30,18 @@ import Testing
         outbox.send(.state(7, .queued), watch: "w1")
         send("5", to: outbox)
         outbox.send(.state(7, .running), watch: "w1")
-        let lines = await outbox.nextLines() ?? []
+        let lines = outbox.nextLines() ?? []
         #expect(lines.count == 6 && Array(lines[..<3]) == ["1", "2", "3"] && lines[4] == "5")
         #expect([lines[3], lines[5]].compactMap(Notice.init).map(\.value) == ["queued", "running"])
-    }
-
-    @Test func next_waits_untilThereIsSomething() async {
-        let (outbox, _) = outbox()
-        async let first = outbox.nextLines()
-        send("a", to: outbox)
-        #expect(await first == ["a"])
-        async let second = outbox.nextLines()
-        outbox.send(.progress(7, 5), watch: "w1")
-        #expect(await second?.compactMap(Notice.init).map(\.value) == ["5"])
-        async let third = outbox.nextLines()
-        outbox.finish()
-        #expect(await third == nil)
     }
 
     @Test func lines_comeInBoundedPieces_eachOfWholeLines() async {
         let (outbox, overflows) = outbox(limit: 16 << 20)
         let line = String(repeating: "x", count: 10_000)
         for _ in 0..<200 { send(line, to: outbox) }
-        outbox.finish()
         var count = 0
-        while let piece = await outbox.next() {
+        while let piece = outbox.next() {
+            defer { outbox.sent(piece.size) }
             let size = piece.bytes.readableBytes
             #expect(size < Outbox.chunk + line.utf8.count + 1 && size % (line.utf8.count + 1) == 0)
             count += size / (line.utf8.count + 1)
@@ -67,9 +55,9 @@ import Testing
         send("1", to: outbox)
         send(line, to: outbox)
         send("3", to: outbox)
-        outbox.finish()
         var all = ""
-        while let piece = await outbox.next() {
+        while let piece = outbox.next() {
+            defer { outbox.sent(piece.size) }
             #expect(piece.bytes.readableBytes <= 2 * Outbox.chunk)
             all += String(buffer: piece.bytes)
             #expect(outbox.backlog.size == line.utf8.count + 5 - all.utf8.count + piece.bytes.readableBytes)
@@ -77,90 +65,31 @@ import Testing
         #expect(all == "1\n\(line)\n3\n" && overflows() == 0)
     }
 
-    @Test func lines_keepTheirOrder_whetherTheReaderSendsThemOrTheyGoAtOnce() async {
-        struct Sent {
-            var text = ""
-            var atOnce = 0
-            var byReader = 0
-        }
-        let sent = Mutex(Sent())
-        let goesAtOnce = Atomic(false)
-        let outbox = Outbox(
-            limit: 1 << 20,
-            sendNow: { next in
-                guard goesAtOnce.load(ordering: .relaxed), let bytes = next() else { return }
-                sent.withLock {
-                    $0.text += String(buffer: bytes.bytes)
-                    $0.atOnce += 1
-                }
-            }, overflowed: {})
-        async let reader: Void = {
-            while let piece = await outbox.next() {
-                sent.withLock {
-                    $0.text += String(buffer: piece.bytes)
-                    $0.byReader += 1
-                }
-            }
-        }()
-        var expected = ""
-        // Whether the reader waits when a line comes is not for this test to say, so it goes on until both have sent some.
-        while sent.withLock({ $0.atOnce < 20 || $0.byReader < 20 }) {
-            goesAtOnce.store(expected.utf8.count % 3 == 0, ordering: .relaxed)
-            let line = String(repeating: "x", count: expected.utf8.count % 7) + "\n"
-            outbox.send(lines: Array(line.utf8))
-            expected += line
-            await Task.yield()
-        }
-        outbox.finish()
-        await reader
-        #expect(sent.withLock(\.text) == expected)
-        #expect(outbox.backlog.size == 0)
+    @Test func socket_isWokenOnce_untilWhatWaitsIsWritten() throws {
+        let wakes = Mutex<[Bool]>([])
+        let outbox = Outbox(limit: 1 << 20, wake: { _, atOnce in wakes.withLock { $0.append(atOnce) } }, overflowed: {})
+        for number in 0..<3 { send("\(number)", to: outbox) }
+        #expect(wakes.withLock(\.self) == [false])
+        let channel = EmbeddedChannel()
+        outbox.write(to: channel)
+        #expect(try channel.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) } == "0\n1\n2\n")
+        outbox.send(lines: Array("3\n".utf8), atOnce: true)
+        #expect(wakes.withLock(\.self) == [false, true])
     }
 
-    @Test func nothingGoesAtOnce_onceTheReaderWasWoken() async {
-        let deliveries = Mutex<[@Sendable () -> Void]>([])
-        let atOnce = Atomic(0)
-        let outbox = Outbox(
-            limit: 1 << 20, deliver: { body in deliveries.withLock { $0.append(body) } },
-            sendNow: { next in if next() != nil { atOnce.add(1, ordering: .relaxed) } }, overflowed: {})
-        async let all = outbox.allLines()
-        var sent: [String] = []
-        // It is delivered once the reader waits.
-        while deliveries.withLock(\.isEmpty) {
-            send("\(sent.count)", to: outbox)
-            sent.append("\(sent.count)")
-            await Task.yield()
-        }
-        outbox.finish()
-        for deliver in deliveries.withLock({ $0 }) { deliver() }
-        #expect(await all == sent)
-        #expect(atOnce.load(ordering: .relaxed) == 0)
-    }
-
-    @Test func whatIsSentAtOnce_waitsForNothingElse() async {
-        let deliveries = Atomic(0)
-        let sent = Mutex("")
-        let outbox = Outbox(
-            limit: 1 << 20, deliver: { _ in deliveries.add(1, ordering: .relaxed) },
-            sendNow: { next in if let bytes = next() { sent.withLock { $0 += String(buffer: bytes.bytes) } } },
-            overflowed: {})
-        async let reader = outbox.allLines()
-        var lines = 0
-        // Before the reader waits it takes some itself.
-        while sent.withLock(\.isEmpty), deliveries.load(ordering: .relaxed) == 0 {
-            outbox.send(lines: Array("\(lines)\n".utf8), atOnce: true)
-            lines += 1
-            await Task.yield()
-        }
-        #expect(sent.withLock(\.self) == "\(lines - 1)\n")
-        #expect(deliveries.load(ordering: .relaxed) == 0)
-        outbox.finish()
-        #expect(await reader == (0..<lines - 1).map(String.init))
+    @Test func finish_returns_onceAllIsSent() async {
+        let (outbox, _) = outbox()
+        send("a", to: outbox)
+        outbox.end(watch: 1)
+        async let finished: Void = outbox.finish()
+        while let piece = outbox.next() { outbox.sent(piece.size) }
+        await finished
+        send("b", to: outbox)
+        #expect(outbox.next() == nil, "nothing is accepted any more")
     }
 
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
-        async let all = outbox.allLines()
         await withTaskGroup { group in
             for sender in 0..<8 {
                 group.addTask {
@@ -174,9 +103,8 @@ import Testing
                 }
             }
         }
-        outbox.finish()
         var seen: [Int: [Int]] = [:]
-        for line in await all {
+        for line in outbox.allLines() {
             if let notice = Notice(line) {
                 #expect(notice.seq == (notice.label.flatMap(Int.init) ?? 0) / 2 + 1)
                 seen[notice.job, default: []].append(notice.label.flatMap(Int.init) ?? -1)
@@ -196,11 +124,11 @@ import Testing
         outbox.send(.progress(7, 1, coalesced: 2), watch: "w1")
         outbox.send(.progress(7, 2), watch: "w1")
         outbox.send(.progress(7, 3, coalesced: 1), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.value) == ["3"], "the latest wins")
         #expect(notices.map(\.coalesced) == [5], "what was merged before and two more")
         outbox.send(.progress(7, 4), watch: "w1")
-        let next = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let next = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(next.map(\.coalesced) == [0] && next.map(\.seq) == [2])
     }
 
@@ -209,7 +137,7 @@ import Testing
         for (watch, job) in [("w1", 7), ("w2", 7), ("w1", 8), ("w1", 7)] as [(String, JobID)] {
             outbox.send(.progress(job, job * 10), watch: watch)
         }
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map { "\($0.watch) \($0.job)" } == ["w1 7", "w1 8", "w2 7"])
         #expect(notices.map(\.coalesced) == [1, 0, 0])
     }
@@ -218,7 +146,7 @@ import Testing
         let (outbox, overflows) = outbox(limit: 100)
         for number in 0..<100_000 { outbox.send(.progress(7, Int64(number)), watch: "w1") }
         #expect(overflows() == 0)
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.value) == ["99999"] && notices.map(\.coalesced) == [99_999])
     }
 
@@ -227,7 +155,7 @@ import Testing
         outbox.send(.progress([2, 4, 6], 1), watch: "w1")
         outbox.send(.progress([1, 4, 7], 2, coalesced: 1), watch: "w1")
         outbox.send(.progress([4], 3), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.job) == [1, 2, 4, 6, 7])
         #expect(notices.map(\.value) == ["2", "1", "3", "1", "2"])
         #expect(notices.map(\.coalesced) == [1, 0, 3, 0, 1])
@@ -243,7 +171,7 @@ import Testing
         outbox.send(.progress(1...3, 3), watch: "w1")
         outbox.send(.state(2, .succeeded), watch: "w1")
         outbox.send(.progress([1, 3], 4), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init).filter { $0.watch == "w1" } ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init).filter { $0.watch == "w1" } ?? []
         func story(_ job: Int) -> [String] { notices.filter { $0.job == job }.map(\.value) }
         #expect(story(1) == ["4"])
         #expect(story(2) == ["1", "running", "3", "succeeded"])
@@ -271,7 +199,7 @@ import Testing
                 case 0:
                     // So that there is something.
                     send("answer", to: outbox)
-                    notices += await outbox.nextLines()?.compactMap(Notice.init) ?? []
+                    notices += outbox.nextLines()?.compactMap(Notice.init) ?? []
                 case 1, 2:
                     let job = try #require(jobs.randomElement(using: &generator))
                     outbox.send(.state(job, label: "\(step)"), watch: watch)
@@ -288,8 +216,7 @@ import Testing
                     }
                 }
             }
-            outbox.finish()
-            notices += await outbox.allLines().compactMap(Notice.init)
+            notices += outbox.allLines().compactMap(Notice.init)
             let told = Dictionary(grouping: notices) { Key(watch: $0.watch, job: $0.job) }
             #expect(Set(told.keys) == Set(sent.keys))
             for (key, notices) in told {
@@ -314,7 +241,7 @@ import Testing
     @Test func progress_takesRoomByJobs_howeverSlowTheClientIs() async {
         let (outbox, overflows) = outbox(limit: 100)
         for number in 1...2000 { outbox.send(.progress(1...50, Int64(number)), watch: "w1") }
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.job) == Array(1...50) && notices.allSatisfy { $0.value == "2000" })
         #expect(notices.allSatisfy { $0.coalesced == 1999 } && overflows() == 0)
     }
@@ -322,7 +249,7 @@ import Testing
     @Test func state_isNeverMerged() async {
         let (outbox, _) = outbox()
         for number in 0..<50 { outbox.send(.state(7, label: "\(number)"), watch: "w1") }
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.label) == (0..<50).map { "\($0)" })
         #expect(notices.map(\.seq) == Array(1...50) && notices.allSatisfy { $0.coalesced == nil })
     }
@@ -333,7 +260,7 @@ import Testing
         outbox.send(.state(7, .running), watch: "w1")
         outbox.send(.progress(7, 2), watch: "w1")
         outbox.send(.state(7, .succeeded), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.last?.value == "succeeded")
         #expect(notices.map(\.seq) == Array(1...notices.count))
     }
@@ -343,7 +270,7 @@ import Testing
         outbox.send(.progress(7, 1), watch: "w1")
         outbox.send(.state(7, .running, label: "the next link"), watch: "w1")
         outbox.send(.progress(7, 2), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.value) == ["1", "running", "2"])
     }
 
@@ -355,11 +282,11 @@ import Testing
         outbox.send(.progress(7, 1), watch: "w1")
         outbox.send(.state(7), watch: "w2")
         outbox.send(.state(8), watch: "w1")
-        _ = await outbox.next()
+        _ = outbox.next()
         outbox.send(.progress(7, 2), watch: "w1")
         outbox.send(.state(8), watch: "w1")
         outbox.send(.state(7), watch: "w1")
-        let notices = await outbox.nextLines()?.compactMap(Notice.init) ?? []
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.seq) == [3, 2, 4])
     }
 
@@ -368,11 +295,11 @@ import Testing
         outbox.send(.progress(7, 1), watch: "w1")
         outbox.end(watch: 1)
         send("answer", to: outbox)
-        let lines = await outbox.nextLines() ?? []
+        let lines = outbox.nextLines() ?? []
         #expect(lines.count == 2 && lines.last == "answer" && Notice(lines[0])?.seq == 1)
         outbox.end(watch: 2)
         outbox.send(.progress(7, 1), watch: "w1")
-        #expect(await outbox.nextLines()?.compactMap(Notice.init).map(\.seq) == [1])
+        #expect(outbox.nextLines()?.compactMap(Notice.init).map(\.seq) == [1])
     }
 
     // MARK: - Ends
@@ -388,17 +315,13 @@ import Testing
         outbox.send(.progress(7, 1), watch: "w1")
         outbox.send(.state(7), watch: "w1")
         #expect(overflows() == 1)
-        #expect(await outbox.next() == nil)
+        #expect(outbox.next() == nil)
     }
 
-    @Test func overflow_isOfEventsToo_andWakesTheReader() async {
+    @Test func overflow_isOfEventsToo() {
         let (outbox, overflows) = outbox(limit: 50)
-        async let end = outbox.next()
         outbox.send(.state(7), watch: "w1")
-        // The reader may have come before it or after it.
-        if overflows() == 0 { outbox.send(.state(7), watch: "w1") }
-        #expect(await end == nil)
-        #expect(overflows() == 1)
+        #expect(overflows() == 1 && outbox.next() == nil)
     }
 
     @Test func room_isFreed_byReading() async {
@@ -407,42 +330,20 @@ import Testing
             send(String(repeating: "x", count: 500), to: outbox)
             outbox.send(.state(7, label: "\(round)"), watch: "w1")
             outbox.send(.progress(7, 1), watch: "w1")
-            #expect(await outbox.nextLines()?.count == 3)
+            #expect(outbox.nextLines()?.count == 3)
         }
         #expect(overflows() == 0)
     }
 
-    @Test func finish_letsWhatWaitsBeSent_andTakesNothingMore() async {
-        let (outbox, _) = outbox()
+    @Test func close_dropsWhatWaits_andLetsThoseGoOnThatWait() async {
+        let (outbox, overflows) = outbox()
         send("a", to: outbox)
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.finish()
-        send("b", to: outbox)
-        outbox.send(.progress(7, 2), watch: "w1")
-        let lines = await outbox.allLines()
-        #expect(lines.first == "a" && lines.count == 2 && Notice(lines[1])?.value == "1")
-        #expect(await outbox.next() == nil)
-    }
-
-    @Test func close_dropsWhatWaits() async {
-        for finishes in [false, true] {
-            let (outbox, overflows) = outbox()
-            send("a", to: outbox)
-            if finishes { outbox.finish() }
-            outbox.close()
-            send("b", to: outbox)
-            #expect(await outbox.next() == nil)
-            outbox.finish()
-            outbox.close()
-            #expect(await outbox.next() == nil)
-            #expect(overflows() == 0, "a close is no overflow")
-        }
-    }
-
-    @Test func close_wakesTheReader() async {
-        let (outbox, _) = outbox()
-        async let end = outbox.next()
+        async let finished: Void = outbox.finish()
         outbox.close()
-        #expect(await end == nil)
+        await finished
+        send("b", to: outbox)
+        #expect(outbox.next() == nil)
+        outbox.close()
+        #expect(overflows() == 0, "a close is no overflow")
     }
 }

@@ -12,10 +12,7 @@ import Testing
         var all: [String] { entries.withLock(\.self) }
     }
 
-    private func lines(_ outbox: Outbox) async -> [String] {
-        outbox.finish()
-        return await outbox.allLines()
-    }
+    private func lines(_ outbox: Outbox) -> [String] { outbox.allLines() }
 
     @Test func answer_isSent_andThenWhatFollowsIt() async {
         let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
@@ -24,7 +21,7 @@ import Testing
             outbox.send(answer: Array("afterwards".utf8))
             log.add("afterwards")
         }
-        #expect(await lines(outbox) == [#"{"jsonrpc":"2.0","id":1,"result":"x"}"#, "afterwards"])
+        #expect(lines(outbox) == [#"{"jsonrpc":"2.0","id":1,"result":"x"}"#, "afterwards"])
         #expect(log.all == ["afterwards", "sent"])
     }
 
@@ -35,7 +32,7 @@ import Testing
         let batch = Replies(calls: 2, isBatch: true, outbox: outbox) { log.add("sent") }
         batch.succeed(nil, 1)
         batch.fail(nil, ProtocolError(.internal, "x"))
-        #expect(await lines(outbox).isEmpty)
+        #expect(lines(outbox).isEmpty)
         #expect(log.all == ["sent", "sent", "sent"])
     }
 
@@ -49,7 +46,7 @@ import Testing
         #expect(log.all.isEmpty)
         replies.succeed(1, "one")
         #expect(log.all == ["afterwards", "sent"])
-        let lines = await lines(outbox)
+        let lines = lines(outbox)
         #expect(lines.count == 2 && lines[0] == "before")
         guard case .batch(let answers) = try ServerMessage(Array(lines[1].utf8)) else {
             Issue.record("no batch")
@@ -65,7 +62,7 @@ import Testing
     @Test func batchOfOneCall_isAnArray() async {
         let outbox = Outbox(limit: 1 << 20) {}
         Replies(calls: 1, isBatch: true, outbox: outbox) {}.succeed(1, nil)
-        #expect(await lines(outbox) == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])
+        #expect(lines(outbox) == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])
     }
 
     @Test func batch_refusesWhatFindsNoRoom_andKeepsWithinIt() async throws {
@@ -76,7 +73,7 @@ import Testing
         for id in 0..<10 {
             replies.succeed(JSON(id), long)
         }
-        let line = try #require(await lines(outbox).first)
+        let line = try #require(lines(outbox).first)
         #expect(line.utf8.count <= limit)
         let answers = try #require(try JSON(parsing: Array(line.utf8)).array)
         #expect(answers.count == 10)

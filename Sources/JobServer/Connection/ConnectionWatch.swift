@@ -19,8 +19,6 @@ final class ConnectionWatch: JobSubscriber {
     fileprivate struct State {
         /// What came before the answer.
         var buffered: [Notification]? = []
-        /// How many notifications are buffered, and how many bytes they take.
-        var bufferedCount = 0
         var bufferedBytes = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
@@ -35,24 +33,21 @@ final class ConnectionWatch: JobSubscriber {
     var name: String { "w\(number)" }
     private let outbox: Outbox
     /// What its jobs take in memory.
-    private let memory: MemoryCharge?
-    /// The most notifications that are buffered.
-    private let bound: Int
+    private let memory: BudgetCharge?
     private let state = Mutex(State())
     private let settled: @Sendable () -> Void
 
-    /// `settled` is called whenever nothing it watches is unfinished any more. A change of state beyond `bound` that comes
-    /// before the answer, or beyond what may wait in the outbox, ends the connection, as none may be left out; progress beyond
-    /// it is left out. The answer can be long in coming: in a batch it waits for that of each other call.
+    /// `settled` is called whenever nothing it watches is unfinished any more. Changes of state that come before the answer and
+    /// take more than may wait in the outbox end the connection, as none may be left out; progress beyond that is left out.
+    /// The answer can be long in coming: in a batch it waits for that of each other call.
     init(
-        number: Int, subscription: SubscriptionID = 0, outbox: Outbox, charge: MemoryCharge? = nil,
-        bound: Int = 100_000, settled: @escaping @Sendable () -> Void
+        number: Int, subscription: SubscriptionID = 0, outbox: Outbox, charge: BudgetCharge? = nil,
+        settled: @escaping @Sendable () -> Void
     ) {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
         memory = charge
-        self.bound = bound
         self.settled = settled
     }
 
@@ -73,7 +68,7 @@ final class ConnectionWatch: JobSubscriber {
         // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
         guard !outbox.isClosed else { return }
         let (buffering, isSettled) = state.withLock { state in
-            let buffering = state.buffer(notification, bound: bound, bytes: outbox.most)
+            let buffering = state.buffer(notification, within: outbox.most)
             return (buffering, buffering == .open && state.count(notification))
         }
         switch buffering {
@@ -136,7 +131,6 @@ final class ConnectionWatch: JobSubscriber {
     /// What is buffered. Nil where nothing is; from then on events are not buffered any more.
     private func drain() -> [Notification]? {
         state.withLock { state in
-            state.bufferedCount = 0
             state.bufferedBytes = 0
             guard let buffered = state.buffered, !buffered.isEmpty else {
                 state.buffered = nil
@@ -157,19 +151,17 @@ extension ConnectionWatch.State {
     }
 
     /// Buffers what came before the answer, within the bound, unless that is on its way.
-    fileprivate mutating func buffer(_ notification: ConnectionWatch.Notification, bound: Int, bytes: Int)
-        -> ConnectionWatch.Buffering
-    {
+    fileprivate mutating func buffer(
+        _ notification: ConnectionWatch.Notification, within bytes: Int
+    ) -> ConnectionWatch.Buffering {
         guard buffered != nil else { return .open }
-        guard bufferedCount < bound, bufferedBytes <= bytes else { return .full }
+        guard bufferedBytes <= bytes else { return .full }
         buffered?.append(notification)
         switch notification {
         case .event(let event):
-            bufferedCount += 1
             // Others may have the same text, or be gone before this one: it counts for each.
             bufferedBytes += ConnectionWatch.bytesPerBuffered + OutboxWatch.size(of: event)
         case .batch(let batch):
-            bufferedCount += batch.rows.count
             bufferedBytes += batch.rows.count * ConnectionWatch.bytesPerBuffered
         }
         return .buffered

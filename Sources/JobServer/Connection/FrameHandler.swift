@@ -1,125 +1,108 @@
 import JobProtocol
 import NIOCore
 
-/// The lines of one read.
-final class ReadLines: Sendable {
-    private enum Lines: Sendable {
-        case frames([LineFramer.Frame])
-        /// Lines side by side, each of which ends where `ends` says: an array of its own would take several times the bytes of
-        /// a very short line.
-        case packed([UInt8], ends: [Int])
-    }
-
-    private let lines: Lines
-    private let charge: MemoryCharge
-
-    /// Lines that are shorter than this on average are packed; no request is.
-    private static let shortLine = 40
+/// The lines of one read, counted until they are handled.
+struct ReadLines: Sendable {
+    let frames: [LineFramer.Frame]
+    private let charge: BudgetCharge
 
     /// What a line takes beside its bytes: an array's head, and its element among the lines.
     private static let lineOverhead = 64
 
-    init(_ frames: [LineFramer.Frame], _ account: MemoryAccount) {
-        let bytes = frames.reduce(0) { $0 + $1.size }
-        let size: Int
-        if bytes < frames.count * Self.shortLine, frames.allSatisfy(\.isLine) {
-            var packed: [UInt8] = []
-            packed.reserveCapacity(bytes)
-            var ends: [Int] = []
-            ends.reserveCapacity(frames.count)
-            for case .line(let line) in frames {
-                packed += line
-                ends.append(packed.count)
-            }
-            lines = .packed(packed, ends: ends)
-            size = bytes + ends.count * MemoryLayout<Int>.size
-        } else {
-            lines = .frames(frames)
-            size = bytes + frames.count * Self.lineOverhead
-        }
-        account.charge(size)
-        charge = MemoryCharge(of: size, in: account)
-    }
-
-    var count: Int {
-        switch lines {
-        case .frames(let frames): frames.count
-        case .packed(_, let ends): ends.count
-        }
-    }
-
-    /// The bytes of a line.
-    func size(at index: Int) -> Int {
-        switch lines {
-        case .frames(let frames): frames[index].size
-        case .packed(_, let ends): ends[index] - (index > 0 ? ends[index - 1] : 0)
-        }
-    }
-
-    subscript(index: Int) -> LineFramer.Frame {
-        switch lines {
-        case .frames(let frames): frames[index]
-        case .packed(let bytes, let ends): .line(Array(bytes[(index > 0 ? ends[index - 1] : 0)..<ends[index]]))
-        }
+    init(_ frames: [LineFramer.Frame], _ budget: UserBudget) {
+        self.frames = frames
+        charge = BudgetCharge(.lines, of: frames.reduce(0) { $0 + $1.size + Self.lineOverhead }, in: budget)
     }
 }
 
-/// What is to be sent at once.
-struct OutgoingBytes: Sendable {
-    let bytes: ByteBuffer
-    let sending: SendingBytes
-}
-
-/// Cuts what a client sends into lines, one array for each read, and counts what they take, and what is being sent.
-final class FrameHandler: ChannelDuplexHandler {
+/// Cuts what a client sends into lines, one array for each read.
+///
+/// The socket is read when ``Connection`` asks for more, and then until a line is whole. A long line is read on once its user
+/// has room for all of it.
+final class FrameHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    typealias InboundOut = ReadLines
-    typealias OutboundIn = OutgoingBytes
-    typealias OutboundOut = ByteBuffer
 
     private var framer: LineFramer
-    private let account: MemoryAccount
-
+    private let connection: Connection
+    private let budget: UserBudget
     /// The length of the longest line may change between reads.
-    private let limit: @Sendable () -> Int
+    private let limit: () -> Int
+    /// Bytes that are reserved for the present line.
+    private var reserved = 0
+    /// Bytes of a line whose end has not come that need no room.
+    private static let shortPart = 4 << 10
 
-    init(limit: @escaping @Sendable () -> Int, account: MemoryAccount) {
-        framer = LineFramer(limit: limit()) { account.admits(unfinished: $0) }
+    init(_ connection: Connection, limit: @escaping () -> Int, budget: UserBudget) {
+        self.connection = connection
         self.limit = limit
-        self.account = account
+        self.budget = budget
+        framer = LineFramer(limit: limit())
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let buffer = unwrapInboundIn(data)
         var frames: [LineFramer.Frame] = []
         framer.limit = limit()
-        let kept = framer.kept
-        buffer.withUnsafeReadableBytes { framer.feed($0, into: &frames) }
+        unwrapInboundIn(data).withUnsafeReadableBytes { framer.feed($0, into: &frames) }
+        deliver(frames)
+        if frames.isEmpty { readOn(context) }
+    }
+
+    /// Reads the rest of a line.
+    private func readOn(_ context: ChannelHandlerContext) {
+        guard framer.partialSize > Self.shortPart, reserved == 0 else { return context.read() }
+        let (size, channel) = (framer.limit, context.channel)
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        budget.whenReserved(line: size, on: context.eventLoop) {
+            handler.value.reserved = size
+            if channel.isActive { channel.read() } else { handler.value.giveBack() }
+        }
+    }
+
+    private func deliver(_ frames: [LineFramer.Frame]) {
         guard !frames.isEmpty else { return }
-        // The bytes that were kept are now part of the first line, as only one line can be without its end.
-        account.complete(unfinished: kept, isDropped: true)
-        context.fireChannelRead(wrapInboundOut(ReadLines(frames, account)))
+        connection.receive(ReadLines(frames, budget))
+        giveBack()
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        account.complete(unfinished: framer.kept, isDropped: true)
+    private func giveBack() {
+        guard reserved > 0 else { return }
+        budget.giveBack(line: reserved)
+        reserved = 0
     }
 
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let outgoing = unwrapOutboundIn(data)
-        let promise = promise ?? context.eventLoop.makePromise()
-        // It counts until the socket has it, or never will.
-        promise.futureResult.whenComplete { _ in withExtendedLifetime(outgoing.sending) {} }
-        context.write(wrapOutboundOut(outgoing.bytes), promise: promise)
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            // A stop of the daemon has ended the reading in the middle of a line.
+            if !connection.isShuttingDown {
+                var last: [LineFramer.Frame] = []
+                framer.finish(into: &last)
+                deliver(last)
+            }
+            connection.inputEnded()
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        connection.send()
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        connection.inputEnded()
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { giveBack() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        connection.clientLeft()
+        context.close(promise: nil)
     }
 }
 
 extension LineFramer.Frame {
     fileprivate var size: Int {
         if case .line(let line) = self { line.count } else { 0 }
-    }
-
-    fileprivate var isLine: Bool {
-        if case .line = self { true } else { false }
     }
 }

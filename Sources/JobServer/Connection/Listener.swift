@@ -122,9 +122,6 @@ package struct Listener: Sendable {
             code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }
 
-    /// Microseconds in which those who connect next wait together, once one was refused.
-    private static let restAfterRefusal: UInt32 = 500
-
     /// What `admit` makes of the connections as they come, until `stop` of the result is called. It owns the descriptor from
     /// then on, gives nil where it has closed it, and bounds how many wait here to be served.
     func connections<Connection: Sendable>(
@@ -135,19 +132,15 @@ package struct Listener: Sendable {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         let (descriptor, path) = (descriptor, isKept ? nil : path)
         source.setEventHandler {
-            var hasRefused = false
             // A bounded number at once, so that one who connects without end does not starve the rest.
             for _ in 0..<64 {
                 let connection = deferd_accept(descriptor)
                 if connection < 0 {
                     // Out of descriptors: the kernel keeps the connection; a short rest instead of a busy loop.
                     if errno == EMFILE || errno == ENFILE { usleep(50_000) }
-                    // Those who are too many come again and again, and to wake this up for each of them takes as long as to
-                    // refuse several.
-                    if hasRefused { usleep(Self.restAfterRefusal) }
                     return
                 }
-                if let admitted = admit(connection) { continuation.yield(admitted) } else { hasRefused = true }
+                if let admitted = admit(connection) { continuation.yield(admitted) }
             }
         }
         source.setCancelHandler {

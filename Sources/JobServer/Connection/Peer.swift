@@ -26,12 +26,6 @@ struct Peer: Sendable, Equatable {
         storedGroups = uid == 0 || uid == Self.own || supplementary == nil ? nil : CallerGroups(groups)
     }
 
-    /// The user alone, which takes less time; nil where the kernel gives none.
-    static func user(of socket: Int32) -> UInt32? {
-        var (uid, gid, pid) = (uid_t(), gid_t(), pid_t())
-        return deferd_peer(socket, &uid, &gid, &pid) == 0 ? uid : nil
-    }
-
     /// The supplementary groups; nil where the kernel does not say. It kept them at connect, so a program that the peer became
     /// later has no say.
     private static func groups(_ socket: Int32) -> Set<UInt32>? {

@@ -8,7 +8,7 @@ struct Call: Sendable {
     let request: Request
     let replies: Replies
     /// What it takes in memory.
-    let charge: MemoryCharge
+    let charge: BudgetCharge
 
     /// The params, to be read by name.
     var params: MemberReader {

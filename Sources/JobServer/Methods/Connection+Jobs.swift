@@ -15,12 +15,11 @@ extension Connection {
         let admission = engine.admission
         for submit in submits {
             do {
-                let submitted: SubmittedSpec
-                switch submit.spec {
-                case .written(let params): submitted = try Self.check(params, admission, caller).get()
-                case .checked(let result): submitted = try result.get()
-                }
-                let watch = submitted.isWatched ? try makeWatch(jobs: 1) : nil
+                let submitted = try Self.check(submit.params, admission, caller)
+                // The watches of a batch were not waited for.
+                let watch =
+                    !submitted.isWatched
+                    ? nil : try submit.batch == nil ? makeSubmissionWatch() : makeWatch(jobs: 1, isFixed: true)
                 requests.append(NewJob(submitted.admitted, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
@@ -40,7 +39,7 @@ extension Connection {
                     case .success(let answer):
                         replies.succeed(submit, answer, watch)
                     case .failure(let error):
-                        if let watch, self.removeWatch(watch.name) != nil {
+                        if let watch, self.removeWatch(watch.number) != nil {
                             self.engine.unsubscribe(watch.subscription, of: self.caller.uid)
                         }
                         replies.fail(submit, ProtocolError(error))
@@ -53,28 +52,27 @@ extension Connection {
     }
 
     /// Checks the params of a submission.
-    static func check(
+    private static func check(
         _ params: JSONObject, _ admission: Admission, _ caller: Caller
-    ) -> Result<SubmittedSpec, ProtocolError> {
+    ) throws(ProtocolError) -> SubmittedSpec {
         var written = params
         var isWatched = false
         if written["watch"] != nil {
             do { isWatched = try MemberReader(.object(written), at: JSONPointer()).flag("watch") ?? false } catch {
-                return .failure(ProtocolError(error))
+                throw ProtocolError(error)
             }
             written["watch"] = nil
         }
         do {
-            return .success(
-                SubmittedSpec(admitted: try admission.spec(.object(written), from: caller), isWatched: isWatched))
+            return SubmittedSpec(admitted: try admission.spec(.object(written), from: caller), isWatched: isWatched)
         } catch {
-            return .failure(ProtocolError(error))
+            throw ProtocolError(error)
         }
     }
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
         let (admission, params, caller) = (engine.admission, call.request.params, caller)
-        let read = await awayFromLoop {
+        let read = await engine.blocking(for: caller.uid) {
             Result { () throws(CoreError) in
                 let admitted = try admission.spec(.object(params), from: caller)
                 let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
@@ -122,14 +120,10 @@ extension Connection {
         }
     }
 
-    /// As many of `jobs` from the first on as fit into `room`; others have their turns while a long page is written.
-    func page(of jobs: [JobView], within room: Int) async -> JobPage {
+    /// As many of `jobs` from the first on as fit into `room`.
+    func page(of jobs: [JobView], within room: Int) -> JobPage {
         var page = JobPage(within: room)
-        for job in jobs {
-            let before = page.text.count
-            guard page.add(job) else { break }
-            await turn(work: page.text.count - before)
-        }
+        for job in jobs { guard page.add(job) else { break } }
         return page
     }
 
@@ -138,7 +132,7 @@ extension Connection {
         let (jobs, next) = try await ask(.list(filter), \.page)
         var writer = JSONWriter()
         writer.raw("{\"jobs\":[")
-        let page = await page(of: jobs, within: call.room - 64)
+        let page = page(of: jobs, within: call.room - 64)
         guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
         writer.raw(page.text)
         writer.raw("],\"next\":")

@@ -11,7 +11,7 @@ extension Connection {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
         let (admission, spec, owner) = (engine.admission, request.spec, request.key.owner)
-        let checked = await awayFromLoop {
+        let checked = await engine.blocking(for: caller.uid) {
             Result { () throws(CoreError) in try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner) }
         }
         let queues: [NamedQueue]
@@ -79,7 +79,6 @@ extension Connection {
             if count > 0 { writer.raw(",") }
             writer.raw(text)
             count += 1
-            await turn(work: text.count)
         }
         guard writer.bytes.count + 256 <= call.room || schedules.isEmpty else { throw Replies.full }
         writer.raw("],\"next\":")

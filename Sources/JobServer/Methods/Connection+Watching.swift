@@ -2,25 +2,26 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
+import LoopTasks
 import NIOCore
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
 extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
-        let watch = try makeWatch(jobs: scope.named, bytes: scope.bytes)
+        let watch = try makeWatch(jobs: scope.named, bytes: scope.bytes, isFixed: scope.isFixed)
         let begun: (jobs: [JobView], isTruncated: Bool)
         do throws(ProtocolError) {
             begun = try await ask(.watch(scope, watch.subscription), \.watching)
         } catch {
-            if let watch = removeWatch(watch.name) { await engine.endSubscription(watch.subscription) }
+            if let watch = removeWatch(watch.number) { await engine.endSubscription(watch.subscription) }
             throw error
         }
         var writer = JSONWriter()
         writer.raw("{\"watch\":")
         writer.write(watch.name)
         writer.raw(",\"jobs\":[")
-        let page = await page(of: begun.jobs, within: call.room - 128)
+        let page = page(of: begun.jobs, within: call.room - 128)
         writer.raw(page.text)
         writer.raw("]")
         if begun.isTruncated || page.count < begun.jobs.count { writer.raw(",\"truncated\":true") }
@@ -34,7 +35,9 @@ extension Connection {
             try params.allow(["watch"])
             return try params.requiredString("watch")
         }
-        guard let watch = removeWatch(name) else {
+        let number = Int(name.dropFirst()).flatMap { name == "w\($0)" ? $0 : nil } ?? 0
+        guard let watch = removeWatch(number) else {
+            if hasEnded(watch: number) { return call.succeed([:]) }
             throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
         // What it takes in memory is given back before the answer, so that the next request finds room.
@@ -65,14 +68,10 @@ extension Connection {
         engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
             guard let self else { return }
             switch answer {
-            case .finished: answerInTurn(id, ids, until: deadline)
-            case .job where isList: answerInTurn(id, ids, until: deadline)
-            // What is written at once is written by the engine, which others wait for.
-            case .job(let job) where job.job.memorySize > Self.writtenAtOnce:
-                answerInTurn(id, large: job, until: deadline)
-            case .job(let job):
-                guard let call = endWait(id) else { return }
-                if let refusal = refusalOfAnswer { call.fail(refusal) } else { call.succeed(job: job) }
+            // What is written here is written by the engine, which others wait for.
+            case .job(let job) where !isList && job.job.memorySize <= Self.writtenAtOnce:
+                endWait(id)?.succeed(job: job)
+            case .finished, .job: self.answer(id, ids, isList: isList, until: deadline)
             case .failed(let error): endWait(id)?.fail(ProtocolError(error))
             default:
                 endWait(id)?.fail(
@@ -84,57 +83,35 @@ extension Connection {
     /// Bytes that a job takes in memory which is written in a few microseconds, as most are.
     private static let writtenAtOnce: Int64 = 8 << 10
 
-    /// Answers a wait for a job whose text takes long to write, with the job as it ended. Where there is no memory to keep that
-    /// until its turn, the job is read again.
-    private func answerInTurn(_ id: RequestID, large ended: JobView, until deadline: NIODeadline?) {
-        let shown = Int64(ended.job.spec.size).saturatingAdding(ended.job.carriedSize)
-        let charge = try? charge(forBytes: Int(clamping: shown))
-        let (ids, kept) = ([ended.job.id], charge == nil ? nil : ended)
-        inTurn(ofWait: id, for: ids, isList: false, until: deadline) { () throws(ProtocolError) in
-            var job = kept
-            if job == nil { job = try await self.ask(.jobs(ids), \.finishedJobs)?.first }
-            guard let job else { return false }
-            if let refusal = self.refusalOfAnswer { throw refusal }
-            self.endWait(id)?.succeed(job: job)
-            withExtendedLifetime(charge) {}
-            return true
-        }
-    }
-
-    /// Answers a wait for several jobs, each in brief form. They are read only when it is its turn, so that waits that are over
-    /// take no more memory than others.
-    private func answerInTurn(_ id: RequestID, _ ids: [JobID], until deadline: NIODeadline?) {
-        inTurn(ofWait: id, for: ids, isList: true, until: deadline) { () throws(ProtocolError) in
-            guard let jobs = try await self.ask(.jobs(ids), \.finishedJobs) else { return false }
-            let bytes = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.job.memorySize) }
-            let charge = try self.charge(forBytes: Int(clamping: bytes))
-            if let call = self.endWait(id) { await self.answer(call, with: jobs) }
-            withExtendedLifetime(charge) {}
-            return true
-        }
-    }
-
-    /// Has `answer` answer a wait that is over, when it is its turn: that is as much work as for a list, and others have theirs in
-    /// between. It gives false where a job was retried meanwhile, so that the wait goes on.
-    private func inTurn(
-        ofWait id: RequestID, for ids: [JobID], isList: Bool, until deadline: NIODeadline?,
-        _ answer: @escaping @Sendable () async throws(ProtocolError) -> Bool
-    ) {
+    /// Answers a wait for several jobs or a large one. They are read only once there is room for them, so that waits that are
+    /// over take no more memory than others.
+    private func answer(_ id: RequestID, _ ids: [JobID], isList: Bool, until deadline: NIODeadline?) {
         // Owned by the wait: it ends with it.
-        Task(executorPreference: loop) {
-            var isOver = true
-            await self.inTurn(of: .jobWait) {
-                guard self.isWaiting(id) else { return }
-                do throws(ProtocolError) { isOver = try await answer() } catch { self.endWait(id)?.fail(error) }
+        Task(executorPreference: loop) { [self] in
+            await budget.room(on: loop.loop)
+            guard isWaiting(id) else { return }
+            let charge = BudgetCharge(.work, of: Self.answerBytes, in: budget)
+            do throws(ProtocolError) {
+                guard let jobs = try await ask(.jobs(ids), \.finishedJobs) else {
+                    // A job was retried meanwhile.
+                    return wait(for: ids, isList: isList, until: deadline, id)
+                }
+                if let call = endWait(id) {
+                    if isList { answer(call, with: jobs) } else if let job = jobs.first { call.succeed(job: job) }
+                }
+            } catch {
+                endWait(id)?.fail(error)
             }
-            // The client may have given up, too.
-            if !isOver, self.isWaiting(id) { self.wait(for: ids, isList: isList, until: deadline, id) }
+            withExtendedLifetime(charge) {}
         }
     }
 
-    private func answer(_ call: Call, with jobs: [JobView]) async {
+    /// What the jobs of one wait take in memory while they are written, about.
+    private static let answerBytes = 4 << 20
+
+    private func answer(_ call: Call, with jobs: [JobView]) {
         var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
-        while let size = complete.advance() { await turn(work: size) }
+        while complete.advance() != nil {}
         var writer = JSONWriter()
         writer.raw("{\"jobs\":[")
         writer.raw(complete.page.text)
@@ -157,6 +134,9 @@ extension CoreAnswer {
 extension WatchScope {
     /// How many jobs it names.
     fileprivate var named: Int { if case .jobs(let ids) = subject { ids.count } else { 0 } }
+
+    /// Whether it covers no job that comes later, but for children.
+    fileprivate var isFixed: Bool { if case .jobs = subject { true } else { false } }
 
     /// Bytes of the tag that it names.
     fileprivate var bytes: Int { if case .tag(let tag) = subject { tag.utf8.count } else { 0 } }

@@ -34,25 +34,17 @@ final class Outbox: Sendable {
         var sent = 0
         /// Chunks that were given out to be sent and that the socket has not accepted whole.
         var unsent = 0
-        /// Waits until there are none.
-        var flushed: CheckedContinuation<Void, Never>?
+        /// Waits until so few bytes wait or are being sent.
+        var waiter: (most: Int, continuation: CheckedContinuation<Void, Never>)?
         var phase = Phase.open
-        var reader: CheckedContinuation<Void, Never>?
-        /// The reader is about to be woken.
-        var isDelivering = false
+        /// What waits is about to be written.
+        var isWoken = false
     }
 
     fileprivate enum Phase {
         case open
         case finishing
         case closed
-    }
-
-    fileprivate enum Dequeued {
-        /// `size` is what the bytes were counted as while they waited.
-        case bytes(ByteBuffer, size: Int)
-        case nothing
-        case end
     }
 
     /// How many bytes are sent at once.
@@ -63,27 +55,22 @@ final class Outbox: Sendable {
     /// Whether nothing is kept any more, so that whoever has much to send need not begin.
     private let closed = Atomic<Bool>(false)
     var isClosed: Bool { closed.load(ordering: .relaxed) }
-    private let account: MemoryAccount
-    private let deliver: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private let sendNow: @Sendable (() -> OutgoingBytes?) -> Void
+    private let budget: UserBudget
+    private let wake: @Sendable (Outbox, _ atOnce: Bool) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `deliver` runs what wakes the reader; it may do so later, so that what comes together is sent together. Before that
-    /// `sendNow` is offered what waits, and writes it to the socket if it is called on the socket's event loop and the socket is
-    /// writable, so that the reader's task need not be scheduled.
-    /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `wake` has what waits written to the socket; it may do so later, so that what comes together is sent together, unless it
+    /// is to be sent at once. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
-        limit: Int, account: MemoryAccount = MemoryAccount(limit: .max),
-        deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
-        sendNow: @escaping @Sendable (() -> OutgoingBytes?) -> Void = { _ in },
+        limit: Int, budget: UserBudget = UserBudget(limit: .max),
+        wake: @escaping @Sendable (Outbox, _ atOnce: Bool) -> Void = { _, _ in },
         overflowed: @escaping @Sendable () -> Void
     ) {
         self.limit = Atomic(limit)
-        self.account = account
-        self.deliver = deliver
-        self.sendNow = sendNow
+        self.budget = budget
+        self.wake = wake
         self.overflowed = overflowed
-        account.enter(self)
+        budget.enter(self)
     }
 
     /// How many bytes may wait.
@@ -94,20 +81,6 @@ final class Outbox: Sendable {
 
     /// Bytes of what waits and is being sent, and a number that grows whenever something was sent.
     var backlog: (size: Int, sent: Int) { state.withLock { ($0.size + $0.sending, $0.sent) } }
-
-    /// The socket has accepted so many more bytes, or never will.
-    fileprivate func sent(_ size: Int) {
-        let flushed = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            state.sending -= size
-            state.sent &+= 1
-            state.unsent -= 1
-            guard state.unsent == 0 else { return nil }
-            defer { state.flushed = nil }
-            return state.flushed
-        }
-        account.release(size)
-        flushed?.resume()
-    }
 
     /// Sends an answer, which has no line end yet.
     func send(answer: [UInt8]) {
@@ -122,7 +95,7 @@ final class Outbox: Sendable {
             state.append(lines)
             return count(lines.count, &state)
         }
-        if account.isOverfull { account.makeRoom() }
+        budget.makeRoom()
     }
 
     /// Sends an event to a watch.
@@ -131,7 +104,7 @@ final class Outbox: Sendable {
             // Progress that comes after it stays behind it.
             state.watches[watch]?.waits(event, at: state.entries.count)
         }
-        if account.isFull { account.makeRoom() }
+        budget.makeRoom()
     }
 
     /// Sends the progress of many jobs to a watch.
@@ -147,29 +120,10 @@ final class Outbox: Sendable {
         append(.end(watch: watch), size: 0)
     }
 
-    /// Writes what waits to the socket from here, or wakes the reader where that cannot be done or something is left.
-    private func sendOrWakeReader() {
-        sendNow { dequeueForReader() }
-        let reader = state.withLock { state in
-            state.isDelivering = false
-            return state.removeReader()
-        }
-        reader?.resume()
-    }
-
     /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
     /// nothing more comes and what was there is not read.
     func overflow() {
-        closed.store(true, ordering: .relaxed)
-        let closed = state.withLock { state -> (reader: CheckedContinuation<Void, Never>?, size: Int)? in
-            guard state.phase != .closed else { return nil }
-            let size = state.close()
-            return (state.removeReader(), size)
-        }
-        guard let closed else { return }
-        account.release(closed.size)
-        closed.reader?.resume()
-        overflowed()
+        if close() { overflowed() }
     }
 
     private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {
@@ -183,98 +137,91 @@ final class Outbox: Sendable {
     /// Counts what was added; false where it is too much.
     private func count(_ size: Int, _ state: inout State) -> Bool {
         state.size += size
-        account.charge(size)
+        budget.charge(unread: size)
         return state.size <= limit.load(ordering: .relaxed)
     }
 
     /// Changes what waits, unless it is closed, and closes where `change` says that it does not fit.
     private func whileOpen(atOnce: Bool = false, _ change: (inout State) -> Bool) {
-        let (mustDeliver, isOver) = state.withLock { state in
-            guard state.phase == .open else { return (false, false) }
+        let (mustWake, fits) = state.withLock { state in
+            guard state.phase == .open else { return (false, true) }
             let fits = change(&state)
-            if !fits {
-                closed.store(true, ordering: .relaxed)
-                account.release(state.close())
-            }
-            return (state.mustDeliver(), !fits)
+            defer { state.isWoken = true }
+            return (fits && !state.isWoken, fits)
         }
-        if mustDeliver { atOnce ? sendOrWakeReader() : deliver(sendOrWakeReader) }
-        if isOver { overflowed() }
+        if mustWake { wake(self, atOnce) }
+        if !fits { overflow() }
     }
 
-    /// Lets what waits be sent, and accepts nothing more.
-    func finish() {
-        let reader = state.withLock { state in
-            if state.phase == .open { state.phase = .finishing }
-            return state.removeReader()
-        }
-        reader?.resume()
-    }
+    // MARK: - Writing
 
-    /// Drops what waits.
-    func close() {
-        closed.store(true, ordering: .relaxed)
-        let (reader, size) = state.withLock { state in
-            let size = state.close()
-            return (state.removeReader(), size)
-        }
-        account.release(size)
-        account.leave(self)
-        reader?.resume()
-    }
-
-    /// Returns once the socket has all that was given out to be sent, or never will: closing it before would lose the rest.
-    func flush() async {
-        await withCheckedContinuation { continuation in
-            let isFlushed = state.withLock { state in
-                if state.unsent == 0 { return true }
-                state.flushed = continuation
-                return false
-            }
-            if isFlushed { continuation.resume() }
+    /// Writes what waits while the channel takes more, on its event loop.
+    func write(to channel: any Channel) {
+        // Where it takes nothing it is not offered more until it says that it does.
+        guard channel.isWritable else { return }
+        state.withLock { $0.isWoken = false }
+        while channel.isWritable, let next = next() {
+            channel.writeAndFlush(next.bytes).whenComplete { _ in self.sent(next.size) }
         }
     }
 
-    /// What the reader would get next, while it waits; nil once it was woken.
-    private func dequeueForReader() -> OutgoingBytes? {
-        let next = state.withLock { $0.reader == nil ? .nothing : $0.dequeue() }
-        guard case .bytes(let bytes, let size) = next else { return nil }
-        let sending = SendingBytes(size, of: self)
-        return bytes.readableBytes > 0 ? OutgoingBytes(bytes: bytes, sending: sending) : nil
-    }
-
-    /// The next bytes to send, as soon as there are some; nil at the end. There is one reader.
-    func next() async -> OutgoingBytes? {
+    /// The next bytes to send, and what they were counted as; nil where nothing waits. They count until ``sent(_:)``.
+    func next() -> (bytes: ByteBuffer, size: Int)? {
         while true {
-            switch state.withLock({ $0.dequeue() }) {
-            case .bytes(let bytes, let size):
-                let sending = SendingBytes(size, of: self)
-                if bytes.readableBytes > 0 { return OutgoingBytes(bytes: bytes, sending: sending) }
-            case .end: return nil
-            case .nothing:
-                await withCheckedContinuation { continuation in
-                    let reader = state.withLock { state in
-                        state.reader = continuation
-                        return state.removeReader()
-                    }
-                    reader?.resume()
-                }
+            guard let next = state.withLock({ $0.dequeue() }) else {
+                // Ends of watches may have been all that waited.
+                sent(0, pieces: 0)
+                return nil
             }
+            if next.bytes.readableBytes > 0 { return next }
+            sent(next.size)
         }
     }
-}
 
-/// Bytes that are counted until the socket has them, or never will.
-final class SendingBytes: Sendable {
-    private let outbox: Outbox
-    private let size: Int
-
-    fileprivate init(_ size: Int, of outbox: Outbox) {
-        self.size = size
-        self.outbox = outbox
+    /// The socket has accepted so many more bytes, or never will.
+    func sent(_ size: Int, pieces: Int = 1) {
+        let waiter = state.withLock { state in
+            state.sending -= size
+            state.sent &+= pieces
+            state.unsent -= pieces
+            return state.removeWaiter()
+        }
+        budget.release(unread: size)
+        waiter?.resume()
     }
 
-    deinit { outbox.sent(size) }
+    /// Returns once at most so many bytes wait or are being sent, or it is closed. One task waits at a time.
+    func waits(atMost most: Int) async {
+        await withCheckedContinuation { continuation in
+            let waiter = state.withLock { state in
+                state.waiter = (most, continuation)
+                return state.removeWaiter()
+            }
+            waiter?.resume()
+        }
+    }
+
+    /// Accepts nothing more, and returns once the socket has all that waited, or never will: closing it before would lose the
+    /// rest.
+    func finish() async {
+        state.withLock { if $0.phase == .open { $0.phase = .finishing } }
+        await waits(atMost: 0)
+    }
+
+    /// Drops what waits; false where it was closed before.
+    @discardableResult
+    func close() -> Bool {
+        closed.store(true, ordering: .relaxed)
+        let (wasOpen, waiter, size) = state.withLock { state in
+            let wasOpen = state.phase != .closed
+            let size = state.close()
+            return (wasOpen, state.removeWaiter(), size)
+        }
+        budget.release(unread: size)
+        budget.leave(self)
+        waiter?.resume()
+        return wasOpen
+    }
 }
 
 extension Outbox.State {
@@ -311,18 +258,12 @@ extension Outbox.State {
         return size
     }
 
-    /// Whether the reader waits and nobody is about to wake it.
-    fileprivate mutating func mustDeliver() -> Bool {
-        guard reader != nil, !isDelivering else { return false }
-        isDelivering = true
-        return true
-    }
-
-    /// The reader, if it waits and there is something for it.
-    fileprivate mutating func removeReader() -> CheckedContinuation<Void, Never>? {
-        if isEmpty, phase == .open { return nil }
-        defer { reader = nil }
-        return reader
+    /// The one who waits, if there is as little left.
+    fileprivate mutating func removeWaiter() -> CheckedContinuation<Void, Never>? {
+        guard let waiter, phase == .closed || size + sending <= waiter.most else { return nil }
+        guard phase == .closed || waiter.most > 0 || isEmpty && unsent == 0 else { return nil }
+        self.waiter = nil
+        return waiter.continuation
     }
 
     fileprivate mutating func add(_ batch: ProgressBatch, of watch: Int) {
@@ -335,8 +276,9 @@ extension Outbox.State {
         if let rest { entries.append(.progress(watch: watch, rest)) }
     }
 
-    fileprivate mutating func dequeue() -> Outbox.Dequeued {
-        if isEmpty { return phase == .open ? .nothing : .end }
+    /// The next chunk, and what it was counted as while it waited.
+    fileprivate mutating func dequeue() -> (bytes: ByteBuffer, size: Int)? {
+        if isEmpty { return nil }
         let before = size
         var bytes = ByteBufferAllocator().buffer(capacity: room)
         while !isEmpty, bytes.readableBytes < Outbox.chunk {
@@ -363,7 +305,7 @@ extension Outbox.State {
         compact()
         sending += before - size
         unsent += 1
-        return .bytes(bytes, size: before - size)
+        return (bytes, before - size)
     }
 
     /// How many bytes the next chunk takes, about.

@@ -27,7 +27,7 @@ final class Replies: Sendable {
     private let isBatch: Bool
     private let limit: Int
     private let outbox: Outbox
-    private let account: MemoryAccount
+    private let budget: UserBudget
     private let sent: @Sendable () -> Void
 
     /// An upper bound of the size of a refusal for lack of room, without its id.
@@ -46,7 +46,7 @@ final class Replies: Sendable {
     /// admitted before.
     init(
         calls: Int, isBatch: Bool, ids: Int = 0, limit: Int = .max, outbox: Outbox,
-        account: MemoryAccount = MemoryAccount(limit: .max),
+        budget: UserBudget = UserBudget(limit: .max),
         sent: @escaping @Sendable () -> Void
     ) {
         let least = Self.least(calls: calls, ids: ids)
@@ -54,11 +54,11 @@ final class Replies: Sendable {
         self.isBatch = isBatch
         self.limit = limit
         self.outbox = outbox
-        self.account = account
+        self.budget = budget
         self.sent = sent
     }
 
-    deinit { account.release(state.withLock(\.charged)) }
+    deinit { budget.unregister(state.withLock(\.charged)) }
 
     /// Whether an answer found no room, so that nothing more is to be carried out.
     var isFull: Bool { state.withLock(\.isFull) }
@@ -92,6 +92,17 @@ final class Replies: Sendable {
         add(id, nil) { Answer.failure(id: $0, error: error) }
     }
 
+    /// Whether there is room to keep so many more bytes of a batch's answers, beside refusals of the missing ones.
+    private func keeps(_ bytes: Int, _ state: inout State) -> Bool {
+        guard bytes <= limit - state.size - state.reserved else { return false }
+        let excess = state.size + bytes - state.charged
+        if excess > 0 {
+            guard budget.registers(excess) else { return false }
+            state.charged += excess
+        }
+        return true
+    }
+
     /// Adds the answer to the call `id`, none for a notification; `afterwards` runs once it is sent.
     private func add(_ id: JSON?, _ afterwards: (@Sendable () -> Void)?, _ write: (JSON) -> [UInt8]) {
         var answer = id.map(write)
@@ -106,18 +117,13 @@ final class Replies: Sendable {
         let whole = state.withLock { state -> State? in
             state.missing -= 1
             state.reserved -= Self.refusal + ownID
-            if isBatch, let id, let written = answer, written.count + 1 > limit - state.size - state.reserved {
+            if isBatch, let id, let written = answer, !keeps(written.count + 1, &state) {
                 state.isFull = true
                 answer = Answer.failure(id: id, error: Self.full)
             }
             if let answer {
                 state.answers.append(answer)
                 state.size += answer.count + 1
-                let excess = state.size - state.charged
-                if isBatch, excess > 0 {
-                    account.charge(excess)
-                    state.charged += excess
-                }
             }
             if let afterwards { state.afterwards.append(afterwards) }
             if state.missing > 0 { return nil }
@@ -126,7 +132,7 @@ final class Replies: Sendable {
         }
         guard let whole else { return }
         // From here on the outbox counts them.
-        account.release(whole.charged)
+        budget.unregister(whole.charged)
         if isBatch {
             if !whole.answers.isEmpty {
                 outbox.send(

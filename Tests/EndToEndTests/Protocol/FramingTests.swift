@@ -31,15 +31,20 @@ import Testing
         }
     }
 
-    @Test func lastLine_isDiscarded_withoutLineEnd() async throws {
+    @Test func lastLine_counts_withoutLineEnd() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
             wire.sendLine(Wire.request(1, "job.submit", .value(1, ["delay": 1000])))
             wire.send(raw: Wire.request(2, "job.submit", .value(2, ["delay": 1000])))
             wire.finishWriting()
-            #expect(try await wire.rest().map(\.id) == [1])
+            #expect(try await wire.rest().map(\.id) == [1, 2])
+            // The rest of a line that is too long is none.
+            let long = try daemon.connect()
+            long.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 2_000_000))
+            long.finishWriting()
+            #expect(try await long.rest().map { $0.json["error"]?["data"]?["kind"] } == ["line-too-long"])
             let after = try daemon.connect()
-            #expect(try await after.call("job.list")["jobs"]?.array?.count == 1)
+            #expect(try await after.call("job.list")["jobs"]?.array?.count == 2)
         }
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// What one user's calls wait for while other users are there.
 @Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct SharingTests {
-    /// Each user has one turn then; a call that kept it while it waits would keep all others waiting, here for ever.
+    /// A call that waits for a job takes nothing from other calls of its user.
     @Test func callsThatWait_keepNoOtherCallOfTheirUserWaiting() async throws {
         try await Household.with { household in
             chmod(household.directory.path, 0o711)

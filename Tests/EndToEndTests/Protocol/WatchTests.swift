@@ -345,14 +345,59 @@ import Testing
         }
     }
 
-    @Test func watch_isGone_whenItsJobsAreOver() async throws {
+    @Test func watchOfFixedJobs_endsItself_withTheLastEnd() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
-            let answer = try await wire.call("job.submit", .value(1, ["watch": true]))
-            try await wire.state("succeeded", of: answer["job"]?.int ?? 0)
-            // Whether it is still there or not, ending it does no harm to the connection.
-            _ = try await wire.answer(JSON(wire.send("job.unwatch", ["watch": answer["watch"] ?? .null])))
+            let delayed = try await wire.submit(.value(1, ["delay": 1000]))
+            let done = try await wire.submit(.value(2))
+            _ = try await wire.wait(done)
+            let submitted = try await wire.call("job.submit", .value(1, ["watch": true]))
+            try await wire.state("succeeded", of: submitted["job"]?.int ?? 0)
+            let both = try await wire.call("job.watch", ["jobs": [JSON(delayed), JSON(done)]])["watch"]
+            let ended = try await wire.call("job.watch", .job(done))["watch"]
+            try await wire.eventually { $0["watches"] == 1 }
+            _ = try await wire.call("job.cancel", .job(delayed))
+            try await wire.state("cancelled", of: delayed)
+            try await wire.eventually { $0["watches"] == 0 }
+            for watch in [submitted["watch"], both, ended] {
+                #expect(try await wire.call("job.unwatch", ["watch": watch ?? .null]) == [:])
+            }
+            for never in ["w4", "w0", "w-1", "w", "x1", "w01"] as [JSON] {
+                #expect(try await wire.refusal("job.unwatch", ["watch": never]).code == -32001)
+            }
             #expect(try await wire.succeed(.value(2)) == 2)
+        }
+    }
+
+    @Test func watchedSubmissions_areAllServed_howeverManyArePipelined() async throws {
+        let count = 4000
+        try await Daemon.run(configuration: "limits:\n  memoryPerUser: 8388608\n") { daemon in
+            let wire = try daemon.connect()
+            for number in 0..<count { wire.send("job.submit", .value(JSON(number), ["watch": true])) }
+            var (created, ended) = (0, 0)
+            while ended < count {
+                let line = try #require(try await wire.next())
+                #expect(line.json["error"] == nil, "\(line)")
+                if line.json["result"]?["created"] == true { created += 1 }
+                if line.state == "succeeded" { ended += 1 }
+            }
+            #expect(created == count)
+            try await wire.eventually { $0["watches"] == 0 }
+        }
+    }
+
+    @Test func watchedSubmission_waits_whileTooManyWatchesAreOpen() async throws {
+        try await Daemon.run(configuration: "limits:\n  inFlight: 3\n") { daemon in
+            let (wire, other) = (try daemon.connect(), try daemon.connect())
+            for _ in 0..<5 { wire.send("job.submit", .timer(1000, ["watch": true])) }
+            for job in 1...3 { #expect(try await wire.answer(JSON(job))["result"]?["job"]?.int == job) }
+            try await other.eventually { $0["watches"] == 3 && $0["totals"]?["submitted"] == 3 }
+            for job in 1...5 {
+                try await other.eventually { ($0["totals"]?["submitted"]?.int ?? 0) >= job }
+                _ = try await other.call("job.cancel", .job(job))
+                try await wire.state("cancelled", of: job)
+            }
+            for id in 4...5 { #expect(try await wire.answer(JSON(id))["result"]?["job"]?.int == id) }
         }
     }
 

@@ -29,8 +29,7 @@ package enum LineBody {
         var frames: [LineFramer.Frame] = []
         for piece in pieces {
             piece.withUnsafeBytes { framer.feed($0, into: &frames) }
-            try Finding.unless(
-                framer.kept <= max(0, limit + 1 - LineFramer.alwaysKept), "\(framer.kept) bytes of a line are kept.")
+            try Finding.unless(framer.partialSize <= limit + 1, "\(framer.partialSize) bytes of a line are kept.")
         }
         for case .line(let line) in frames {
             try Finding.unless(!line.isEmpty && line.count <= limit, "A line has \(line.count) bytes.")

@@ -1,0 +1,227 @@
+import JobCore
+import JobEngine
+import JobModel
+import JobProtocol
+import LoopTasks
+import Synchronization
+
+/// Reading lines, and carrying out the calls in them: in order, but for waits.
+extension Connection {
+    /// Carries out the calls of one read.
+    func handle(_ lines: ReadLines) async {
+        var submits: [Submit] = []
+        for frame in lines.frames {
+            if !budget.hasRoom {
+                // What it holds itself must not be what it waits for.
+                await submit(&submits)
+                await budget.room(on: loop.loop)
+            }
+            switch frame {
+            case .tooLong:
+                await refuse(
+                    ProtocolError(
+                        .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
+                        [JSONObject.Member(name: "kind", value: "line-too-long")]), &submits)
+            case .line(let line): await handle(line, &submits)
+            }
+        }
+        // More can be read while these are being stored.
+        await submit(&submits, atMost: Self.groups)
+    }
+
+    /// Answers a line that could not be read.
+    private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
+        await submit(&submits)
+        replies(calls: 1).fail(.null, error)
+    }
+
+    private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
+        let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
+        switch line {
+        case .single(let call):
+            await dispatch(call, nil, BudgetCharge(.work, of: cost, in: budget), &submits)
+        case .batch(let calls):
+            let charge = BudgetCharge(.work, of: cost, in: budget)
+            let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
+            let least = Replies.least(calls: calls.count, ids: ids)
+            guard least + 2 <= lineLimit else {
+                return await refuse(
+                    ProtocolError(
+                        .busy, "The batch has more calls than \(lineLimit) bytes can answer; split it up.",
+                        [JSONObject.Member(name: "retryAfter", value: 0)]), &submits)
+            }
+            // Its answers are kept until the last of them is there, which may be years away.
+            guard budget.registers(least) else { return await refuse(Self.noRoom, &submits) }
+            let replies = replies(calls: calls.count, isBatch: true, ids: ids)
+            for call in calls { await dispatch(call, replies, charge, &submits) }
+        }
+    }
+
+    /// The longest line that is sent, without its end: a longer one would close the connection.
+    private var lineLimit: Int { limits.outbound - 1 }
+
+    private func replies(calls: Int, isBatch: Bool = false, ids: Int = 0) -> Replies {
+        state.withLock { $0.open += 1 }
+        return Replies(calls: calls, isBatch: isBatch, ids: ids, limit: lineLimit, outbox: outbox, budget: budget) {
+            [weak self] in self?.answered(lines: 1)
+        }
+    }
+
+    /// So many lines are answered.
+    func answered(lines: Int) {
+        state.withLock { $0.open -= lines }
+        changed()
+    }
+
+    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. `charge` is what the line's values take.
+    private func dispatch(
+        _ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge, _ submits: inout [Submit]
+    ) async {
+        switch call {
+        case .rejected(let id, let error):
+            await submit(&submits)
+            (batch ?? replies(calls: 1)).fail(id, error)
+        case .request(let request):
+            let method = MethodName(rawValue: request.method)
+            let refusal = batch?.isFull == true ? Replies.full : refusalAboveLimit()
+            if method == .jobSubmit, refusal == nil {
+                return await gather(Submit(request, batch: batch, charge: charge), &submits)
+            }
+            await submit(&submits)
+            let call = Call(request: request, replies: batch ?? replies(calls: 1), charge: charge)
+            if let refusal { return call.fail(refusal) }
+            // What was done must be answered, so nothing is done where the answer may not fit.
+            if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
+            await carryOut(method, call)
+        }
+    }
+
+    /// More than the least that is answered to any call but a submission takes.
+    private static let smallAnswer = 2 * JobDetail.least
+
+    /// Carries out a call; an error becomes its answer.
+    private func carryOut(_ method: MethodName?, _ call: Call) async {
+        guard let method else {
+            let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
+            return call.fail(
+                ProtocolError(
+                    .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
+        }
+        // Nobody is left to read what was only asked for; what changes something was still sent to be done.
+        if method.isRead, isGone { return call.fail(Self.shuttingDown) }
+        let answer = BudgetCharge(.work, of: method.answerBytes, in: budget)
+        do throws(ProtocolError) {
+            try await carryOut(method, call)
+        } catch {
+            call.fail(error)
+        }
+        withExtendedLifetime(answer) {}
+    }
+
+    private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {
+        switch method {
+        case .serverInfo: try serverInfo(call)
+        case .serverStats: try await serverStats(call)
+        case .serverBackup: try await serverBackup(call)
+        case .jobSubmit: break
+        case .jobGet: try await jobGet(call)
+        case .jobList: try await jobList(call)
+        case .jobWait: try await jobWait(call)
+        case .jobWatch: try await jobWatch(call)
+        case .jobUnwatch: try await jobUnwatch(call)
+        case .jobCancel: try await jobCancel(call)
+        case .jobRetry: try await jobRetry(call)
+        case .jobRemove: try await jobRemove(call)
+        case .jobResult: try await jobResult(call)
+        case .jobExplain: try await jobExplain(call)
+        case .queueList: try await queueList(call)
+        case .queueSet: try await queueSet(call)
+        case .scheduleSet: try await scheduleSet(call)
+        case .scheduleGet: try await scheduleGet(call)
+        case .scheduleList: try await scheduleList(call)
+        case .scheduleRemove: try await scheduleRemove(call)
+        case .scheduleRun: try await scheduleRun(call)
+        case .scheduleSuspend: try await scheduleSuspend(call, true)
+        case .scheduleResume: try await scheduleSuspend(call, false)
+        }
+    }
+
+    /// Asks the core; its refusal becomes the answer's error.
+    func ask<Value: Sendable>(
+        _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
+    ) async throws(ProtocolError) -> Value {
+        let answer = await engine.ask(request, for: caller, on: loop)
+        if let value = value(answer) { return value }
+        if case .failed(let error) = answer { throw ProtocolError(error) }
+        throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
+    }
+
+    // MARK: - Submissions
+
+    /// Adds a submission to those that wait to be submitted together.
+    private func gather(_ new: Submit, _ submits: inout [Submit]) async {
+        // The watches of a batch begin with its answer, so that waiting for one of them would never end.
+        if new.batch == nil, new.isWatched, mustWaitForWatches(besides: submits.count) {
+            await submit(&submits, atMost: Self.groups)
+            await roomForWatch()
+        }
+        if new.batch == nil { state.withLock { $0.open += 1 } }
+        submits.append(new)
+        // Where no group is on its way, the first ones are stored while the rest is read.
+        if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+            await submit(&submits, atMost: Self.groups)
+        }
+    }
+
+    /// Submissions that go to the store ahead of others of their read, and groups that can be on their way there.
+    private static let firstGroup = 32
+    private static let groups = 8
+
+    /// Submits all that wait with one fsync; returns once at most so many groups have no answer yet.
+    private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
+        if !submits.isEmpty {
+            let group = submits
+            submits = []
+            state.withLock { $0.submitting += 1 }
+            submitJobs(group) { [self] in
+                state.withLock { $0.submitting -= 1 }
+                changed()
+            }
+        }
+        if state.withLock({ $0.submitting > groups }) { await wait { $0.submitting <= groups } }
+    }
+}
+
+/// A `job.submit` on its way.
+struct Submit: Sendable {
+    let id: JSON?
+    let params: JSONObject
+    /// The answers of the batch that it is part of; nil for a call with a line of its own.
+    let batch: Replies?
+    /// What its line takes in memory, until it is answered.
+    private let charge: BudgetCharge
+
+    init(_ request: Request, batch: Replies?, charge: BudgetCharge) {
+        id = request.id
+        params = request.params
+        self.batch = batch
+        self.charge = charge
+    }
+
+    var isWatched: Bool { params["watch"] == true }
+}
+
+extension MethodName {
+    /// What is in memory of its answer, at most about, before the outbox counts that.
+    fileprivate var answerBytes: Int {
+        switch self {
+        case .jobList, .jobWatch, .scheduleList: 4 << 20
+        case .jobGet, .jobResult, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet, .scheduleGet,
+            .scheduleSuspend, .scheduleResume:
+            1 << 20
+        case .serverInfo, .serverStats, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList, .queueSet,
+            .scheduleRemove, .scheduleRun:
+            0
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import JobCore
+import JobEngine
+import JobModel
+import JobProtocol
+import Synchronization
+
+/// The watches of a connection.
+///
+/// One over fixed jobs ends by itself with the last end that it tells. A submission with a watch waits where too many are open,
+/// so that a client that submits ahead of what it reads is told of every job.
+extension Connection {
+    /// What each watch counts besides its jobs: itself, its part of the core's index, and one notification on its way.
+    private static let bytesPerWatch = 8 << 10
+    /// The same of a submission's watch, which no other job is told to.
+    private static let bytesPerSubmission = 2 << 10
+    /// Watches that were ended by hand of which a connection remembers that.
+    private static let mostUnwatched = 1024
+
+    /// A new watch, which buffers its events until it is opened.
+    ///
+    /// `jobs` are as many as it names, and `bytes` what else it names takes. `isFixed` where it covers no others.
+    func makeWatch(jobs: Int, bytes: Int = 0, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
+        guard state.withLock({ $0.watches.count < limits.inFlight }) else {
+            throw ProtocolError(
+                .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
+                [JSONObject.Member(name: "retryAfter", value: 1)])
+        }
+        let charge = try register(bytes: jobs * Self.bytesPerID + bytes + Self.bytesPerWatch)
+        return add(charge, isFixed: isFixed)
+    }
+
+    /// The watch of a submission, which ``roomForWatch(besides:)`` has made room for.
+    func makeSubmissionWatch() throws(ProtocolError) -> ConnectionWatch {
+        add(try register(bytes: Self.bytesPerSubmission), isFixed: true)
+    }
+
+    private func add(_ charge: BudgetCharge, isFixed: Bool) -> ConnectionWatch {
+        let number = state.withLock { state in
+            state.lastWatch += 1
+            return state.lastWatch
+        }
+        let watch = ConnectionWatch(
+            number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
+        ) { [weak self] in
+            if isFixed { self?.watchEnded(number) }
+            self?.changed()
+        }
+        engine.register(watch, as: watch.subscription, of: caller.uid)
+        state.withLock { $0.watches[number] = watch }
+        return watch
+    }
+
+    /// Whether a submission with a watch has to wait, where so many others are about to be submitted.
+    func mustWaitForWatches(besides others: Int) -> Bool {
+        state.withLock { $0.watches.count + others >= limits.inFlight } || outbox.backlog.size > limits.outbound / 4
+    }
+
+    /// Returns once a submission can have a watch: few are open, and the client has read most of what they told.
+    func roomForWatch() async {
+        await wait { [limits] state in state.isShuttingDown || state.watches.count < limits.inFlight }
+        await outbox.waits(atMost: limits.outbound / 4)
+    }
+
+    private func watchEnded(_ number: Int) {
+        guard let watch = state.withLock({ $0.watches.removeValue(forKey: number) }) else { return }
+        engine.unsubscribe(watch.subscription, of: caller.uid)
+        outbox.end(watch: number)
+    }
+
+    /// Removes a watch, whose subscription is to be ended then; nil where there is none.
+    func removeWatch(_ number: Int) -> ConnectionWatch? {
+        state.withLock { state in
+            guard let watch = state.watches.removeValue(forKey: number) else { return nil }
+            if state.unwatched.count >= Self.mostUnwatched { state.unwatched = [] }
+            state.unwatched.insert(number)
+            return watch
+        }
+    }
+
+    /// Whether there was a watch that has ended by itself.
+    func hasEnded(watch number: Int) -> Bool {
+        state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
+    }
+}

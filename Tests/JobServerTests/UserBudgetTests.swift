@@ -1,0 +1,109 @@
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import Testing
+
+@testable import JobServer
+
+@Suite struct UserBudgetTests {
+    private let loop = NIOAsyncTestingEventLoop()
+
+    private final class Count: Sendable {
+        let value = Mutex(0)
+        func add() { value.withLock { $0 += 1 } }
+        var now: Int { value.withLock(\.self) }
+    }
+
+    @Test func work_waits_untilThereIsRoom() async {
+        let budget = UserBudget(limit: 1000)
+        await budget.room(on: loop)
+        budget.charge(999)
+        await budget.room(on: loop)
+        budget.charge(500)
+        #expect(!budget.hasRoom)
+        let went = Count()
+        budget.whenReadable(on: loop) { went.add() }
+        budget.release(400)
+        await loop.run()
+        #expect(went.now == 0)
+        budget.release(200)
+        await loop.run()
+        #expect(went.now == 1 && budget.used == 899)
+    }
+
+    @Test func linesThatWait_keepSocketsFromBeingRead_andNoLineFromBeingHandled() async {
+        let budget = UserBudget(limit: 1000)
+        let went = Count()
+        var lines: BudgetCharge? = BudgetCharge(.lines, of: 1000, in: budget)
+        #expect(budget.hasRoom)
+        budget.whenReadable(on: loop) { went.add() }
+        #expect(went.now == 0 && lines != nil)
+        lines = nil
+        await loop.run()
+        #expect(went.now == 1 && budget.used == 0)
+    }
+
+    @Test func registrations_areRefused_pastHalfOfTheBound() {
+        let budget = UserBudget(limit: 1000)
+        var first = BudgetCharge(registering: 400, in: budget)
+        #expect(first != nil && BudgetCharge(registering: 101, in: budget) == nil)
+        #expect(budget.hasRoom, "there is always room for work")
+        #expect(first?.grow(by: 300) == true && first?.grow(by: 100) == false)
+        first?.shrink(by: 400)
+        #expect(budget.used == 400)
+        first = nil
+        #expect(budget.used == 0)
+        #expect(BudgetCharge(registering: 900, in: budget) != nil, "one always has room that fits at all")
+        #expect(BudgetCharge(registering: 1001, in: budget) == nil)
+    }
+
+    @Test func longLines_areReadOneAfterTheOther_pastAnEighthOfTheBound() async {
+        let budget = UserBudget(limit: 8000)
+        let went = Count()
+        for _ in 0..<3 { budget.whenReserved(line: 1000, on: loop) { went.add() } }
+        await loop.run()
+        #expect(went.now == 1)
+        for count in 2...3 {
+            budget.giveBack(line: 1000)
+            await loop.run()
+            #expect(went.now == count)
+        }
+        budget.giveBack(line: 1000)
+        budget.whenReserved(line: 100_000, on: loop) { went.add() }
+        await loop.run()
+        #expect(went.now == 4, "one line always has room")
+    }
+
+    @Test func connectionThatReadsNothing_isClosed_whileOthersWait() async {
+        let budget = UserBudget(limit: 1_000_000)
+        let (idle, reading, went) = (Count(), Count(), Count())
+        let silent = Outbox(limit: 1 << 20, budget: budget) { idle.add() }
+        let reader = Outbox(limit: 1 << 20, budget: budget) { reading.add() }
+        silent.send(lines: Array(repeating: 0, count: 500_000))
+        for _ in 0..<2 { reader.send(lines: Array(repeating: 0, count: 100_000)) }
+        budget.charge(500_000)
+        // Nobody waits, so nobody is looked for.
+        await loop.advanceTime(by: .seconds(100))
+        #expect(idle.now == 0)
+        budget.whenReadable(on: loop) { went.add() }
+        for _ in 0..<20 where went.now == 0 {
+            reader.send(lines: Array(repeating: 0, count: 100_000))
+            if let piece = reader.next() { reader.sent(piece.size) }
+            await loop.advanceTime(by: .seconds(1))
+        }
+        #expect(idle.now == 1 && reading.now == 0 && went.now == 1)
+    }
+
+    @Test func largestBacklog_isClosed_farPastTheBound() {
+        let budget = UserBudget(limit: 100_000)
+        let (large, small) = (Count(), Count())
+        let outboxes = [
+            Outbox(limit: 1 << 20, budget: budget) { large.add() },
+            Outbox(limit: 1 << 20, budget: budget) { small.add() },
+        ]
+        outboxes[0].send(lines: Array(repeating: 0, count: 80_000))
+        #expect(large.now == 0)
+        outboxes[1].send(lines: Array(repeating: 0, count: 40_000))
+        #expect(large.now == 1 && small.now == 0 && budget.used == 40_000)
+    }
+}
