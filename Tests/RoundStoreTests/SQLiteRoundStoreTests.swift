@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func refusesADatabaseOfAnotherProgramOrALaterVersion() throws {
-        for (pragma, code) in [("application_id = 5", StoreError.Code.damaged), ("user_version = 900", .newer)] {
+        for (pragma, code) in [("application_id = 5", StoreError.Code.damaged), ("user_version = 900", .otherVersion)] {
             let directory = try TemporaryDirectory()
             try SQLiteRoundStore(path: directory.path).close()
             try SQLiteConnection(directory.path + "/deferd.db", errors: .write).execute("PRAGMA \(pragma)")

@@ -37,7 +37,7 @@ enum NewDatabase {
             throw StoreError.damaged(connection.path, "it is of another program")
         }
         let version = try connection.number("PRAGMA user_version")
-        guard version <= Schema.version else { throw StoreError.newer(connection.path, version) }
+        guard version == Schema.version else { throw StoreError.otherVersion(connection.path, version) }
         guard version > 0 else { throw StoreError.damaged(connection.path, "it has no version") }
     }
 }

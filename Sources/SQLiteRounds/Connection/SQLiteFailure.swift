@@ -39,11 +39,11 @@ extension StoreError {
             underlying: underlying)
     }
 
-    static func newer(_ path: String, _ version: Int64) -> StoreError {
+    static func otherVersion(_ path: String, _ version: Int64) -> StoreError {
         StoreError(
-            .newer,
-            "The database \(path) has version \(version), but this deferd knows versions up to \(Schema.version); "
-                + "start the newer deferd again, or restore a backup that this one made.")
+            .otherVersion,
+            "The database \(path) has version \(version), and this deferd reads version \(Schema.version) only; start "
+                + "the deferd that made it, or move the state away to begin anew.")
     }
 
     static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }
