@@ -205,6 +205,9 @@ let package = Package(
             name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
+            name: "InMemoryRoundsTests", dependencies: ["InMemoryRounds", "JobModel", "TestSupport"],
+            swiftSettings: ours),
+        .testTarget(
             name: "RoundCoreTests", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",

@@ -1,79 +1,78 @@
 package import JobModel
 
-/// A store in memory, a round at a time, with faults that a simulator sets.
+/// A store of rounds in memory, for the simulator and for tests: the same rounds give the same answers, always.
 ///
-/// Each change leaves in an undo log what was there before, so that a round that is not committed costs what it changed.
+/// A round that is undone costs what it changed. A million jobs fit in.
 package final class InMemoryRoundStore: RoundStore {
-    /// A row that the last committed round changed.
-    package struct Change {
-        package let id: JobID
-        package let before: JobRow?
-        package let after: JobRow?
-    }
-
-    private enum Fault {
-        case commit
-        case lostCommit
-        case read(left: Int)
-    }
-
-    private let tables = Tables()
-    private var fault: Fault?
-    /// The jobs that the last committed round changed, by id.
-    package private(set) var changes: [Change] = []
+    private let tables = RoundTables()
+    private var faults = StoreFaults()
 
     package init() {}
 
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
-        let transaction = Transaction(tables)
-        if case .read(let left) = fault { transaction.readsLeft = left }
-        do throws(StoreError) {
+        tables.begin()
+        let transaction = InMemoryTransaction(tables, faults)
+        do {
             try body(transaction)
+            try transaction.end()
         } catch {
-            fault = nil
+            transaction.isOpen = false
+            if transaction.callsLeft == 0 { faults.callsLeft = nil }
             tables.undo()
-            transaction.end()
             return .undone(error)
         }
-        transaction.end()
+        faults.callsLeft = transaction.callsLeft
+        // Where nothing was written, there is nothing to commit.
+        guard let fault = faults.commit, tables.isChanged else { return .committed }
+        faults.commit = nil
+        tables.undo()
         switch fault {
-        case .commit where tables.hasChanges, .lostCommit where tables.hasChanges:
-            let isLost = if case .lostCommit = fault { true } else { false }
-            fault = nil
-            tables.undo()
-            let error = StoreError(.write, "The disk is full.")
-            return isLost ? .unknown(error) : .undone(error)
-        case .read(let left): fault = .read(left: max(1, min(left, transaction.readsLeft ?? left)))
-        default: break
+        case .fails: return .undone(StoreError(.write, "The commit failed, as was asked for."))
+        case .isUnknown: return .unknown(StoreError(.write, "The commit's end was unknown, as was asked for."))
         }
-        if tables.hasChanges { changes = tables.commit() } else { changes = [] }
-        return .committed
     }
 
     // MARK: - Faults
 
-    package func failNextCommit() { fault = .commit }
+    package func failNextCommit() { faults.commit = .fails }
     /// The next commit's fate is unknown at first, and nothing of it happened.
-    package func loseNextCommit() { fault = .lostCommit }
-    /// The call of this number, counted over rounds, fails.
-    package func failRead(after calls: Int) { fault = .read(left: calls) }
-    package func heal() { fault = nil }
-    package var isFaulty: Bool { fault != nil }
+    package func loseNextCommit() { faults.commit = .isUnknown }
+    /// The call of this number from now on fails, counted over rounds.
+    package func failRead(after calls: Int) { faults.callsLeft = max(1, calls) }
+    package var isFaulty: Bool { faults.commit != nil || faults.callsLeft != nil }
+    /// Forgets the faults that are to come.
+    package func heal() { (faults.commit, faults.callsLeft) = (nil, nil) }
 
+    /// There is no room, or there is again: jobs cannot be inserted, and all else works.
+    package func setFull(_ isFull: Bool) { faults.isFull = isFull }
     /// The row of a job is damaged, or is not any more: it counts as none.
+    package func setDamaged(_ job: JobID, _ isDamaged: Bool) {
+        if isDamaged { faults.damaged.insert(job) } else { faults.damaged.remove(job) }
+    }
+    /// The disk does not give back the row of a job, or does again: reading it fails, each time.
     package func setUnreadable(_ job: JobID, _ isUnreadable: Bool) {
-        if isUnreadable { tables.unreadable.insert(job) } else { tables.unreadable.remove(job) }
+        if isUnreadable { faults.unreadable.insert(job) } else { faults.unreadable.remove(job) }
     }
 
     // MARK: - Looking
 
-    package func job(_ id: JobID) -> JobRow? { tables.jobs[id] }
-    package var allJobs: some Sequence<JobRow> { tables.jobs.values }
-    package func list(of job: JobID) -> ListRow? { tables.lists[job] }
-    package var lists: [JobID: ListRow] { tables.lists }
-    package var work: [Int64: WorkRow] { tables.work }
-    package var counts: [CountKey: CountValue] { tables.counts }
-    package var schedules: [ScheduleKey: ScheduleRow] { tables.schedules }
-    /// Rows beside the jobs' own that belong to no job: documents, keys, templates, checkpoints.
-    package var orphans: Int { tables.orphans }
+    /// All that is stored.
+    package var rows: StoredRows { tables.rows }
+    package func job(_ id: JobID) -> JobRow? { rows.job(id) }
+    package var allJobs: some Sequence<JobRow> { rows.allJobs }
+    package func list(of job: JobID) -> ListRow? { rows.list(of: job) }
+    package var lists: [JobID: ListRow] { Dictionary(rows.allLists.map { ($0.job, $0) }) { $1 } }
+    package var work: [Int64: WorkRow] { Dictionary(rows.allWork.map { ($0.id, $0) }) { $1 } }
+    package var counts: [CountKey: CountValue] { rows.counts }
+
+    // What the last round changed: nothing where it was not committed.
+
+    /// By id.
+    package var changes: [RowChange<JobID, JobRow>] { tables.changedJobs }
+    /// By job.
+    package var listChanges: [RowChange<JobID, ListRow>] { tables.changedLists }
+    /// By id.
+    package var workChanges: [RowChange<Int64, WorkRow>] { tables.changedWork }
+    /// By key.
+    package var scheduleChanges: [RowChange<ScheduleKey, ScheduleRow>] { tables.changedSchedules }
 }

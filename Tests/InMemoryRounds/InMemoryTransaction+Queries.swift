@@ -1,0 +1,118 @@
+import JobModel
+
+extension InMemoryTransaction {
+    // MARK: Ready jobs and times
+
+    func ready(
+        queue: String, owner: UInt32, after: ReadyPosition?, excluding hosts: Set<String>, limit: Int
+    ) throws(StoreError) -> [ReadyRow] {
+        try check()
+        guard limit > 0, let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)] else { return [] }
+        var found: [ReadyRow] = []
+        var last = after
+        // Damaged ones are passed over.
+        while found.count < limit {
+            let wanted = limit - found.count
+            let rows = jobs.rows(after: last, excluding: hosts, limit: wanted)
+            for row in rows where try self.row(row.position.id) != nil { found.append(row) }
+            guard rows.count == wanted else { break }
+            last = rows.last?.position
+        }
+        return found
+    }
+
+    func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        guard limit > 0 else { return [] }
+        var ids: Set<JobID> = []
+        for (index, time) in [
+            (tables.jobs.due, steady), (tables.jobs.deadlines, steady), (tables.jobs.wallDue, wall.milliseconds),
+        ] {
+            let due = index.rows().lazy.map(\.key).prefix { $0.number <= time }.map(\.id)
+            ids.formUnion(due.filter { !self.isDamaged($0) }.prefix(limit))
+        }
+        return try rows(ids.sorted(), limit: limit)
+    }
+
+    func dueTimes() throws(StoreError) -> DueTimes {
+        try check()
+        let jobs = tables.jobs
+        return DueTimes(
+            steady: [first(jobs.due), first(jobs.deadlines)].compactMap(\.self).min(),
+            wall: [first(jobs.wallDue), tables.schedulesDue.first?.number].compactMap(\.self).min()
+                .map(Timestamp.init(milliseconds:)),
+            firstEnd: first(jobs.ends).map(Timestamp.init(milliseconds:)))
+    }
+
+    private func first(_ index: SortedKeys<NumberedID>) -> Int64? {
+        index.rows().first { !isDamaged($0.key.id) }?.key.number
+    }
+
+    // MARK: Runs
+
+    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        let runs = tables.jobs.runs
+        let earlier = runs.rows().lazy.map(\.key).prefix { $0.number < life }.map(\.id)
+        let later = runs.rows(from: NumberedID(number: life &+ 1, id: .min)).lazy.map(\.key.id)
+        return try rows((Array(earlier) + Array(later)).sorted(), limit: limit)
+    }
+
+    func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        return try rows(tables.jobs.suspects.rows(from: after &+ 1).lazy.map(\.key), limit: limit)
+    }
+
+    // MARK: Children
+
+    func children(
+        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        try check()
+        let index =
+            switch which {
+            case .all: tables.jobs.children
+            case .unfinished: tables.jobs.unfinishedChildren
+            case .gated: tables.jobs.gatedChildren
+            }
+        return try rows(children(index, of: job, list: list, after: after), limit: limit)
+    }
+
+    private func children(
+        _ index: SortedKeys<ChildKey>, of job: JobID, list: Int64, after: JobID
+    ) -> some Sequence<JobID> {
+        index.rows(from: ChildKey(parent: job, list: list, id: after &+ 1)).lazy.map(\.key)
+            .prefix { $0.parent == job && $0.list == list }.map(\.id)
+    }
+
+    func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        let index = tables.jobs.children
+        var found: [JobRow] = []
+        var start = ChildKey(parent: job, list: .min, id: .min)
+        // A list of an earlier link is passed over without a look at its children.
+        while found.count < limit, let key = index.rows(from: start).first(where: { _ in true })?.key, key.parent == job
+        {
+            if let parent = tables.rows.jobs[key.id]?.row.parent, parent.link >= link {
+                let ids = children(index, of: job, list: key.list, after: .min)
+                found += try rows(ids, limit: limit - found.count)
+            }
+            start = ChildKey(parent: job, list: key.list &+ 1, id: .min)
+        }
+        return found
+    }
+
+    // MARK: Finished jobs
+
+    func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        guard let owner else {
+            let ends = tables.jobs.ends.rows().lazy.map(\.key).prefix { $0.number < before.milliseconds }
+            return try rows(ends.map(\.id), limit: limit)
+        }
+        let start = OwnedEnd(owner: owner, end: NumberedID(number: .min, id: .min))
+        let ends = tables.jobs.endsByOwner.rows(from: start).lazy.map(\.key)
+            .prefix { $0.owner == owner && $0.end.number < before.milliseconds }
+        return try rows(ends.map(\.end.id), limit: limit)
+    }
+}

@@ -1,0 +1,91 @@
+import JobModel
+
+/// A text that is compared by its bytes, as databases do; Swift's strings are equal where they are canonically
+/// equivalent.
+struct Name: Hashable, Comparable, Sendable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    static func == (left: Name, right: Name) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+
+    static func < (left: Name, right: Name) -> Bool { left.text.utf8.lexicographicallyPrecedes(right.text.utf8) }
+
+    func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}
+
+/// The key of a job, as an owner chose it.
+struct OwnedKey: Hashable, Sendable {
+    let owner: UInt32
+    let name: Name
+}
+
+/// The ready jobs of one owner in one queue.
+struct ReadyGroup: Hashable, Sendable {
+    let queue: Name
+    let owner: UInt32
+}
+
+/// A job, or a piece of work, behind a number that it is sorted by: a time, a life, an owner.
+struct NumberedID: Hashable, Comparable, Sendable {
+    let number: Int64
+    let id: Int64
+
+    static func < (left: NumberedID, right: NumberedID) -> Bool {
+        (left.number, left.id) < (right.number, right.id)
+    }
+}
+
+/// A child by the list that made it.
+struct ChildKey: Hashable, Comparable, Sendable {
+    let parent: JobID
+    let list: Int64
+    let id: JobID
+
+    static func < (left: ChildKey, right: ChildKey) -> Bool {
+        (left.parent, left.list, left.id) < (right.parent, right.list, right.id)
+    }
+}
+
+/// A finished root job by its owner and its end.
+struct OwnedEnd: Hashable, Comparable, Sendable {
+    let owner: UInt32
+    let end: NumberedID
+
+    static func < (left: OwnedEnd, right: OwnedEnd) -> Bool {
+        left.owner == right.owner ? left.end < right.end : left.owner < right.owner
+    }
+}
+
+/// A job with a number of its own: a link of its chain, or one of its lists.
+struct JobPart: Hashable, Comparable, Sendable {
+    let job: JobID
+    let number: Int64
+
+    static func < (left: JobPart, right: JobPart) -> Bool {
+        (left.job, left.number) < (right.job, right.number)
+    }
+}
+
+/// A schedule behind a number that it is sorted by: its next time, or its last job.
+struct NumberedSchedule: Hashable, Comparable, Sendable {
+    let number: Int64
+    let key: ScheduleKey
+
+    static func < (left: NumberedSchedule, right: NumberedSchedule) -> Bool {
+        left.number == right.number ? left.key < right.key : left.number < right.number
+    }
+}
+
+/// A piece of work by its kind and its job.
+struct JobWork: Hashable, Comparable, Sendable {
+    let kind: WorkRow.Kind
+    let job: JobID
+    let id: Int64
+
+    static func < (left: JobWork, right: JobWork) -> Bool {
+        (left.kind.rawValue, left.job, left.id) < (right.kind.rawValue, right.job, right.id)
+    }
+}

@@ -1,0 +1,21 @@
+import JobModel
+
+/// A job as it is stored; each change makes a new one.
+final class JobEntry: Sendable {
+    let row: JobRow
+    let document: NewJobRow.Document
+    let digest: UInt64
+    /// Its key, until that is freed.
+    let key: OwnedKey?
+
+    init(row: JobRow, document: NewJobRow.Document, digest: UInt64, key: OwnedKey?) {
+        self.row = row
+        self.document = document
+        self.digest = digest
+        self.key = key
+    }
+
+    func with(_ row: JobRow) -> JobEntry { JobEntry(row: row, document: document, digest: digest, key: key) }
+
+    var withoutKey: JobEntry { JobEntry(row: row, document: document, digest: digest, key: nil) }
+}

@@ -1,0 +1,77 @@
+package import JobModel
+
+/// What a store holds, as a value: a copy is cheap, and stays as it is while the store goes on.
+package struct StoredRows: Sendable {
+    var jobs = SortedRows<JobID, JobEntry>()
+    var openLists = SortedRows<JobID, ListRow>()
+    /// By job and list.
+    var templates = SortedRows<JobPart, Template>()
+    /// By job and link.
+    var checkpoints = SortedRows<JobPart, [UInt8]>()
+    var downloads = SortedRows<Name, Download>()
+    var schedules = SortedRows<ScheduleKey, ScheduleRow>()
+    var scheduleSpecs = SortedRows<ScheduleKey, [UInt8]>()
+    var queues = SortedRows<Name, QueueSettings>()
+    var work = SortedRows<Int64, WorkRow>()
+    package var counts: [CountKey: CountValue] = [:]
+    var numbers = Numbers()
+
+    /// The last numbers that were given.
+    struct Numbers: Hashable, Sendable {
+        var job: JobID = 0
+        var list: Int64 = 0
+        var work: Int64 = 0
+        var download: Int64 = 0
+    }
+
+    struct Template: Sendable {
+        let link: Int
+        let value: StoredValue
+    }
+
+    struct Download: Sendable {
+        let number: Int64
+        let record: [UInt8]
+    }
+}
+
+// MARK: - For an oracle
+
+extension StoredRows {
+    package var jobCount: Int { jobs.count }
+    /// All jobs, also damaged ones, by id.
+    package var allJobs: some Sequence<JobRow> { jobs.rows().lazy.map(\.value.row) }
+    /// The jobs with an id above `id`, by id: to go over many of them in pieces.
+    package func jobs(after id: JobID) -> some Sequence<JobRow> { jobs.rows(from: id &+ 1).lazy.map(\.value.row) }
+    package func job(_ id: JobID) -> JobRow? { jobs[id]?.row }
+    package func document(of job: JobID) -> NewJobRow.Document? { jobs[job]?.document }
+    /// Whether the key that a job was submitted with is still its own.
+    package func holdsKey(_ job: JobID) -> Bool { jobs[job]?.key != nil }
+    /// The open lists, by job.
+    package var allLists: some Sequence<ListRow> { openLists.rows().lazy.map(\.value) }
+    package func list(of job: JobID) -> ListRow? { openLists[job] }
+    package func template(of parent: JobRow.Parent) -> StoredValue? {
+        templates[JobPart(job: parent.job, number: parent.list)]?.value
+    }
+    /// The jobs and lists with a template.
+    package var templateOwners: some Sequence<(job: JobID, list: Int64)> {
+        templates.rows().lazy.map { ($0.key.job, $0.key.number) }
+    }
+    package func checkpoint(of job: JobID, link: Int) -> [UInt8]? {
+        checkpoints[JobPart(job: job, number: Int64(link))]
+    }
+    /// The jobs and links with a checkpoint.
+    package var checkpointOwners: some Sequence<(job: JobID, link: Int)> {
+        checkpoints.rows().lazy.map { ($0.key.job, Int($0.key.number)) }
+    }
+    package func download(to path: String) -> [UInt8]? { downloads[Name(path)]?.record }
+    /// By key.
+    package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
+    package func scheduleSpec(_ key: ScheduleKey) -> [UInt8]? { scheduleSpecs[key] }
+    /// By name.
+    package var allQueues: some Sequence<QueueSettings> { queues.rows().lazy.map(\.value) }
+    /// Work left over, by id.
+    package var allWork: some Sequence<WorkRow> { work.rows().lazy.map(\.value) }
+    /// Pieces of work left over.
+    package var workCount: Int { work.count }
+}
