@@ -100,8 +100,8 @@ import Testing
                 state: state, parent: JobRow.Parent(job: parent, link: link, list: list, index: index, depth: 1))
         }
         let ids = try store.insert([
-            child(0, .succeeded), child(1), child(2).with { $0.waiting = .gate }, child(3).with { $0.waiting = .gate },
-            child(4, .failed), child(0, link: 3, list: 8), .sample(),
+            child(0, .succeeded), child(1), child(2).with { $0.waiting = .gate },
+            child(3, .scheduled).with { $0.waiting = .gate }, child(4, .failed), child(0, link: 3, list: 8), .sample(),
         ])
         try store.round { transaction throws in
             func found(

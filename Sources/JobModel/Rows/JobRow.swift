@@ -5,7 +5,7 @@ package struct JobRow: Sendable, Hashable {
     /// What a job waits for; of a ready or finished job and of one whose run is at work ``nothing``.
     package enum Waiting: Int, Sendable, CaseIterable {
         case nothing
-        /// Queued: for a place among the children of its list that run at once.
+        /// Scheduled or queued: for a place among the children of its list that run at once.
         case gate
         /// Running: for its children.
         case children

@@ -106,7 +106,7 @@ extension SQLiteTransaction {
             case .gated:
                 """
                 jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 \
-                AND state = 1 AND waiting = 1 ORDER BY id
+                AND waiting = 1 ORDER BY id
                 """
             }
         let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)")
