@@ -43,7 +43,9 @@ extension Oracle {
         case .abandon(let id):
             waits[id] = nil
             if requests[id] != nil { abandoned.insert(id) }
-        case .unsubscribe(let id): watches[id] = nil
+        case .unsubscribe(let id):
+            watches[id] = nil
+            unsubscribed.insert(id)
         default: break
         }
     }
@@ -94,7 +96,7 @@ extension Oracle {
         if submitted.isCreated {
             world.expect(row.plan == new.terms.plan, 1, "Job \(row.id) is not what was submitted.")
         }
-        if let subscription = new.subscription {
+        if let subscription = new.subscription, !unsubscribed.contains(subscription) {
             watches[subscription] = Watch(
                 scope: WatchScope(.jobs([submitted.job])), caller: asked.caller,
                 isCertain: submitted.isCreated && !row.state.isTerminal)

@@ -22,6 +22,7 @@ final class Oracle {
     var retries: Set<JobID> = []
     /// Waits that their clients gave up.
     var abandoned: Set<RequestID> = []
+    var unsubscribed: Set<SubscriptionID> = []
     /// Finished jobs before the present round, with those that ended in it.
     var finished = CountValue()
     /// Counted by the changes of rows.
