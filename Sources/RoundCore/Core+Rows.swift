@@ -31,7 +31,22 @@ extension Core {
         let subscribers = subscriptions.covering(row, below: ancestors)
         guard !subscribers.isEmpty else { return }
         let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
-        pending.emit(.notify(subscribers, JobChange(row: row, document: document)))
+        var template: StoredValue?
+        if case .item? = document { template = try shortTemplate(of: row, round) }
+        pending.emit(.notify(subscribers, JobChange(row: row, document: document, template: template)))
+    }
+
+    private func shortTemplate(of row: JobRow, _ round: Round) throws(StoreError) -> StoredValue? {
+        guard let parent = row.parent, let list = try round.transaction.list(of: parent.job), list.id == parent.list,
+            case .inline(let text)? = list.template, text.count <= JobDetail.longestBriefSpec
+        else { return nil }
+        return list.template
+    }
+
+    /// Stores an open list, and has it shown.
+    func put(_ list: ListRow, _ round: Round) throws(StoreError) {
+        try round.transaction.put(list)
+        pending.emit(.list(list.job, list))
     }
 
     /// The jobs above a job, from the nearest.

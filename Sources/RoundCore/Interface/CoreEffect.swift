@@ -14,6 +14,8 @@ package enum CoreEffect: Sendable {
     /// A run is to end. ``RunEvent/ended(_:)`` follows once it has.
     case cancel(RunIdentity)
     case notify([SubscriptionID], JobChange)
+    /// How far the list of a job has come; nil where that is over.
+    case list(JobID, ListRow?)
     /// Every job of this wait has ended since it began.
     case waitOver(RequestID)
     /// A job of a schedule is to be made of its spec. ``CoreInput/prepared(_:_:)`` follows.
@@ -70,5 +72,7 @@ package struct JobChange: Sendable {
     package let row: JobRow
     /// Its spec, where that was at hand.
     package let document: NewJobRow.Document?
+    /// What it is made of with its item, where that is short and its list is open.
+    package let template: StoredValue?
     package var isLast: Bool { row.state.isTerminal }
 }

@@ -141,4 +141,6 @@ package struct WatchScope: Sendable, Hashable {
         self.interval = Double((milliseconds + unit - 1) / unit * unit) / 1000
         self.includesChildren = includesChildren
     }
+
+    var milliseconds: Int { Int((interval * 1000).rounded()) }
 }

@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// Decides which ready job starts next: the slots of queues, their fair shares among owners, and the permits of hosts.
 ///

@@ -20,12 +20,18 @@ struct Subscriptions {
     private var byJob: [JobID: Set<SubscriptionID>] = [:]
     private var byTag: [Tag: Set<SubscriptionID>] = [:]
     private var ofAll: [UInt32?: Set<SubscriptionID>] = [:]
+    /// How many report progress at each interval, in milliseconds.
+    private var byInterval: [Int: Int] = [:]
     /// How many cover what is below the jobs that they name, by id or tag.
     private var withChildren = 0
 
     var isEmpty: Bool { subscriptions.isEmpty }
     /// Whether a job's ancestors decide which subscriptions cover it.
     var coverDescendants: Bool { withChildren > 0 }
+
+    /// The intervals at which subscriptions report progress, in milliseconds.
+    var intervals: some Collection<Int> { byInterval.keys }
+    func interval(of id: SubscriptionID) -> Int? { subscriptions[id]?.scope.milliseconds }
 
     /// How many there are, of one user or of all.
     func count(of uid: UInt32?) -> Int {
@@ -43,12 +49,15 @@ struct Subscriptions {
         case .all: ofAll[caller.owner, default: []].insert(id)
         }
         if scope.includesChildren { withChildren += 1 }
+        byInterval[scope.milliseconds, default: 0] += 1
         subscriptions[id] = subscription
     }
 
     mutating func remove(_ id: SubscriptionID) {
         guard let subscription = subscriptions.removeValue(forKey: id) else { return }
         if subscription.scope.includesChildren { withChildren -= 1 }
+        let interval = subscription.scope.milliseconds
+        byInterval[interval] = byInterval[interval].flatMap { $0 > 1 ? $0 - 1 : nil }
         switch subscription.scope.subject {
         case .jobs: for job in subscription.open { Self.drop(id, from: &byJob, job) }
         case .tag(let tag): Self.drop(id, from: &byTag, Tag(owner: subscription.owner, text: tag))

@@ -82,6 +82,22 @@ extension Core {
             shortage: experience.shortage)
     }
 
+    /// The intervals at which subscriptions report progress, in milliseconds.
+    package var progressIntervals: some Collection<Int> { subscriptions.intervals }
+
+    /// A job that may have made progress, and the subscriptions that cover it, by their interval; nil where no subscriber is to be told.
+    package func watchers(
+        of id: JobID, in transaction: any JobTransaction
+    ) throws(StoreError) -> (row: JobRow, byInterval: [Int: [SubscriptionID]])? {
+        guard !subscriptions.isEmpty, let row = try transaction.job(id), row.state == .running, !row.isRemoving
+        else { return nil }
+        let round = Round(transaction, experience.startedAt)
+        let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
+        let found = subscriptions.covering(row, below: ancestors)
+        guard !found.isEmpty else { return nil }
+        return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
+    }
+
     /// How many subscriptions a user has, or all.
     package func watches(of uid: UInt32?) -> Int { subscriptions.count(of: uid) }
 }

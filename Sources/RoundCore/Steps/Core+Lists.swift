@@ -19,10 +19,15 @@ extension Core {
         let list = ListRow(
             job: old.id, id: try round.transaction.nextNumber(), link: old.link, phase: .making, mode: opening.mode,
             concurrency: opening.concurrency, total: opening.total, template: opening.template)
-        try round.transaction.put(list)
+        try put(list, round)
+        var row = old
+        if case .file(let blob)? = opening.template {
+            row.blobs.append(LinkBlob(link: row.link, blob: blob))
+            try store(&row, was: old, round)
+        }
         if opening.total > 0 { return pending.emit(.makeChildren(live.run, from: 0)) }
         pending.emit(.yield(live.run))
-        try made(list, old, live, round)
+        try made(list, row, live, round)
     }
 
     /// Why an owner may not have so many more jobs that wait.
@@ -64,7 +69,7 @@ extension Core {
         }
         let rows = children.map { child($0, of: old, &list, round) }
         list.made += children.count
-        try round.transaction.put(list)
+        try put(list, round)
         var row = old
         row.children += children.count
         try store(&row, was: old, round)
@@ -87,12 +92,18 @@ extension Core {
     private func child(_ new: NewChildRow, of parent: JobRow, _ list: inout ListRow, _ round: Round) -> NewJobRow {
         let parentage = JobRow.Parent(
             job: parent.id, link: parent.link, list: list.id, index: new.index, depth: (parent.parent?.depth ?? 0) + 1)
-        let size = Int(clamping: new.document.size)
+        var size = Int(clamping: new.document.size)
+        var blobs: [LinkBlob] = []
+        if case .item(.file(let blob)) = new.document {
+            blobs = [LinkBlob(link: 0, blob: blob)]
+            size = 0
+        }
         switch new.body {
         case .job(let terms):
             var row = JobRow(
                 terms, owner: parent.owner, groups: parent.groups, parent: parentage, deadline: parent.deadline,
                 specSize: size, at: round.now)
+            row.blobs = blobs
             if let concurrency = list.concurrency, list.admitted >= concurrency {
                 row.waiting = .gate
             } else {
@@ -105,6 +116,7 @@ extension Core {
                 owner: parent.owner, groups: parent.groups, parent: parentage,
                 plan: JobPlan(source: step, links: [], deadline: nil), queue: parent.queue, priority: parent.priority,
                 key: nil, tags: [], specSize: size, createdAt: round.now.wall, state: .failed)
+            row.blobs = blobs
             row.carried = .failure(error)
             row.finishedAt = round.now.wall
             return NewJobRow(row: row, document: new.document)
@@ -121,7 +133,7 @@ extension Core {
         row.due = row.step?.timeout.map { round.now.steady(after: $0) }
         try store(&row, was: old, round)
         list.phase = .open
-        try round.transaction.put(list)
+        try put(list, round)
         if list.unfinished == 0 { try gather(list, row, round) }
     }
 
@@ -146,7 +158,7 @@ extension Core {
             default: try letIn(&list, round)
             }
         }
-        try round.transaction.put(list)
+        try put(list, round)
         guard list.phase == .open, list.unfinished == 0 else { return }
         try gather(list, parent, round)
     }
@@ -156,7 +168,7 @@ extension Core {
         guard let parent = child.parent, var list = try round.transaction.list(of: parent.job), list.id == parent.list
         else { return }
         list.admitted += 1
-        try round.transaction.put(list)
+        try put(list, round)
     }
 
     /// Lets the next child of a list in that waits for its gate.
@@ -174,7 +186,7 @@ extension Core {
     private func gather(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
         var list = list
         list.phase = .gathering
-        try round.transaction.put(list)
+        try put(list, round)
         var row = old
         row.run = experience.nextRun()
         row.due = nil
@@ -211,6 +223,7 @@ extension Core {
     func closeList(of row: JobRow, _ round: Round) throws(StoreError) {
         guard let list = try round.transaction.list(of: row.id) else { return }
         try round.transaction.closeList(of: row.id)
+        pending.emit(.list(row.id, nil))
         guard list.unfinished > 0 else { return }
         try add(WorkRow(kind: .cancelChildren, job: row.id, owner: row.owner, list: list.id), round)
     }

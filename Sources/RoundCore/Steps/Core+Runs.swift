@@ -11,7 +11,10 @@ extension Core {
             return answerSaves(of: event)
         }
         switch event {
-        case .ended(let end): try ended(row, live, end, round)
+        case .ended(let end):
+            // Sources that the stop broke off run again when the daemon is back.
+            guard phase == .serving else { return }
+            try ended(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
         case .checkpoint(let text, let save):
             if !row.isEnding { try store(checkpoint: text, of: row, round) }

@@ -121,7 +121,10 @@ extension Core {
         if let live = running.run(of: row.id) { cancel(live) }
         running.drop(row.id)
         if row.isReady { scheduler.remove(row) }
-        if try round.transaction.list(of: row.id) != nil { try round.transaction.closeList(of: row.id) }
+        if try round.transaction.list(of: row.id) != nil {
+            try round.transaction.closeList(of: row.id)
+            pending.emit(.list(row.id, nil))
+        }
         if row.children > 0 { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
         try round.transaction.delete(row.id)
         quotas.moved(from: old, to: nil)
