@@ -90,6 +90,28 @@ package final class JobSpec: Sendable, Hashable {
         fingerprint = nil
     }
 
+    /// What a row tells of a spec that is not at hand; it is shown by its size, and cannot be run.
+    init(unreadOf row: JobRow) {
+        json = .object(JSONObject())
+        text = nil
+        size = max(row.specSize, JobDetail.longestBriefSpec + 1)
+        storedSize = row.specSize
+        memorySize = 0
+        source = Step(.return(.null))
+        links = Array(repeating: .pair(then: nil, fail: nil, on: nil), count: row.plan.links.count)
+        queue = row.queue
+        priority = row.priority
+        delay = nil
+        notBefore = nil
+        timeout = nil
+        deadline = row.plan.deadline
+        retry = nil
+        key = row.key
+        tags = row.tags
+        label = nil
+        fingerprint = nil
+    }
+
     /// What is kept of a spec that is too long to be shown; it cannot be run.
     var withoutSteps: JobSpec { JobSpec(withoutStepsOf: self) }
 
