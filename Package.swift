@@ -110,6 +110,15 @@ let package = Package(
             ],
             swiftSettings: ours
         ),
+        // Drives `RoundCore`, and takes the place of `JobEngine`.
+        .target(
+            name: "RoundEngine",
+            dependencies: [
+                "CLinux", "DeferredKit", "JobModel", "RoundCore", "DataSources", "MetricsRegistry", deque, log, metrics,
+                system,
+            ],
+            swiftSettings: ours
+        ),
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: ours),
         .target(
             name: "JobServer",
@@ -229,6 +238,12 @@ let package = Package(
                 "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "LoopTasks", "TestOrigin",
                 "TestSupport", log, system,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+            ] + nio,
+            swiftSettings: ours),
+        .testTarget(
+            name: "RoundEngineTests",
+            dependencies: [
+                "DataSources", "DeferredKit", "JobModel", "RoundCore", "RoundEngine", "TestOrigin", "TestSupport", log,
             ] + nio,
             swiftSettings: ours),
         .testTarget(

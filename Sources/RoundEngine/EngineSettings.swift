@@ -1,0 +1,48 @@
+import Glibc
+package import JobModel
+package import RoundCore
+
+/// What the configuration says to the engine.
+package struct EngineSettings: Sendable {
+    package var core = CoreSettings()
+    /// Bytes on the disk of the state below which no job is accepted.
+    package var minimumFree: Int64 = 0
+    /// Where the rules of zones are.
+    package var zones = ZoneFiles()
+    package var limits: JobLimits { core.limits }
+
+    package init() {}
+}
+
+/// Where the engine gets the time and random numbers from; tests put their own in.
+package struct EngineClock: Sendable {
+    package var wall: @Sendable () -> Timestamp
+    package var steady: @Sendable () -> SteadyTime
+    /// A number from 0 ..< 1.
+    package var random: @Sendable () -> Double
+
+    package init(
+        wall: @escaping @Sendable () -> Timestamp, steady: @escaping @Sendable () -> SteadyTime,
+        random: @escaping @Sendable () -> Double
+    ) {
+        self.wall = wall
+        self.steady = steady
+        self.random = random
+    }
+
+    /// The system's clocks; the steady one is the time since the boot plus `anchor`, which the store keeps from boot to boot.
+    package static func system(steadyAnchor anchor: SteadyTime) -> EngineClock {
+        EngineClock(
+            wall: { Timestamp(milliseconds: milliseconds(of: CLOCK_REALTIME)) },
+            steady: { anchor.saturatingAdding(milliseconds(of: CLOCK_BOOTTIME)) },
+            random: { Double.random(in: 0..<1) })
+    }
+
+    private static func milliseconds(of clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec).saturatingMultiplied(by: 1000).saturatingAdding(Int64(time.tv_nsec / 1_000_000))
+    }
+
+    func moment(random: Double = 0.5) -> CoreMoment { CoreMoment(wall: wall(), steady: steady(), random: random) }
+}

@@ -1,0 +1,155 @@
+import CLinux
+package import DataSources
+import Glibc
+package import JobModel
+import Logging
+import Synchronization
+package import SystemPackage
+
+/// Keeps what is too long for a row in files of one directory, each under the number of the life that wrote it and one of its
+/// own. A file is synced before a row refers to it, and never changes. Calls block.
+///
+/// The directory is opened once, so that it stays the same one whatever happens to its path.
+package final class BlobStore: Sendable {
+    package let path: String
+    package let life: Int64
+    /// Nil where it could not be opened; then nothing is stored in it either.
+    let directory: OpenDirectory?
+    private let files: FileOperations
+    private let lastNumber = Atomic<Int64>(0)
+
+    package init(path: String, life: Int64, files: FileOperations = .real) {
+        self.path = path
+        self.life = life
+        self.files = files
+        directory = (try? files.openDirectory(path)).map { OpenDirectory(descriptor: $0, path: path, files: files) }
+    }
+
+    /// A number that no other file of this life has.
+    func nextNumber() -> Int64 { lastNumber.add(1, ordering: .relaxed).newValue }
+
+    /// The path of a file of this life that a source writes by itself.
+    func path(of number: Int64) -> String { "\(path)/\(life)-\(number)" }
+
+    /// Bytes that are free on its disk; nil where that is not known.
+    package var freeBytes: Int64? { directory.flatMap { files.freeBytes($0.descriptor) } }
+
+    /// Writes and syncs a file.
+    func write(_ bytes: [UInt8]) throws(JobError) -> BlobReference {
+        let blob = BlobReference(life: life, number: nextNumber(), size: Int64(bytes.count))
+        do throws(Errno) {
+            try write(bytes, as: blob.name)
+        } catch {
+            throw JobError(
+                .storage,
+                "A value of \(bytes.count) bytes cannot be written to \"\(path)\": \(error); look at its disk, "
+                    + "then retry the job.", retryable: true)
+        }
+        return blob
+    }
+
+    private func write(_ bytes: [UInt8], as name: String) throws(Errno) {
+        guard let directory = directory?.descriptor else { throw Errno.noSuchFileOrDirectory }
+        let temporary = name + Self.unfinished
+        let file = try files.openBeneath(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
+        do throws(Errno) {
+            defer { files.close(file) }
+            let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
+                Result { () throws(Errno) in try files.write(file, raw) }
+            }
+            try written.get()
+            try files.sync(file)
+            try files.rename(directory, temporary, name)
+            try files.sync(directory)
+        } catch {
+            try? files.unlink(directory, temporary)
+            throw error
+        }
+    }
+
+    private static let unfinished = ".part"
+
+    /// `length` bytes from `offset` on, as far as there are.
+    package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(Errno) -> ResultPart {
+        guard let directory else { throw Errno.noSuchFileOrDirectory }
+        let file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
+        defer { files.close(file) }
+        let size = Int(clamping: try files.statusOfOpen(file).size)
+        let offset = max(0, offset)
+        let length = offset < size ? max(0, min(length, size - offset)) : 0
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            do throws(Errno) {
+                while count < length {
+                    let rest = UnsafeMutableRawBufferPointer(
+                        rebasing: UnsafeMutableRawBufferPointer(buffer)[count..<length])
+                    let read = try files.readAt(file, Int64(offset + count), rest)
+                    if read <= 0 { break }
+                    count += read
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return ResultPart(bytes: bytes, size: size)
+    }
+
+    /// The whole text of a value.
+    func text(of value: StoredValue) throws(JobError) -> [UInt8] {
+        switch value {
+        case .inline(let text): return text
+        case .file(let blob):
+            do throws(Errno) {
+                let bytes = try read(blob).bytes
+                guard bytes.count == blob.size else { throw Errno.ioError }
+                return bytes
+            } catch {
+                throw JobError(
+                    .storage, "A value in \"\(path)/\(blob.name)\" cannot be read: \(error); look at its disk.",
+                    retryable: true)
+            }
+        }
+    }
+
+    func remove(_ blobs: [BlobReference]) {
+        guard let directory else { return }
+        for blob in blobs { try? files.unlink(directory.descriptor, blob.name) }
+    }
+
+    // MARK: - Sweeping
+
+    /// Removes files of earlier lives that no row refers to; gives how many. Never one of this life, to which a row may refer at
+    /// any moment.
+    func sweep(_ reader: any JobReader) throws(StoreError) -> Int {
+        guard let directory else { return 0 }
+        var found = names()
+        var after: BlobReference?
+        repeat {
+            let used = try reader.blobs(beforeLife: life, after: after, limit: 1000)
+            for blob in used { found.remove(blob.name) }
+            after = used.count == 1000 ? used.last : nil
+        } while after != nil
+        for name in found { try? files.unlink(directory.descriptor, name) }
+        return found.count
+    }
+
+    /// The names of what earlier lives wrote.
+    private func names() -> Set<String> {
+        // A descriptor of its own, as closing the listing closes it.
+        guard let directory, let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0)
+        else { return [] }
+        guard let listing = fdopendir(file) else {
+            files.close(file)
+            return []
+        }
+        defer { closedir(listing) }
+        var names: Set<String> = []
+        while let entry = readdir(listing) {
+            let name = String(cString: deferd_entry_name(entry))
+            let parts = name.split(separator: "-", maxSplits: 1)
+            if parts.count == 2, let written = Int64(parts[0]), written < life { names.insert(name) }
+        }
+        return names
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+package import JobModel
+
+/// The rules of zones as tzdata has them, one file for each. Its calls block.
+package struct ZoneFiles: Sendable {
+    /// Why a zone cannot be used, as a sentence.
+    package struct Flaw: Error, Equatable {
+        package let reason: String
+    }
+
+    private let directory: String
+
+    package init(directory: String = "/usr/share/zoneinfo") {
+        self.directory = directory
+    }
+
+    /// The rules of the zone that IANA gives this name.
+    package func rules(of zone: String) throws(Flaw) -> ZoneRules {
+        if zone == "UTC" { return .utc }
+        guard Self.isName(zone) else {
+            throw Flaw(reason: "\"\(zone.echoed)\" is no name of a zone; those are written as in Europe/Berlin.")
+        }
+        let path = "\(directory)/\(zone)"
+        guard let bytes = try? RegularFile.contents(of: path, atMost: ZoneRules.longest) else {
+            let isThere = access(directory + "/Etc/UTC", R_OK) == 0 || access(directory + "/UTC", R_OK) == 0
+            throw Flaw(
+                reason: isThere
+                    ? "There is no zone \"\(zone.echoed)\" in \(directory); write it as in Europe/Berlin."
+                    : "No zones are known, as there are none in \(directory); install tzdata, or use UTC.")
+        }
+        do { return try ZoneRules(tzif: bytes) } catch {
+            throw Flaw(reason: "The zone \"\(zone.echoed)\" cannot be used, as of its file \(error.reason).")
+        }
+    }
+
+    /// Whether it can be the name of a zone: of what else lies in the directory, and of what lies beside it, nothing is.
+    private static func isName(_ zone: String) -> Bool {
+        let parts = zone.split(separator: "/", omittingEmptySubsequences: false)
+        let isPlain = parts.allSatisfy { part in
+            (65...90).contains((part.utf8.first ?? 0) & 0xDF)
+                && part.utf8.allSatisfy { byte in
+                    (48...57).contains(byte) || (65...90).contains(byte & 0xDF) || [43, 45, 95].contains(byte)
+                }
+        }
+        return isPlain && zone.utf8.count <= 64 && parts.count <= 4
+            && !["posix", "right", "posixrules", "localtime"].contains(parts.first)
+    }
+}

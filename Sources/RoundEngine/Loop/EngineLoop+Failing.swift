@@ -1,0 +1,143 @@
+import DataSources
+import DeferredKit
+import DequeModule
+import JobModel
+import Logging
+import RoundCore
+
+/// Inputs of a round that was not committed: they come again in one round, and where that is not committed either, one by one.
+struct Replay {
+    private var inputs: Deque<EngineLoop.Input> = []
+    private var isSingle = false
+    private var present: [EngineLoop.Input] = []
+
+    /// The inputs of the next round; nil where none come again.
+    mutating func next() -> [EngineLoop.Input]? {
+        if inputs.isEmpty { return nil }
+        present = isSingle ? [inputs.removeFirst()] : Array(inputs)
+        if !isSingle { inputs = [] }
+        return present
+    }
+
+    mutating func committed() {
+        present = []
+        if inputs.isEmpty { isSingle = false }
+    }
+
+    /// A round of these was not committed. Gives the one that was alone in it.
+    mutating func undone(_ handled: [EngineLoop.Input]) -> EngineLoop.Input? {
+        defer { present = [] }
+        if isSingle, present.count == 1 { return present[0] }
+        isSingle = !present.isEmpty
+        inputs = present.isEmpty ? Deque(handled.filter { !$0.input.isRequest }) : Deque(present)
+        return nil
+    }
+
+    /// Something else was wrong when this one failed: it comes again.
+    mutating func putBack(_ input: EngineLoop.Input) {
+        inputs.prepend(input)
+        isSingle = true
+    }
+}
+
+/// Rounds that were not committed.
+extension EngineLoop {
+    /// Milliseconds between two probes of a store that fails.
+    private static let probePause: Int64 = 1000
+    /// Milliseconds without ticks after one that could not be stored by itself.
+    private static let tickPause: Int64 = 60_000
+
+    /// Nothing of a round happened: its requests fail, and all else of it comes again once the store works.
+    func undone(_ handled: [Input], _ error: StoreError) {
+        services.logger.warning("A round was not stored: \(error.message)")
+        var failed: [RequestID] = []
+        for case .request(let id, _, _) in handled.map(\.input) { failed.append(id) }
+        core.undone(failed)
+        let suspect = replay.undone(handled)
+        for id in failed { answer(id, .failed(CoreError(.storage, error.message))) }
+        guard probe(error) else {
+            if let suspect { replay.putBack(suspect) }
+            return
+        }
+        if let suspect { failAlone(suspect, error) }
+    }
+
+    /// Tries whether the store works again, by a round that makes the core's memory what the rows say. Gives whether it does.
+    @discardableResult
+    private func probe(_ error: StoreError) -> Bool {
+        let now = now
+        let end = store.round { (transaction) throws(StoreError) in
+            // A round that only reads would tell nothing of the disk.
+            _ = try transaction.nextNumber()
+            try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed:
+            if case .failing = phase { log(.notice, "The store works again.", .storageWorks) }
+            phase = core.phase == .serving ? .serving : .stopping
+            publish()
+            for effect in core.committed() { carryOut(effect) }
+            return true
+        case .undone(let new), .unknown(let new):
+            core.undone([])
+            if case .failing = phase {} else { log(.error, "Nothing can be stored: \(new.message)", .storageFailed) }
+            phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
+            publish()
+            return false
+        }
+    }
+
+    private func log(_ level: CoreLog.Level, _ message: String, _ event: CatalogEvent) {
+        services.logger.log(CoreLog(level, message, event: event))
+    }
+
+    /// One turn of the loop while the store fails: requests are refused without a round.
+    func fail(_ error: StoreError, until next: SteadyTime) {
+        if next <= now.steady, probe(error) { return }
+        var kept: Deque<Input> = []
+        let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
+        while let input = upcoming.popFirst() {
+            if case .request(let id, _, _) = input.input { answer(id, .failed(refusal)) } else { kept.append(input) }
+        }
+        upcoming = kept
+        giveUp(at: now.steady)
+        let hasTaken = take(entries: 1024, bytes: .max)
+        // A stop that cannot be stored is no reason to stay.
+        if onStop != nil {
+            stopped(false)
+            phase = .over
+        } else if !hasTaken {
+            services.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
+        }
+    }
+
+    /// An input could not be stored, and nothing else was in its round: it fails its own job or request.
+    private func failAlone(_ input: Input, _ error: StoreError) {
+        services.logger.error("An input was not stored, so it is left out: \(error.message)")
+        switch input.input {
+        case .run(let id, let event):
+            failSave(of: event, error)
+            guard runs[id]?.isSuspect == false else {
+                // Its job stays as it is in the store until the next start.
+                forget(id)
+                probe(error)
+                return
+            }
+            runs[id]?.isSuspect = true
+            runs[id]?.work?.cancel()
+            end(id, RunEnd(.failure(JobError(.storage, error.message))))
+        case .prepared(let preparation, _):
+            if let request = preparation.request { answer(request, .failed(CoreError(.storage, error.message))) }
+        case .tick: nextTick = now.steady.saturatingAdding(Self.tickPause)
+        default: break
+        }
+    }
+
+    private func failSave(of event: RunEvent, _ error: StoreError) {
+        switch event {
+        case .checkpoint(_, let id), .download(_, _, let id): saves.removeValue(forKey: id)?(.failure(error))
+        default: break
+        }
+    }
+}

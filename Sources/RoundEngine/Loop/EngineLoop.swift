@@ -1,0 +1,236 @@
+import DataSources
+import DequeModule
+import Dispatch
+import JobModel
+import Logging
+import RoundCore
+import Synchronization
+
+/// The engine's thread: takes what the inbox holds, has the core decide about it in rounds of the store, and carries out what
+/// follows. It decides nothing. All of its state belongs to that thread.
+final class EngineLoop {
+    /// What closes a round.
+    private static let most = (inputs: 1024, bytes: 1 << 20, nanoseconds: UInt64(5_000_000))
+
+    enum Phase {
+        case serving
+        /// A round was not committed: until a probe has been, requests are refused.
+        case failing(StoreError, nextProbe: SteadyTime)
+        case stopping
+        case over
+    }
+
+    struct Input {
+        let input: CoreInput
+        let size: Int
+    }
+
+    let core: Core
+    let store: any RoundStore
+    let services: EngineServices
+    let reports: ProgressReports
+    var phase = Phase.serving
+    /// Inputs that were taken and are not handled yet.
+    var upcoming: Deque<Input> = []
+    /// Inputs of a round that was not committed, which come again before all others.
+    var replay = Replay()
+    /// Ticks are left out until then, as one of them could not be stored by itself.
+    var nextTick: SteadyTime = .min
+
+    var runs: [RunID: EngineRun] = [:]
+    /// Runs whose source is given up unless it ends by then, in order.
+    var patience: Deque<(end: SteadyTime, run: RunID)> = []
+    var saves: [SaveID: Save] = [:]
+    var requests: [RequestID: PendingRequest] = [:]
+    var subscribers: [SubscriptionID: any JobSubscriber] = [:]
+    var reporting = ProgressReporting()
+    var onStop: (@Sendable (_ isClean: Bool) -> Void)?
+
+    init(core: Core, store: any RoundStore, services: EngineServices) {
+        self.core = core
+        self.store = store
+        self.services = services
+        reports = ProgressReports { [inbox = services.inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
+    }
+
+    var now: CoreMoment { services.clock.moment() }
+
+    // MARK: - The loop
+
+    /// The first round: makes the core's memory what the rows say.
+    func begin(_ start: Core.Start) -> Result<Void, StoreError> {
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: [], start: start, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed:
+            committed([])
+            return .success(())
+        case .undone(let error), .unknown(let error): return .failure(error)
+        }
+    }
+
+    func run() {
+        while true {
+            switch phase {
+            case .over: return
+            case .failing(let error, let next): fail(error, until: next)
+            case .serving, .stopping: serve()
+            }
+        }
+    }
+
+    private func serve() {
+        if let inputs = replay.next() { return round(inputs) }
+        collect()
+        let now = now
+        giveUp(at: now.steady)
+        if mustTick(at: now) { upcoming.append(Input(input: .tick, size: 0)) }
+        if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.isEmpty { progressWasMade() }
+        if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
+        if !upcoming.isEmpty { return round(nil) }
+        if case .serving = phase { services.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
+    }
+
+    /// Takes from the inbox what fits into a round.
+    private func collect() {
+        guard upcoming.count < Self.most.inputs else { return }
+        take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
+    }
+
+    /// Takes from the inbox; gives whether there was something.
+    @discardableResult
+    func take(entries: Int, bytes: Int) -> Bool {
+        let taken = services.inbox.take(entries: entries, bytes: bytes)
+        for entry in taken {
+            switch entry.content {
+            case .input(let input): upcoming.append(Input(input: input, size: entry.size))
+            case .request(let id, let request, let caller, let pending):
+                requests[id] = pending
+                upcoming.append(Input(input: .request(id, request, caller), size: entry.size))
+            case .task(let body): body(self)
+            }
+        }
+        return !taken.isEmpty
+    }
+
+    /// Adds an input of the engine's own to this round or the next.
+    func feed(_ input: CoreInput) { upcoming.append(Input(input: input, size: 0)) }
+
+    private func mustTick(at now: CoreMoment) -> Bool {
+        guard now.steady >= nextTick else { return false }
+        let next = core.nextTick
+        return core.wantsTick || next.steady.map { $0 <= now.steady } ?? false
+            || next.wall.map { $0 <= now.wall } ?? false
+    }
+
+    /// How long nothing is to be done, if nothing comes.
+    private func milliseconds(until now: CoreMoment) -> Int64? {
+        let tick = core.nextTick
+        let steady = [
+            [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
+                .compactMap(\.self).min().map { max($0, nextTick) },
+            patience.first?.end, reporting.next,
+        ]
+        return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
+    }
+
+    // MARK: - A round
+
+    /// Runs a round: of these inputs, or of what is upcoming and what comes meanwhile.
+    func round(_ inputs: [Input]?) {
+        var handled: [Input] = []
+        let end = store.round { (transaction) throws(StoreError) in
+            if let inputs {
+                try transaction.load(inputs.flatMap { Core.keys(of: $0.input) })
+                for input in inputs {
+                    handled.append(input)
+                    try handle(input, transaction)
+                }
+            } else {
+                try handleUpcoming(&handled, transaction)
+            }
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed: committed(handled)
+        case .undone(let error), .unknown(let error): undone(handled, error)
+        }
+    }
+
+    private func handleUpcoming(_ handled: inout [Input], _ transaction: any JobTransaction) throws(StoreError) {
+        let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
+        var bytes = 0
+        while !upcoming.isEmpty {
+            try transaction.load(upcoming.flatMap { Core.keys(of: $0.input) })
+            while let input = upcoming.popFirst() {
+                handled.append(input)
+                bytes += input.size
+                try handle(input, transaction)
+                guard handled.count < Self.most.inputs, bytes < Self.most.bytes,
+                    DispatchTime.now().uptimeNanoseconds < end
+                else { return }
+            }
+            // What came meanwhile is committed with the rest.
+            collect()
+        }
+    }
+
+    private func handle(_ input: Input, _ transaction: any JobTransaction) throws(StoreError) {
+        // Random numbers cost a system call, and only a retry needs one.
+        var random = 0.5
+        if case .run(_, .ended(let end)) = input.input, end.outcome.error != nil { random = services.clock.random() }
+        try core.handle(input.input, at: services.clock.moment(random: random), in: transaction)
+    }
+
+    private func committed(_ inputs: [Input]) {
+        replay.committed()
+        publish()
+        var isStop = false
+        for input in inputs {
+            switch input.input {
+            case .run(let id, .ended): forget(id)
+            case .stop: isStop = true
+            default: break
+            }
+        }
+        for effect in core.committed() { carryOut(effect) }
+        for input in inputs {
+            // A run that became a timer is over, unless it was told to end, and so has to say that it did.
+            if case .run(let id, .timer) = input.input, let run = runs[id], run.isTimer { forget(id) }
+        }
+        if isStop {
+            phase = .stopping
+            stopped(true)
+        }
+    }
+
+    /// Publishes what others see of the engine.
+    func publish() {
+        let status = core.status
+        var failure: String?
+        if case .failing(let error, _) = phase { failure = error.message }
+        services.status.withLock { published in
+            published.counts = status.counts
+            published.totalsByOwner = status.totals
+            published.queues = status.queues
+            published.shortage = status.shortage
+            published.storageFailure = failure
+            published.watches = core.watches(of: nil)
+            published.runs = runs.count
+        }
+    }
+
+    /// The last thing that it does: the sources have ended, and what they had to store is stored.
+    private func stopIfDone() {
+        guard onStop != nil else { return services.inbox.wait(nil) }
+        stopped(true)
+        phase = .over
+    }
+
+    func stopped(_ isClean: Bool) {
+        onStop?(isClean)
+        onStop = nil
+    }
+}
