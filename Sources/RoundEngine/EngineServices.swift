@@ -106,30 +106,3 @@ final class EngineServices: Sendable {
         }
     }
 }
-
-/// The templates of lists whose children run now, read and parsed once for many of them.
-final class TemplateCache: Sendable {
-    struct Key: Hashable {
-        let job: JobID
-        let list: Int64
-    }
-
-    private static let most = 4
-
-    private let templates = Mutex<[(key: Key, json: JSON)]>([])
-
-    func template(_ key: Key, _ read: () throws(JobError) -> JSON) throws(JobError) -> JSON {
-        if let found = templates.withLock({ $0.first { $0.key == key }?.json }) { return found }
-        let json = try read()
-        put(json, key)
-        return json
-    }
-
-    func put(_ json: JSON, _ key: Key) {
-        templates.withLock { templates in
-            templates.removeAll { $0.key == key }
-            if templates.count == Self.most { templates.removeFirst() }
-            templates.append((key, json))
-        }
-    }
-}

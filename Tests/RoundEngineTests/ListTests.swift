@@ -132,6 +132,18 @@ import Testing
         }
     }
 
+    @Test func longTemplate_isWholeInEachChild() async throws {
+        try await TestEngine.with { test in
+            let long = JSON.string(String(repeating: "x", count: 5_000))
+            let child: JSON = [
+                "source": ["type": "value", "value": ["{{item}}", long]],
+                "then": [["then": ["return": ["{{input/1}}", long, "{{item}}"]]], ["then": ["return": "{{input}}"]]],
+            ]
+            let row = try await test.run(["source": ["type": "each", "in": [1, 2, 3], "job": child, "mode": "all"]])
+            #expect(try test.result(of: row) == .array([1, 2, 3].map { [long, long, JSON($0)] }))
+        }
+    }
+
     @Test func results_areRefused_whenTheyAreTooLongTogether() async throws {
         try await TestEngine.with {
             $0.core.limits.body = 100

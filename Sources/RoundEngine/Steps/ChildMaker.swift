@@ -5,7 +5,7 @@ import RoundCore
 struct ChildMaker: Sendable {
     private enum Source {
         case jobs([JSON])
-        case items([JSON], template: JSON)
+        case items([JSON], template: Template)
     }
 
     /// Children, and bytes of what is stored of them, that are made at once.
@@ -30,7 +30,7 @@ struct ChildMaker: Sendable {
         opening = ListOpening(
             mode: each.mode, concurrency: each.concurrency, total: each.items.count,
             template: try services.stored(template.utf8))
-        source = .items(each.items, template: template)
+        source = .items(each.items, template: Template(template))
         (self.written, parent, self.services) = (written, Self.brief(row), services)
     }
 
@@ -72,9 +72,13 @@ struct ChildMaker: Sendable {
             case .items(let items, let template):
                 let text = items[index].utf8
                 document = .item(try services.stored(text))
-                let json = try TemplateExpansion([.item: items[index], .index: JSON(index)]).child(template)
-                spec = try services.admission.child(
-                    json, index: index, depth: depth, owner: parent.owner, written: accepted, storedSize: text.count)
+                // What all have in common is checked with the first child, and again where that makes a difference.
+                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth, text.count)
+                if let short {
+                    spec = short
+                } else {
+                    spec = try child(of: template.whole, items[index], index, depth, text.count)
+                }
             }
             // What stands in the spec of a child may come out of an expression, which nothing has checked. What was accepted with
             // a root job was checked with that.
@@ -89,6 +93,14 @@ struct ChildMaker: Sendable {
             let failing = Self.inheriting(JobSpec.failing(with: error), from: parent)
             return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
         }
+    }
+
+    private func child(
+        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int, _ size: Int
+    ) throws(JobError) -> JobSpec {
+        let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
+        return try services.admission.child(
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"], storedSize: size)
     }
 
     /// A child's spec with what it inherits.

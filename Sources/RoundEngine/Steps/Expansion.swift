@@ -109,9 +109,10 @@ struct Expansion: Sendable {
             guard let template = found else {
                 throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
             }
-            return try services.value(of: template)
+            return (try services.value(of: template), template.size)
         }
-        return try TemplateExpansion([.item: try services.value(of: item), .index: JSON(parent.index)]).child(template)
+        let values: [TemplateText.Name: JSON] = [.item: try services.value(of: item), .index: JSON(parent.index)]
+        return try TemplateExpansion(values).child(template.part(ofLink: row.link))
     }
 
     /// What the present link runs, as it was written.
