@@ -244,6 +244,7 @@ let package = Package(
             name: "RoundEngineTests",
             dependencies: [
                 "DataSources", "DeferredKit", "JobModel", "RoundCore", "RoundEngine", "TestOrigin", "TestSupport", log,
+                system,
             ] + nio,
             swiftSettings: ours),
         .testTarget(

@@ -1,8 +1,10 @@
+import DataSources
 import Dispatch
 import JobModel
 import RoundCore
 import RoundEngine
 import Synchronization
+import SystemPackage
 import TestOrigin
 import Testing
 
@@ -68,6 +70,43 @@ import Testing
                 for _ in 0..<20 {
                     #expect(try await test.run(["source": ["type": "value", "value": 1]]).state == .succeeded)
                 }
+            }
+        }
+    }
+
+    /// A download that is cancelled removes what it has written, and its file system may not answer.
+    @Test func source_isGivenUp_whenItDoesNotEnd() async throws {
+        let (unlinks, begins) = AsyncStream.makeStream(of: Void.self)
+        let (writes, written) = AsyncStream.makeStream(of: Void.self)
+        let release = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.write = { file, bytes throws(Errno) in
+            try FileOperations.real.write(file, bytes)
+            written.yield()
+        }
+        files.unlink = { directory, name throws(Errno) in
+            begins.yield()
+            release.wait()
+            // Each lets the next one go.
+            release.signal()
+            try FileOperations.real.unlink(directory, name)
+        }
+        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
+        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+            try await TestEngine.with(hasRealClock: false, files: files) { test in
+                let job = try await test.submit(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]])
+                for await _ in writes { break }
+                async let cancelled = Self.cancel(job, test)
+                for await _ in unlinks { break }
+                #expect(await test.engine.probe())
+                #expect(test.store.row(job)?.state == .running)
+                test.clock.milliseconds.withLock { $0 += 1000 }
+                // The engine looks at the clock with each round.
+                #expect(await test.engine.probe())
+                #expect(try await cancelled.state == .cancelled)
+                // Its end comes later, and changes nothing.
+                release.signal()
             }
         }
     }

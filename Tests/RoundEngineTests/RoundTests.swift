@@ -2,6 +2,7 @@ import JobModel
 import RoundCore
 import RoundEngine
 import Synchronization
+import TestSupport
 import Testing
 
 /// Rounds of the store, and what follows when they are not committed.
@@ -104,6 +105,39 @@ import Testing
                 let row = try await test.run(Self.chain)
                 #expect(row.state == .succeeded)
             }
+        }
+    }
+
+    @Test(arguments: UInt64(1)...8)
+    func jobs_end_whicheverRoundsFail(_ seed: UInt64) async throws {
+        let each: JSON = [
+            "source": [
+                "type": "each", "in": [1, 2, 3], "job": ["source": ["type": "value", "value": "{{item}}"]],
+                "concurrency": 2,
+            ]
+        ]
+        let timer: JSON = ["source": ["type": "timer", "seconds": 0.001], "then": [["finally": ["return": 1]]]]
+        try await TestEngine.with { test in
+            test.store.faults.withLock { $0.random = SeededGenerator(seed: seed) }
+            var jobs: [JobID] = []
+            for number in 0..<60 {
+                let spec = [Self.value, Self.chain, each, timer][number % 4]
+                // A request whose round failed is made again.
+                while true {
+                    do { jobs.append(try await test.submit(spec)) } catch is TestEngine.Refused { continue }
+                    break
+                }
+                if number % 7 == 0 { _ = await test.engine.ask(.cancel(jobs[number]), for: TestEngine.user) }
+            }
+            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) && $0.work.isEmpty }
+            test.store.faults.withLock { $0.random = nil }
+            #expect(await test.engine.probe())
+            let (rows, counts) = test.store.tables.withLock { ($0.jobs.values.map(\.state), $0.counts) }
+            #expect(counts.values.reduce(0) { $0 + $1.jobs } == rows.count)
+            #expect(test.engine.status.counts == counts)
+            #expect(test.engine.status.runs == 0)
+            // Hardly any input fails three times, and only those fail their jobs.
+            #expect(rows.count { $0 == .failed } < rows.count / 4)
         }
     }
 

@@ -129,6 +129,20 @@ import Testing
         }
     }
 
+    @Test func segments_getFurtherConnections() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource([UInt8](repeating: 7, count: 4 << 20), etag: "\"1\"")
+            try await TestEngine.with { test in
+                let row = try await test.run([
+                    "source": ["type": "download", "url": .string(origin.url("/x")), "path": "here", "segments": 4]
+                ])
+                let path = try #require(try test.result(of: row)["path"]?.string)
+                #expect(try SystemFile.contents(path).count == 4 << 20)
+                #expect(origin.log.entries.count > 1)
+            }
+        }
+    }
+
     @Test func keys_joinJobsOfTheSameSpec_whateverTheOrderOfMembers() async throws {
         try await TestEngine.with { test in
             let first = try await test.submit(["source": ["type": "value", "value": ["a": 1, "b": 2]], "key": "k"])

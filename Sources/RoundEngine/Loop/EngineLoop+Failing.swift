@@ -44,8 +44,8 @@ struct Replay {
 extension EngineLoop {
     /// Milliseconds between two probes of a store that fails.
     private static let probePause: Int64 = 1000
-    /// Milliseconds without ticks after one that could not be stored by itself.
-    private static let tickPause: Int64 = 60_000
+    /// Milliseconds before the end of a run is tried again that could not be stored by itself.
+    private static let suspectPause: Int64 = 10_000
 
     /// Nothing of a round happened: its requests fail, and all else of it comes again once the store works.
     func undone(_ handled: [Input], _ error: StoreError) {
@@ -119,17 +119,15 @@ extension EngineLoop {
         case .run(let id, let event):
             failSave(of: event, error)
             guard runs[id]?.isSuspect == false else {
-                // Its job stays as it is in the store until the next start.
-                forget(id)
-                probe(error)
-                return
+                return suspects.append((now.steady.saturatingAdding(Self.suspectPause), id))
             }
             runs[id]?.isSuspect = true
             runs[id]?.work?.cancel()
+            runs[id]?.isTimer = false
             end(id, RunEnd(.failure(JobError(.storage, error.message))))
         case .prepared(let preparation, _):
             if let request = preparation.request { answer(request, .failed(CoreError(.storage, error.message))) }
-        case .tick: nextTick = now.steady.saturatingAdding(Self.tickPause)
+        case .tick: suspectTick = now.steady.saturatingAdding(Self.probePause)
         default: break
         }
     }

@@ -112,6 +112,10 @@ extension EngineLoop {
             patience.removeFirst()
             if runs[first.run]?.state == .stopping { end(first.run, .cancelled) }
         }
+        while let first = suspects.first, first.end <= now {
+            suspects.removeFirst()
+            end(first.run, RunEnd(.failure(JobError(.storage, "What the job came to could not be stored."))))
+        }
     }
 
     /// A run is over, and is told so.

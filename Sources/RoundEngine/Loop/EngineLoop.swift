@@ -34,12 +34,14 @@ final class EngineLoop {
     var upcoming: Deque<Input> = []
     /// Inputs of a round that was not committed, which come again before all others.
     var replay = Replay()
-    /// Ticks are left out until then, as one of them could not be stored by itself.
-    var nextTick: SteadyTime = .min
+    /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
+    var suspectTick: SteadyTime?
 
     var runs: [RunID: EngineRun] = [:]
     /// Runs whose source is given up unless it ends by then, in order.
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
+    /// Runs whose end could not be stored by itself, and when that is tried again, in order.
+    var suspects: Deque<(end: SteadyTime, run: RunID)> = []
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: PendingRequest] = [:]
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
@@ -86,7 +88,10 @@ final class EngineLoop {
         collect()
         let now = now
         giveUp(at: now.steady)
-        if mustTick(at: now) { upcoming.append(Input(input: .tick, size: 0)) }
+        if mustTick(at: now) {
+            if suspectTick != nil { return round([Input(input: .tick, size: 0)]) }
+            feed(.tick)
+        }
         if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.isEmpty { progressWasMade() }
         if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
         if !upcoming.isEmpty { return round(nil) }
@@ -119,7 +124,7 @@ final class EngineLoop {
     func feed(_ input: CoreInput) { upcoming.append(Input(input: input, size: 0)) }
 
     private func mustTick(at now: CoreMoment) -> Bool {
-        guard now.steady >= nextTick else { return false }
+        if let suspectTick, suspectTick > now.steady { return false }
         let next = core.nextTick
         return core.wantsTick || next.steady.map { $0 <= now.steady } ?? false
             || next.wall.map { $0 <= now.wall } ?? false
@@ -130,8 +135,8 @@ final class EngineLoop {
         let tick = core.nextTick
         let steady = [
             [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
-                .compactMap(\.self).min().map { max($0, nextTick) },
-            patience.first?.end, reporting.next,
+                .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
+            patience.first?.end, suspects.first?.end, reporting.next,
         ]
         return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }
@@ -192,6 +197,7 @@ final class EngineLoop {
             switch input.input {
             case .run(let id, .ended): forget(id)
             case .stop: isStop = true
+            case .tick: suspectTick = nil
             default: break
             }
         }

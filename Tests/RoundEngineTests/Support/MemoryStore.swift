@@ -1,5 +1,6 @@
 import JobModel
 import Synchronization
+import TestSupport
 
 /// A store in memory: a round works on a copy, which takes the place of what there was when it is committed.
 final class MemoryStore: RoundStore, Sendable {
@@ -11,6 +12,19 @@ final class MemoryStore: RoundStore, Sendable {
         var isBroken = false
         /// Jobs whose rows cannot be read in a round.
         var unreadable: Set<JobID> = []
+        /// Lets some rounds fail, but never two in a row.
+        var random: SeededGenerator?
+        fileprivate var hasFailed = false
+
+        /// How the next round ends; nil commits it.
+        fileprivate mutating func next(hasWritten: Bool) -> RoundEnd? {
+            if !ends.isEmpty { return ends.removeFirst() }
+            if isBroken, hasWritten { return .undone(MemoryStore.error) }
+            guard var generator = random else { return nil }
+            hasFailed = !hasFailed && Int.random(in: 0..<6, using: &generator) == 0
+            random = generator
+            return hasFailed ? .unknown(MemoryStore.error) : nil
+        }
     }
 
     static let error = StoreError(.write, "The test lets it fail.")
@@ -27,11 +41,7 @@ final class MemoryStore: RoundStore, Sendable {
         let transaction = MemoryTransaction(tables.withLock(\.self), faults.withLock(\.unreadable))
         rounds.withLock { $0.begun += 1 }
         do throws(StoreError) { try body(transaction) } catch { return .undone(error) }
-        let end = faults.withLock { faults -> RoundEnd? in
-            if !faults.ends.isEmpty { return faults.ends.removeFirst() }
-            return faults.isBroken && transaction.hasWritten ? .undone(Self.error) : nil
-        }
-        if let end { return end }
+        if let end = faults.withLock({ $0.next(hasWritten: transaction.hasWritten) }) { return end }
         awaited.withLock { awaited in
             tables.withLock { $0 = transaction.tables }
             let over = awaited.indices.filter { awaited[$0].isTrue(transaction.tables) }

@@ -27,7 +27,8 @@ struct TestEngine: Sendable {
 
     static func with(
         store: MemoryStore = MemoryStore(), life: Int64 = 1, in directory: TemporaryDirectory? = nil,
-        start: Core.Start = .clean, hasRealClock: Bool = true, _ change: (inout EngineSettings) -> Void = { _ in },
+        start: Core.Start = .clean, hasRealClock: Bool = true,
+        files: FileOperations = .real, _ change: (inout EngineSettings) -> Void = { _ in },
         _ body: (TestEngine) async throws -> Void
     ) async throws {
         let directory = try directory ?? TemporaryDirectory()
@@ -41,7 +42,7 @@ struct TestEngine: Sendable {
         sources.downloads.isSystemInstance = true
         sources.downloads.directory = directory.path + "/downloads"
         let library = try SourceLibrary(
-            settings: sources, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+            settings: sources, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
         let clock = Clock()
         let still = EngineClock(
             wall: { Timestamp(milliseconds: clock.milliseconds.withLock(\.self)) },
