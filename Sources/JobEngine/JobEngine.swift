@@ -9,9 +9,6 @@ package import Logging
 import Synchronization
 package import SystemPackage
 
-/// The old core's, as `JobModel` has the new one's.
-typealias RunID = Int64
-
 /// Drives the core: feeds it what happens, and carries its effects out with the store, the sources, timers and the clock. It
 /// decides nothing.
 ///
