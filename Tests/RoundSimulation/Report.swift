@@ -22,7 +22,7 @@ struct Figures {
     var failedSeeds = 0
     var jobsByEnd: [JobState: Int] = [:]
 
-    private static let sums: [WritableKeyPath<Figures, Int> & Sendable] = [
+    private static let sums: [any WritableKeyPath<Figures, Int> & Sendable] = [
         \.seeds, \.events, \.rounds, \.failedCommits, \.effects, \.runs, \.brokenOff, \.crashes, \.cleanStops,
         \.clockSets, \.storageFaults, \.hostileActs, \.submitted, \.comparisons, \.failedSeeds,
     ]

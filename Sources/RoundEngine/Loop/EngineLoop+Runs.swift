@@ -53,7 +53,7 @@ extension EngineLoop {
         }
     }
 
-    func proceed(_ id: RunID, _ host: String, _ connections: Int) {
+    func proceed(_ id: RunIdentity, _ host: String, _ connections: Int) {
         guard var run = runs[id] else { return }
         run.live.host = host
         run.live.permits = connections
@@ -63,7 +63,7 @@ extension EngineLoop {
         start(transfer, order, &run)
     }
 
-    func makeChildren(_ id: RunID, from index: Int) {
+    func makeChildren(_ id: RunIdentity, from index: Int) {
         guard let run = runs[id], run.state == .expanding, let children = run.children else { return }
         let owner = run.live.owner
         services.library.startBlocking(for: owner) { [services] in
@@ -72,13 +72,13 @@ extension EngineLoop {
         }
     }
 
-    private func made(_ id: RunID, _ event: RunEvent) {
+    private func made(_ id: RunIdentity, _ event: RunEvent) {
         guard runs[id]?.state == .expanding else { return }
         feed(.run(id, event))
     }
 
     /// Tells a run to end; exactly one ``RunEvent/ended(_:)`` follows.
-    func cancel(_ id: RunID) {
+    func cancel(_ id: RunIdentity) {
         guard var run = runs[id] else { return }
         run.live.isStopping = true
         runs[id] = run
@@ -119,7 +119,7 @@ extension EngineLoop {
     }
 
     /// A run is over, and is told so.
-    func end(_ id: RunID, _ end: RunEnd) {
+    func end(_ id: RunIdentity, _ end: RunEnd) {
         guard var run = runs[id], run.state != .ended || run.isSuspect else { return }
         run.state = .ended
         run.work = nil
@@ -130,7 +130,7 @@ extension EngineLoop {
     }
 
     /// Nothing more is told of a run.
-    func forget(_ id: RunID) {
+    func forget(_ id: RunIdentity) {
         if let run = runs.removeValue(forKey: id) { services.board.end(run.progress) }
     }
 
@@ -178,7 +178,7 @@ extension EngineLoop {
             bodyPath: services.blobs.path(of: body), bodyDirectory: services.blobs.directory,
             roomForBody: order.room, timeout: order.timeout, memory: run.memory,
             checkpoint: transfer.checkpoint, mayRetry: order.mayRetry,
-            connections: ConnectionAllowance(max(1, run.live.permits)),
+            connections: max(1, run.live.permits),
             isUnfinished: { job, link in
                 // Where that cannot be read, the file stays that job's.
                 let transfers = await services.library.blocking(for: owner) {

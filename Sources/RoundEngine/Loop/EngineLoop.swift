@@ -37,11 +37,11 @@ final class EngineLoop {
     /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
     var suspectTick: SteadyTime?
 
-    var runs: [RunID: EngineRun] = [:]
+    var runs: [RunIdentity: EngineRun] = [:]
     /// Runs whose source is given up unless it ends by then, in order.
-    var patience: Deque<(end: SteadyTime, run: RunID)> = []
+    var patience: Deque<(end: SteadyTime, run: RunIdentity)> = []
     /// Runs whose end could not be stored by itself, and when that is tried again, in order.
-    var suspects: Deque<(end: SteadyTime, run: RunID)> = []
+    var suspects: Deque<(end: SteadyTime, run: RunIdentity)> = []
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: PendingRequest] = [:]
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]

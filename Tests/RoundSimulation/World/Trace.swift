@@ -4,7 +4,7 @@ struct Trace {
         case request, abandon, unsubscribe, run, cleaned, prepared, tick, room, zones, configure, stop
         case commit, undone, unknown, probe, reset
         case answer, refused, start, proceed, yield, makeChildren, cancel, notify, waitOver, prepare, removeFiles
-        case unlink, saved, readZones, log
+        case unlink, saved, list, readZones, log
         case crash, cleanStop, clockSet, fault, settle
     }
 
