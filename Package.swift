@@ -184,7 +184,8 @@ let package = Package(
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
         .executableTarget(
             name: "roundsimulate", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"],
-            path: "Tests/RoundSimulation", exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
+            path: "Tests/RoundSimulation", exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"],
+            swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.
         .executableTarget(
             name: "outside", dependencies: ["DataSources", "DeferredKit"], path: "Tests/Outside/App",

@@ -35,8 +35,6 @@ package struct LiveRun: Sendable, Hashable {
 struct RunningJobs {
     private var runs: [RunIdentity: LiveRun] = [:]
     private var byJob: [JobID: RunIdentity] = [:]
-    /// Ready jobs whose earlier run is still ending.
-    private var delayed: Set<JobID> = []
 
     init() {}
 
@@ -60,14 +58,10 @@ struct RunningJobs {
         if runs[run.run] != nil { runs[run.run] = run }
     }
 
-    /// A run is over. Gives it, and whether its job waits to be offered again.
-    mutating func remove(_ id: RunIdentity) -> (run: LiveRun, isAwaited: Bool)? {
+    /// A run is over; gives it.
+    mutating func remove(_ id: RunIdentity) -> LiveRun? {
         guard let run = runs.removeValue(forKey: id) else { return nil }
         if byJob[run.job] == id { byJob[run.job] = nil }
-        return (run, delayed.remove(run.job) != nil)
+        return run
     }
-
-    /// A ready job cannot start before its earlier run has ended.
-    mutating func delay(_ job: JobID) { delayed.insert(job) }
-    mutating func drop(_ job: JobID) { delayed.remove(job) }
 }

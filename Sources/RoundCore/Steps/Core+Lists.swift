@@ -13,7 +13,7 @@ extension Core {
         }
         if let error = refusal(ofChildren: opening.total, of: old.owner) {
             pending.emit(.yield(live.run))
-            try release(live, round)
+            release(live)
             return try ended(old, .failure(error), keepingSlot: false, round)
         }
         let list = ListRow(
@@ -63,7 +63,7 @@ extension Core {
                 "The list's children cannot be stored: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
                     + "remove some finished ones, then retry it.")
             pending.emit(.yield(live.run))
-            try release(live, round)
+            release(live)
             try closeList(of: old, round)
             return try ended(old, .failure(error), keepingSlot: false, round)
         }
@@ -125,7 +125,7 @@ extension Core {
 
     /// All children of a list are made that it is to have: the job waits for them without a slot.
     private func made(_ list: ListRow, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
-        try release(live, round)
+        release(live)
         var list = list
         var row = old
         row.run = nil

@@ -17,10 +17,8 @@ extension Core {
 
     private func start(_ turn: Scheduler.Turn, _ round: Round) throws(StoreError) {
         guard let old = try round.transaction.job(turn.row.position.id), old.isReady else { return giveBack(turn) }
-        guard running.run(of: old.id) == nil else {
-            giveBack(turn)
-            return running.delay(old.id)
-        }
+        // A job waits for the end of its run before it is ready again, or over.
+        expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
         let isOverdue = old.deadline.map { $0 <= round.now.steady } ?? false
         let mustStop = isOverdue ? true : try isBelowStopped(old, round)
         if mustStop {

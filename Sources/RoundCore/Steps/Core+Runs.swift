@@ -7,7 +7,7 @@ extension Core {
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed. Only its end counts, as what it held is free then.
-            if event.isEnd { try release(live, round) }
+            if event.isEnd { release(live) }
             return answerSaves(of: event)
         }
         switch event {
@@ -46,10 +46,8 @@ extension Core {
     }
 
     /// A run is over whose job does not go on by it.
-    func release(_ live: LiveRun, _ round: Round) throws(StoreError) {
-        guard let (run, isAwaited) = running.remove(live.run) else { return }
-        scheduler.release(run)
-        if isAwaited, let row = try round.transaction.job(run.job), row.isReady { scheduler.insert(row) }
+    func release(_ live: LiveRun) {
+        if let run = running.remove(live.run) { scheduler.release(run) }
     }
 
     // MARK: - Hosts
@@ -77,7 +75,7 @@ extension Core {
         }
         live.host = nil
         running.update(live)
-        try release(live, round)
+        release(live)
         var row = old
         row.unbegin(waitingFor: host)
         try store(&row, was: old, round)
@@ -102,7 +100,7 @@ extension Core {
         row.waiting = timeout.map { $0 < seconds } ?? false ? .timeout : .timer
         row.due = round.now.steady(after: min(seconds, timeout ?? seconds))
         try store(&row, was: old, round)
-        try release(live, round)
+        release(live)
     }
 
     /// The time of a job that waits for its `timer` source has come.

@@ -20,7 +20,6 @@ extension Core {
             var mustClean = false
             if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) }
             if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
-            if !row.isReady { running.drop(row.id) }
             try store(&row, was: old, round)
             if row.state.isTerminal {
                 try finished(row, isInside: wasWaiting != .gate, round)
@@ -119,7 +118,6 @@ extension Core {
         var row = old
         if row.checkpointSize > 0 { _ = try removeParts(of: &row, links: 0...Int.max, round) }
         if let live = running.run(of: row.id) { cancel(live) }
-        running.drop(row.id)
         if row.isReady { scheduler.remove(row) }
         if try round.transaction.list(of: row.id) != nil {
             try round.transaction.closeList(of: row.id)
