@@ -28,7 +28,7 @@ extension Core {
     func tell(_ row: JobRow, _ round: Round) throws(StoreError) {
         guard !subscriptions.isEmpty, !row.isRemoving else { return }
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
-        let subscribers = subscriptions.covering(row, below: ancestors)
+        let subscribers = subscriptions.covering(row, below: ancestors, wasOver: pending.ended.contains(row.id))
         guard !subscribers.isEmpty else { return }
         let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
         var template: StoredValue?

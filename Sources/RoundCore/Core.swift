@@ -90,7 +90,7 @@ package final class Core {
     /// The round is committed: gives what is to be done, in this order.
     package func committed() -> [CoreEffect] {
         var effects = pending.effects
-        for job in pending.ended {
+        for job in pending.ended.sorted() {
             subscriptions.ended(job)
             for request in waits.ended(job) { effects.append(.waitOver(request)) }
         }

@@ -5,14 +5,14 @@ import JobModel
 struct PendingEffects {
     private(set) var effects: [CoreEffect] = []
     /// Jobs whose end the round stored, or that it dropped.
-    private(set) var ended: [JobID] = []
+    private(set) var ended: Set<JobID> = []
     private(set) var happened: [Waits.Event] = []
     private(set) var subscribed: [SubscriptionID] = []
     private(set) var asked: [ScheduleKey] = []
     private(set) var cleaned: [WorkID] = []
 
     mutating func emit(_ effect: CoreEffect) { effects.append(effect) }
-    mutating func end(_ job: JobID) { ended.append(job) }
+    mutating func end(_ job: JobID) { ended.insert(job) }
     mutating func happen(_ event: Waits.Event) { happened.append(event) }
     mutating func subscribe(_ id: SubscriptionID) { subscribed.append(id) }
     mutating func ask(_ key: ScheduleKey) { asked.append(key) }

@@ -82,10 +82,11 @@ struct Subscriptions {
     }
 
     /// The subscriptions that cover a job, in order; `ancestors` are the jobs above it, from the nearest, where
-    /// ``coverDescendants`` asks for them.
-    func covering(_ job: JobRow, below ancestors: [JobRow]) -> [SubscriptionID] {
+    /// ``coverDescendants`` asks for them. `wasOver` says that its end was told before, after which those that name it hear
+    /// nothing more.
+    func covering(_ job: JobRow, below ancestors: [JobRow], wasOver: Bool) -> [SubscriptionID] {
         if subscriptions.isEmpty { return [] }
-        var found = byJob[job.id] ?? []
+        var found = wasOver ? [] : byJob[job.id] ?? []
         for ancestor in ancestors {
             for id in byJob[ancestor.id] ?? [] where includesChildren(id) { found.insert(id) }
         }

@@ -93,7 +93,7 @@ extension Core {
         else { return nil }
         let round = Round(transaction, experience.startedAt)
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
-        let found = subscriptions.covering(row, below: ancestors)
+        let found = subscriptions.covering(row, below: ancestors, wasOver: false)
         guard !found.isEmpty else { return nil }
         return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
     }

@@ -103,6 +103,7 @@ extension World {
         trace.add(.probe, at: clock.elapsed)
         guard reset(.resumed) else { return schedule(.probe, in: 1) }
         engine.phase = .serving
+        servesSince = clock.elapsed
         let held = engine.held
         engine.held = []
         for input in held { feed(input) }
@@ -135,6 +136,7 @@ extension World {
         guard core == nil else { return }
         store.heal()
         life += 1
+        servesSince = clock.elapsed
         engine = SimulatedEngine()
         core = Core(settings: scenario.settings, life: life, at: clock.moment(random: 0.5))
         if !reset(start) {

@@ -12,8 +12,8 @@ extension Oracle {
         if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }
         guard let old else { return }
         checkWhatStays(old, new, world)
-        let isRetried = old.state.isTerminal && !new.state.isTerminal
-        if isRetried {
+        // It may have ended and been retried in the same round.
+        if !new.state.isTerminal, old.state.isTerminal || retries.contains(id) {
             world.expect(new.parent == nil, 2, "Job \(id) is a child, and was retried.")
             return
         }
@@ -91,7 +91,7 @@ extension Oracle {
 
     private func removed(_ id: JobID, _ old: JobRow?, _ world: World) {
         guard let old else { return }
-        for request in waits.keys { waits[request]?.remove(id) }
+        left(id, world)
         guard let parent = old.parent else {
             // One that was not over may have ended in the same round.
             guard !removals.contains(id), old.state.isTerminal else { return }
@@ -122,8 +122,23 @@ extension Oracle {
     }
 
     private func ended(_ row: JobRow, _ world: World) {
-        for request in waits.keys { waits[request]?.remove(row.id) }
+        left(row.id, world)
+        for number in row.plan.links.indices where row.plan.isFinally(number + 1) {
+            world.expect(
+                row.outcomes.contains { $0.link == number + 1 }, 9,
+                "Job \(row.id) is over, and its finally link \(number + 1) did not run.")
+        }
+        world.expect(
+            row.state != .succeeded || row.outcomes.last?.link == row.link, 2,
+            "Job \(row.id) succeeded, and its last link has no outcome.")
         for (id, watch) in watches where watch.isOwedEnd(of: row) { owed[id, default: []].insert(row.id) }
+    }
+
+    /// A job has ended or is gone, for those who wait for it.
+    private func left(_ job: JobID, _ world: World) {
+        for request in waits.keys where waits[request]?.remove(job) != nil && waits[request]?.isEmpty == true {
+            overSince[request] = world.clock.elapsed
+        }
     }
 
     func isOpen(_ job: JobID, _ world: World) -> Bool {

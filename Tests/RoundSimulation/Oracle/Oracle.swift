@@ -23,6 +23,8 @@ final class Oracle {
     /// Waits that their clients gave up.
     var abandoned: Set<RequestID> = []
     var unsubscribed: Set<SubscriptionID> = []
+    /// Since when the jobs of a wait have ended, in elapsed time.
+    var overSince: [RequestID: Int64] = [:]
     /// Finished jobs before the present round, with those that ended in it.
     var finished = CountValue()
     /// Counted by the changes of rows.
@@ -36,6 +38,7 @@ final class Oracle {
     /// Jobs that the present round changed.
     var touched: Set<JobID> = []
     private var roundsSinceLook = 0
+    private var looks = 0
 
     // MARK: - Rounds
 
@@ -96,6 +99,8 @@ final class Oracle {
         guard roundsSinceLook >= 40 else { return }
         roundsSinceLook = 0
         compare(core, world)
+        looks += 1
+        if !core.wantsTick { lookForLateness(world) }
         if !core.wantsTick { lookForIdleSlots(world) }
     }
 
@@ -117,6 +122,32 @@ final class Oracle {
         )
         world.expect(live.counts == anew.counts, 8, "A reset counts other jobs than the core.")
         world.expect(live.queues == anew.queues, 8, "A reset has other queues than the core.")
+    }
+
+    /// How late a thing may be noticed, in seconds.
+    private static let patience: Int64 = 120
+
+    /// What has a time is done soon after it, and a client that waits hears soon.
+    private func lookForLateness(_ world: World) {
+        let elapsed = world.clock.elapsed
+        guard world.engine.phase == .serving, elapsed - world.servesSince > Self.patience * SimulatedClock.second else {
+            return
+        }
+        for (id, time) in overSince where waits[id] != nil {
+            world.expect(
+                elapsed - time < Self.patience * SimulatedClock.second, 7,
+                "All jobs of wait \(id) have ended, and it was not told.")
+        }
+        guard looks % 8 == 0 else { return }
+        let late = world.clock.steady - Self.patience * 1000
+        for row in world.store.allJobs where !row.state.isTerminal && !row.isRemoving {
+            if let due = row.due, row.state == .scheduled || row.run == nil {
+                world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
+            }
+            if let deadline = row.deadline, row.stop == nil {
+                world.expect(deadline > late, 9, "Job \(row.id) goes on long after its deadline.")
+            }
+        }
     }
 
     /// No slot is free while a job could start that waits for nothing else.

@@ -68,7 +68,7 @@ extension World {
         case 2: wait(user, index)
         case 3: watch(user, index)
         case 4: endWatch(user)
-        case 5: act(user, index) { .cancel($0) }
+        case 5: cancel(user, index)
         case 6: act(user, index) { .remove($0) }
         default: retry(user, index)
         }
@@ -93,6 +93,13 @@ extension World {
     private func act(_ user: User, _ index: Int, _ request: (JobID) -> CoreRequest) {
         guard let job = random.element(of: Array(user.jobs.suffix(random.pick([3, 20, 300])))) else { return }
         ask(request(job), by: user.caller, user: index)
+    }
+
+    /// Cancels a job, and now and then changes their mind.
+    private func cancel(_ user: User, _ index: Int) {
+        guard let job = random.element(of: Array(user.jobs.suffix(20))) else { return }
+        ask(.cancel(job), by: user.caller, user: index)
+        if random.chance(0.4) { ask(.retry(job, from: .failed), by: user.caller, user: index) }
     }
 
     private func retry(_ user: User, _ index: Int) {

@@ -17,7 +17,7 @@ struct Scenario {
     var secondsBetweenChanges = 1200.0
 
     init(random: inout SeededGenerator) {
-        settings.limits.children = random.pick([5, 12, 40])
+        settings.limits.children = random.pick([5, 12, 40, 400])
         settings.limits.links = 12
         settings.limits.depth = random.within(2...4)
         settings.limits.queuedJobs = random.pick([300, 1000, 5000])

@@ -42,6 +42,8 @@ final class World {
     /// Nil while no daemon runs.
     var core: Core?
     var engine = SimulatedEngine()
+    /// The elapsed time from which on nothing hindered the daemon.
+    var servesSince: Int64 = 0
     /// Counts the starts of the daemon.
     var life: Int64 = 0
     let oracle = Oracle()
