@@ -138,11 +138,19 @@ final class Oracle {
                 elapsed - time < Self.patience * SimulatedClock.second, 7,
                 "All jobs of wait \(id) have ended, and it was not told.")
         }
+        for work in world.store.work.values where work.kind != .removeParts {
+            world.fail(10, "The core rests, and there is work left over about job \(work.job).")
+        }
         guard looks % 8 == 0 else { return }
         let late = world.clock.steady - Self.patience * 1000
         for row in world.store.allJobs where !row.state.isTerminal && !row.isRemoving {
             if let due = row.due, row.state == .scheduled || row.run == nil {
                 world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
+            }
+            if row.waiting == .gate, let parent = row.parent, world.store.list(of: parent.job)?.id != parent.list {
+                world.expect(
+                    world.store.work.values.contains { $0.list == parent.list }, 10,
+                    "Job \(row.id) waits for the gate of a list that is over, and no work left over cancels it.")
             }
             if let deadline = row.deadline, row.stop == nil {
                 world.expect(deadline > late, 9, "Job \(row.id) goes on long after its deadline.")
