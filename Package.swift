@@ -184,7 +184,7 @@ let package = Package(
             exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
         .executableTarget(
             name: "roundsimulate", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"],
-            path: "Tests/RoundSimulation", exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"],
+            path: "Tests/RoundSimulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"],
             swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.
         .executableTarget(
@@ -211,6 +211,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests", dependencies: ["JobCore", "JobModel", "TestSupport", "simulate"],
             swiftSettings: ours),
+        .testTarget(
+            name: "RoundSimulationTests", dependencies: ["TestSupport", "roundsimulate"], swiftSettings: ours),
         .testTarget(
             name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
             swiftSettings: ours),

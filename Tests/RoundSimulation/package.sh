@@ -32,7 +32,7 @@ let package = Package(
         .target(name: "InMemoryRounds", dependencies: ["JobModel"], swiftSettings: ours),
         .executableTarget(
             name: "roundsimulate", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"],
-            path: "Tests/RoundSimulation", exclude: ["Mutants", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
+            path: "Tests/RoundSimulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
             linkerSettings: [$allocator]),
     ])
 PACKAGE
