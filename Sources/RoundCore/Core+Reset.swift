@@ -85,6 +85,10 @@ extension Core {
         }
         if row.isEnding { try closeList(of: row, round) }
         let action = row.restart(at: round.now)
+        // A cancelled download leaves nothing behind.
+        if action == .finish, row.checkpointSize > 0 {
+            _ = try removeParts(of: &row, links: 0...Int.max, round)
+        }
         try store(&row, was: old, round)
         if action == .finish { try finished(row, round) }
     }
@@ -116,9 +120,8 @@ extension Core {
             }
             if rows.count < Self.page { break }
         }
-        schedules.use([:])
-        agenda.hasMoreSchedules = true
-        if !zones.isEmpty { pending.emit(.readZones(zones.sorted())) }
+        // The rules of zones, once read, have all of them looked at.
+        if zones.isEmpty { schedules.lookAgain() } else { pending.emit(.readZones(zones.sorted())) }
     }
 
     // MARK: - Looking

@@ -17,6 +17,11 @@ extension Core {
 
     /// Counts a job that was inserted, and offers it where it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
+        // A list can name a queue that was taken out of the configuration since it was accepted.
+        if !scheduler.has(queue: row.queue) {
+            let queue = QueueSettings(name: row.queue, concurrency: 1)
+            scheduler.open(queue, perUser: settings.perUser(queue))
+        }
         quotas.moved(from: nil, to: row)
         deadlines.note(row)
         log(row, .accepted, round)

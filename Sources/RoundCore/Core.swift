@@ -63,8 +63,7 @@ package final class Core {
         schedules.look(at: now)
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
-        case .looked(let request, let ended):
-            if waits.ended(ended, of: request) { pending.emit(.waitOver(request)) }
+        case .looked(let request, let ended): pending.look(request, ended)
         case .abandon(let request): waits.remove(request)
         case .unsubscribe(let id): subscriptions.remove(id)
         case .run(let run, let event): try handle(event, of: run, round)
@@ -94,10 +93,15 @@ package final class Core {
             subscriptions.ended(job)
             for request in waits.ended(job) { effects.append(.waitOver(request)) }
         }
+        for (request, ended) in pending.looked where waits.ended(ended, of: request) {
+            effects.append(.waitOver(request))
+        }
         for event in pending.happened {
             for (request, answer) in waits.happened(event) { effects.append(.answer(request, answer)) }
         }
         for work in pending.cleaned { experience.cleaning.remove(work) }
+        for (owner, count) in pending.totals { experience.count(owner, count) }
+        if let shortage = pending.shortage { experience.shortage = shortage.reason }
         for case .removeFiles(let work) in effects { experience.cleaning.insert(work.id) }
         pending = PendingEffects()
         return effects
@@ -109,11 +113,13 @@ package final class Core {
         for id in pending.subscribed { subscriptions.remove(id) }
         for key in pending.asked { schedules.prepared(key) }
         for request in failed { waits.remove(request) }
+        // A page of schedules may have been looked at in vain.
+        schedules.lookAgain()
         pending = PendingEffects()
     }
 
     /// Whether there is more to do at once than one round does: another ``CoreInput/tick`` is wanted.
-    package var wantsTick: Bool { phase == .serving && agenda.hasMore }
+    package var wantsTick: Bool { phase == .serving && (agenda.hasMore || schedules.rescan != .none) }
 
     /// When a ``CoreInput/tick`` is wanted at the latest: by the steady clock, and by the wall.
     package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
@@ -140,7 +146,7 @@ package final class Core {
         case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }
-        experience.shortage = new
+        pending.learn(PendingEffects.Shortage(reason: new))
     }
 
     /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.

@@ -157,8 +157,9 @@ package final class SQLiteRoundStore: RoundStore {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        pool.close()
+        // It waits for readers, which are gone once the pool is closed.
         checkpointer.close()
+        pool.close()
         try? connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         mark.set(life)
         directory.unlock()

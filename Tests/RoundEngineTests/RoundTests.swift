@@ -147,6 +147,8 @@ import Testing
                 for _ in 0..<500 { group.addTask { _ = try? await test.submit(Self.value) } }
             }
             await test.store.until { $0.jobs.values.filter(\.state.isTerminal).count == 500 }
+            // What others see follows the commit.
+            _ = await test.engine.probe()
             #expect(test.engine.status.jobs()[.succeeded] == 500)
             #expect(test.engine.status.totals().submitted == 500)
         }

@@ -81,6 +81,12 @@ package struct JobPlan: Sendable, Hashable {
         return true
     }
 
+    /// Whether a step of it makes children.
+    package var hasList: Bool {
+        source.source?.hasChildren == true
+            || links.contains { $0.steps.contains { $0.source?.hasChildren == true } }
+    }
+
     /// Whether a link from `first` on is a download, which may leave a part behind.
     package func hasDownload(from first: Int) -> Bool {
         if first <= 0, source.source == .download { return true }

@@ -95,6 +95,9 @@ package struct RunEnd: Sendable {
     /// Bytes that it received, for the totals.
     package let received: Int64
 
+    /// The files that go with it.
+    var files: [BlobReference] { [body, outcome.blob].compactMap(\.self) }
+
     package init(_ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0) {
         self.outcome = outcome
         self.body = body

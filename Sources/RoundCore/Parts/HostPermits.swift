@@ -18,9 +18,12 @@ struct HostPermits {
     private var uses: [String: Use] = [:]
     /// Until when, by the steady clock. It was learned outside, so it survives a reset.
     private(set) var pauses: [String: [UInt32: SteadyTime]] = [:]
+    /// When the first pause ends.
+    private(set) var nextEnd: SteadyTime?
 
     init(keeping old: HostPermits? = nil) {
         pauses = old?.pauses ?? [:]
+        nextEnd = old?.nextEnd
     }
 
     func count(_ host: String, of owner: UInt32) -> Int { uses[host]?.byOwner[owner] ?? 0 }
@@ -46,6 +49,7 @@ struct HostPermits {
             return
         }
         pauses[host, default: [:]][owner] = max(time, pauses[host]?[owner] ?? time)
+        nextEnd = min(nextEnd ?? time, time)
     }
 
     func isPaused(_ host: String, for owner: UInt32, at now: SteadyTime) -> Bool {
@@ -59,17 +63,17 @@ struct HostPermits {
 
     /// Drops the pauses that are over; whether there were any.
     mutating func endPauses(at now: SteadyTime) -> Bool {
+        guard let nextEnd, nextEnd <= now else { return false }
         var hasEnded = false
         for (host, owners) in pauses {
             let left = owners.filter { $0.value > now }
             if left.count < owners.count { hasEnded = true }
             pauses[host] = left.isEmpty ? nil : left
         }
+        self.nextEnd = pauses.values.compactMap { $0.values.min() }.min()
         return hasEnded
     }
 
-    /// When the first pause ends.
-    var nextEnd: SteadyTime? { pauses.values.compactMap { $0.values.min() }.min() }
     var isEmpty: Bool { uses.isEmpty }
     var shares: [String: [UInt32: Int]] { uses.mapValues(\.byOwner) }
 }

@@ -97,7 +97,14 @@ struct Quotas {
     func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {
         let isTooMuch = all.finishedBytes > settings.retentionBytes
         guard isTooMuch || all.finished > settings.retentionCount else { return nil }
-        let owners = owners.filter { !passed.contains($0.key) && $0.value.finished > 0 }
+        // No user loses jobs because of another's, as long as they have no more than an equal part.
+        let sharers = owners.values.count { $0.finished > 0 }
+        let owners = owners.filter { owner, holding in
+            guard !passed.contains(owner), holding.finished > 0 else { return false }
+            return isTooMuch
+                ? holding.finishedBytes > settings.retentionBytes / Int64(max(1, sharers))
+                : holding.finished > settings.retentionCount / max(1, sharers)
+        }
         let largest =
             isTooMuch
             ? owners.max { ($0.value.finishedBytes, $1.key) < ($1.value.finishedBytes, $0.key) }

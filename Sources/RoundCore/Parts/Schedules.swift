@@ -31,8 +31,11 @@ struct Schedules {
     /// The rules of zones were read again.
     mutating func use(_ rules: [String: ZoneRules]) {
         zones.merge(rules) { _, new in new }
-        rescan = .after(nil)
+        lookAgain()
     }
+
+    /// Every schedule is to be looked at again.
+    mutating func lookAgain() { rescan = .after(nil) }
 
     func isPreparing(_ key: ScheduleKey) -> Bool { preparing.contains(key) }
     mutating func prepare(_ key: ScheduleKey) { preparing.insert(key) }
@@ -41,7 +44,7 @@ struct Schedules {
     /// Notices that the wall clock was set back, by how it stands to the clock that is never set.
     mutating func look(at now: CoreMoment) {
         let ahead = now.wall.milliseconds.saturatingSubtracting(now.steady)
-        if let before = self.ahead, ahead < before.saturatingSubtracting(500) { rescan = .after(nil) }
+        if let before = self.ahead, ahead < before.saturatingSubtracting(500) { lookAgain() }
         self.ahead = ahead
         // What passes from now on passes while this daemon runs.
         startedAt = min(startedAt, now.wall)

@@ -96,7 +96,7 @@ extension Core {
     }
 
     private func created(_ row: JobRow, _ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) {
-        experience.count(row.owner) { $0.submitted += 1 }
+        pending.count(row.owner) { $0.submitted += 1 }
         try inserted(row, round)
         if let outcome = new.immediate, row.state == .queued { agenda.remember(outcome, of: row.id) }
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }

@@ -98,10 +98,8 @@ extension Core {
     /// When a schedule is to be looked at next.
     private func next(of schedule: Schedule, _ round: Round) throws(StoreError) -> Timestamp? {
         guard !schedule.isSuspended else { return nil }
-        guard let zone = schedules.zone(of: schedule) else {
-            if let name = schedule.timing.zone { pending.emit(.readZones([name])) }
-            return nil
-        }
+        // It is looked at again once the rules of its zone were read.
+        guard let zone = schedules.zone(of: schedule) else { return nil }
         if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
         return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
     }

@@ -3,11 +3,15 @@ import JobModel
 /// What runs come to.
 extension Core {
     func handle(_ event: RunEvent, of id: RunIdentity, _ round: Round) throws(StoreError) {
-        guard let live = running[id] else { return answerSaves(of: event) }
+        guard let live = running[id] else {
+            if case .ended(let end) = event, !end.files.isEmpty { pending.emit(.unlink(end.files)) }
+            return answerSaves(of: event)
+        }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed. Only its end counts, as what it held is free then.
             if event.isEnd { release(live) }
+            if case .ended(let end) = event, !end.files.isEmpty { pending.emit(.unlink(end.files)) }
             return answerSaves(of: event)
         }
         switch event {
@@ -119,20 +123,26 @@ extension Core {
     private func ended(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         if let error = end.outcome.error { pause(for: error, of: live, round) }
         if end.received > 0 {
-            experience.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
+            pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
         }
         // What it held beside its slot is free; the next link may go on in the slot.
         _ = running.remove(live.run)
         if let host = live.host { scheduler.release(live.permits, host, live.owner) }
         var row = old
-        let files = [end.body, end.outcome.blob].compactMap(\.self)
-        row.blobs += files.map { LinkBlob(link: row.link, blob: $0) }
+        // A result that is refused is not kept.
+        let refusal = refusal(toKeep: end.outcome, row)
+        if refusal == nil {
+            row.blobs += end.files.map { LinkBlob(link: row.link, blob: $0) }
+        } else if !end.files.isEmpty {
+            pending.emit(.unlink(end.files))
+        }
         if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
             try drop(checkpointOf: &row, round)
         }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         let wasEnding = row.isEnding
-        try ended(row, was: old, end.outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
+        let outcome = refusal.map(Carried.failure) ?? end.outcome
+        try ended(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
         if wasEnding { pending.happen(.stopped(row.id)) }
     }
 
@@ -148,7 +158,6 @@ extension Core {
         var row = changed
         let link = row.link
         let isDownload = row.presentSource == .download
-        let outcome = refusal(toKeep: outcome, row).map(Carried.failure) ?? outcome
         let action = row.finished(outcome, at: round.now)
         // A retry of what a server answered has waited as its own policy says, and must not wait for the pause of its host.
         if action == .wait, row.lastFailure?.http != nil { row.host = nil }
@@ -169,7 +178,7 @@ extension Core {
             try goOn(&row, was: old, hasSlot: keepingSlot, mustClean: mustClean, round)
         case .wait:
             if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
-            experience.count(row.owner) { $0.retried += 1 }
+            pending.count(row.owner) { $0.retried += 1 }
             // What waits for room may be tried very often: the first time says it.
             if let error = row.lastFailure, error.postponed == nil || old.lastFailure?.postponed == nil,
                 let due = row.due
@@ -214,7 +223,7 @@ extension Core {
         _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
     ) throws(StoreError) {
         pending.end(row.id)
-        experience.count(row.owner) { totals in
+        pending.count(row.owner) { totals in
             switch row.state {
             case .succeeded: totals.succeeded += 1
             case .failed: totals.failed += 1

@@ -123,7 +123,7 @@ extension Core {
             try round.transaction.closeList(of: row.id)
             pending.emit(.list(row.id, nil))
         }
-        if row.children > 0 { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
+        if row.plan.hasList { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
         try round.transaction.delete(row.id)
         quotas.moved(from: old, to: nil)
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }

@@ -76,8 +76,9 @@ extension EngineLoop {
         case .committed:
             if case .failing = phase { log(.notice, "The store works again.", .storageWorks) }
             phase = core.phase == .serving ? .serving : .stopping
+            let effects = core.committed()
             publish()
-            for effect in core.committed() { carryOut(effect) }
+            for effect in effects { carryOut(effect) }
             return true
         case .undone(let new), .unknown(let new):
             core.undone([])

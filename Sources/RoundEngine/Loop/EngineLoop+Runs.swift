@@ -153,8 +153,10 @@ extension EngineLoop {
             services.library.startBlocking(for: owner) {
                 let elapsed = services.clock.steady().saturatingSubtracting(began)
                 services.metrics.ended(type, outcome.error, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
+                // Only such a source writes a result that names a file; others' say what a server or a program likes.
                 let end = services.end(
-                    outcome, room: room, body: body, bytes: progress.bytes, received: progress.bytes)
+                    outcome, room: room, body: type == .url ? body : nil, bytes: progress.bytes,
+                    received: progress.bytes)
                 services.inbox.put(.task { $0.end(id, end) }, of: owner)
             }
         }

@@ -136,7 +136,7 @@ final class EngineLoop {
         let steady = [
             [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
                 .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
-            patience.first?.end, suspects.first?.end, reporting.next,
+            core.wantsTick ? suspectTick : nil, patience.first?.end, suspects.first?.end, reporting.next,
         ]
         return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }
@@ -191,6 +191,7 @@ final class EngineLoop {
 
     private func committed(_ inputs: [Input]) {
         replay.committed()
+        let effects = core.committed()
         publish()
         var isStop = false
         for input in inputs {
@@ -201,7 +202,7 @@ final class EngineLoop {
             default: break
             }
         }
-        for effect in core.committed() { carryOut(effect) }
+        for effect in effects { carryOut(effect) }
         for input in inputs {
             // A run that became a timer is over, unless it was told to end, and so has to say that it did.
             if case .run(let id, .timer) = input.input, let run = runs[id], run.isTimer { forget(id) }

@@ -105,8 +105,7 @@ extension SQLiteTransaction {
                 "jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 ORDER BY id"
             case .gated:
                 """
-                jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 \
-                AND waiting = 1 ORDER BY id
+                jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 3 AND waiting = 1 AND id > ?3 ORDER BY id
                 """
             }
         let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)")
