@@ -140,15 +140,11 @@ extension Core {
             let cutoff = now.adding(seconds: -settings.retentionAge)
             let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
             for row in expired { _ = try dispose(row, round) }
-            if expired.count < Self.purgedAtOnce {
-                try lookAhead(round)
-                // A clock that leapt ahead is not believed, and need not be asked all the time.
-                if now < round.now.wall {
-                    agenda.nextExpiry = agenda.nextExpiry.map { max($0, round.now.wall.adding(seconds: 60)) }
-                }
-            } else {
-                agenda.hasExcess = true
-            }
+            if expired.count == Self.purgedAtOnce { agenda.hasExcess = true } else { try lookAhead(round) }
+        }
+        // A clock that leapt ahead is not believed, and need not be asked all the time.
+        if let expiry = agenda.nextExpiry, expiry <= round.now.wall {
+            agenda.nextExpiry = round.now.wall.adding(seconds: 60)
         }
         // What is being removed counts until it is gone.
         guard agenda.hasExcess, !agenda.hasWork else { return }

@@ -134,6 +134,8 @@ final class World {
         store.heal()
         clock.setWrong(by: 0)
         if core == nil { restart(.crashed) }
+        // It would refuse to resume queues until then.
+        if engine.phase == .failing { probe() }
         feed(.room(shortage: nil))
         for user in users {
             for id in user.subscriptions { feed(.unsubscribe(id)) }
