@@ -63,7 +63,8 @@ final class Oracle {
         }
         for change in world.store.changes where change.before?.state.isTerminal != true {
             finished.jobs += 1
-            finished.bytes += max(change.before?.size ?? 0, change.after?.size ?? 0)
+            // How large one was at its end that the same round removed is not known.
+            finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
         }
         var keys: Set<CountKey> = []
         for change in world.store.changes {
