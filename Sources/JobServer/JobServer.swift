@@ -32,7 +32,7 @@ package struct JobServer: Service {
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be
-    /// administrators; nobody is disconnected.
+    /// administrators; no client is disconnected.
     package func configure(adminGroup: UInt32?) {
         state.configure(engine.settings.limits, adminGroup: adminGroup)
     }

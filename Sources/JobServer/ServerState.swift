@@ -106,7 +106,7 @@ final class ServerState: Sendable {
         }
     }
 
-    /// Whether a warning of a user may go to the log: one a second does, so that nobody can push others' lines out of it.
+    /// Whether a warning of a user may go to the log: one a second does, so that no user can push others' lines out of it.
     /// Gives how many were left out since the last one, or nil where this one is to be.
     func warns(of uid: UInt32, at now: ContinuousClock.Instant = .now) -> Int? {
         state.withLock { state in

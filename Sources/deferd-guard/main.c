@@ -43,7 +43,7 @@ static int64_t now(void) {
 
 static void report(uint32_t kind, int32_t value, uint64_t id) {
     struct deferd_guard_report line = {.kind = kind, .value = value, .id = id};
-    // Where nobody reads any more, the end of the requests says so as well.
+    // Where no daemon reads any more, the end of the requests says so as well.
     while (!is_orphan && write(reports, &line, sizeof line) < 0 && errno == EINTR) {}
 }
 
@@ -157,7 +157,7 @@ static void start(const struct deferd_guard_request *request, const int *descrip
         || (uint64_t)file.st_size < size) {
         return report(DEFERD_GUARD_REFUSED, EINVAL, request->id);
     }
-    // A mapping of its own: what this process writes into it is nobody else's.
+    // A mapping of its own: no other process sees what this one writes into it.
     char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[0], 0);
     if (block == MAP_FAILED) return report(DEFERD_GUARD_REFUSED, errno, request->id);
     block[size - 1] = 0;

@@ -86,10 +86,4 @@ package struct JobPlan: Sendable, Hashable {
         source.source?.hasChildren == true
             || links.contains { $0.steps.contains { $0.source?.hasChildren == true } }
     }
-
-    /// Whether a link from `first` on is a download, which may leave a part behind.
-    package func hasDownload(from first: Int) -> Bool {
-        if first <= 0, source.source == .download { return true }
-        return links.dropFirst(max(0, first - 1)).contains { $0.steps.contains { $0.source == .download } }
-    }
 }

@@ -107,7 +107,7 @@ extension Connection {
                 ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
         }
-        // Nobody is left to read what was only asked for; what changes something was still sent to be done.
+        // No client is left to read an answer; a request that changes something is still carried out.
         if method.isRead, isGone { return call.fail(Self.shuttingDown) }
         let answer = BudgetCharge(.work, of: method.answerBytes, in: budget)
         do throws(ProtocolError) {

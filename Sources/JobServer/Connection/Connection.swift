@@ -42,7 +42,7 @@ final class Connection: Sendable {
         var isShuttingDown = false
         /// A call has come.
         var hasBegun = false
-        /// The client is gone, so nobody is left to answer.
+        /// The client is gone, so no answer is sent.
         var isGone = false
         /// The copy of the state that the client reads.
         var backup: StateBackup?

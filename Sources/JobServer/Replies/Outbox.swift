@@ -52,7 +52,7 @@ final class Outbox: Sendable {
 
     private let state = Mutex(State())
     private let limit: Atomic<Int>
-    /// Whether nothing is kept any more, so that whoever has much to send need not begin.
+    /// Whether nothing is kept any more, so that a sender with much to send need not begin.
     private let closed = Atomic<Bool>(false)
     var isClosed: Bool { closed.load(ordering: .relaxed) }
     private let budget: UserBudget

@@ -74,6 +74,5 @@ struct HostPermits {
         return hasEnded
     }
 
-    var isEmpty: Bool { uses.isEmpty }
     var shares: [String: [UInt32: Int]] { uses.mapValues(\.byOwner) }
 }

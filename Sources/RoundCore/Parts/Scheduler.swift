@@ -283,8 +283,6 @@ final class Scheduler {
         queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
     }
 
-    /// Slots that are taken in all queues.
-    var running: Int { queues.values.reduce(0) { $0 + $1.running } }
     /// Jobs in all windows.
     var windowCount: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
     /// Owners that have something in a queue, over all queues.

@@ -147,7 +147,9 @@ enum JobColumns {
         guard let owner = UInt32(exactly: number(.owner)), let state = JobState(code: number(.state)),
             let waiting = JobRow.Waiting(rawValue: Int(number(.waiting))), let link = count(.link),
             let crashes = count(.crashes), let parentLink = count(.parentLink), let index = count(.parentIndex),
-            let queue = row.text(Column.queue.rawValue)
+            let queue = row.text(Column.queue.rawValue),
+            // It grows by one with each change.
+            (0...1 << 56).contains(number(.version))
         else { return nil }
         let parent = row.optionalInteger(Column.parent.rawValue).map {
             JobRow.Parent(job: $0, link: parentLink, list: number(.list), index: index, depth: 0)

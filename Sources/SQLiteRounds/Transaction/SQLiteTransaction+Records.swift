@@ -84,7 +84,10 @@ extension SQLiteTransaction {
         try flushCounts()
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
             row throws(StoreError) -> (CountKey, CountValue)? in
-            guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)) else {
+            guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)),
+                // Sums of what a damaged file says must not overflow.
+                (0...Int64(Int32.max)).contains(row.integer(3)), (0...1 << 56).contains(row.integer(4))
+            else {
                 damage.tell(of: "A count of jobs")
                 return nil
             }
