@@ -20,15 +20,16 @@ final class PreparedStatement {
 
     // MARK: Binding
 
-    func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, value) }
-
-    func bind(_ value: Int, at index: Int32) { sqlite3_bind_int64(pointer, index, Int64(value)) }
+    /// Binds values to the parameters from the first on; nil is NULL.
+    func bind(_ values: [(any Bindable)?]) {
+        for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index) + 1) }
+    }
 
     func bind(_ value: Int64?, at index: Int32) { if let value { sqlite3_bind_int64(pointer, index, value) } }
 
-    func bind(_ time: Timestamp?, at index: Int32) {
-        if let time { sqlite3_bind_int64(pointer, index, time.milliseconds) }
-    }
+    func bind(_ value: Int, at index: Int32) { sqlite3_bind_int64(pointer, index, Int64(value)) }
+
+    func bind(_ time: Timestamp?, at index: Int32) { bind(time?.milliseconds, at: index) }
 
     /// Binds text; `texts` keeps it without a copy of it by SQLite, until it is emptied after the statement has run.
     func bind(_ text: String?, at index: Int32, keptIn texts: BoundTexts? = nil) {
@@ -109,6 +110,12 @@ final class PreparedStatement {
         return try step() ? try read(self) : nil
     }
 
+    /// The number in the first row; nil where there is none.
+    func number() throws(StoreError) -> Int64? { try row { row throws(StoreError) in row.optionalInteger(0) } }
+
+    /// The bytes in the first row; nil where there is none.
+    func bytes() throws(StoreError) -> [UInt8]? { try row { row throws(StoreError) in row.bytes(0) } }
+
     // MARK: Columns
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
@@ -127,10 +134,41 @@ final class PreparedStatement {
     }
 
     /// Reads the bytes of a blob or text where they are; those of NULL are none.
-    func withBytes<Value>(_ column: Int32, _ read: (UnsafeRawBufferPointer) -> Value) -> Value {
+    func withBytes<Value, Failure>(
+        _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
         let start = sqlite3_column_blob(pointer, column)
-        return read(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+        return try read(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
     }
 
     func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
+}
+
+/// What can be bound to a parameter.
+protocol Bindable {
+    func bind(to statement: PreparedStatement, at index: Int32)
+}
+
+extension Bindable where Self: BinaryInteger {
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(Int64(self), at: index) }
+}
+
+extension Int64: Bindable {}
+extension Int: Bindable {}
+extension UInt32: Bindable {}
+
+extension Bool: Bindable {
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(self ? 1 : 0, at: index) }
+}
+
+extension Timestamp: Bindable {
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(milliseconds, at: index) }
+}
+
+extension String: Bindable {
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension [UInt8]: Bindable {
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(bytes: self, at: index) }
 }

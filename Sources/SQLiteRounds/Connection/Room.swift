@@ -1,6 +1,5 @@
 import CSQLite
 import GRDBSQLite
-import Glibc
 import JobModel
 
 /// Room on the disk that is had before it is needed.
@@ -17,13 +16,12 @@ final class Room {
     private static let few: Int64 = 16
 
     private let connection: SQLiteConnection
-    /// The database's file, made longer with one call for a step, where SQLite writes a byte into each block of it. It stays
-    /// open as long as there are rounds: closing it gives up the locks that SQLite has on it, see fcntl(2).
-    private let descriptor: Int32
     private let countPages: PreparedStatement
     private let countFreePages: PreparedStatement
     private let pageSize: Int64
     private var pages: Int64 = 0
+    /// Those that hold nothing, at the end of the last round.
+    private(set) var freePages: Int64 = 0
     /// Whether a round failed for lack of room, and none has shown since that there is some.
     private(set) var isShort = false
     /// Whether this round shows that there is.
@@ -36,10 +34,7 @@ final class Room {
         countFreePages = try connection.prepare("PRAGMA freelist_count")
         pageSize = try connection.number("PRAGMA page_size")
         _ = deferd_reserve(connection.path + "-wal", Self.log)
-        descriptor = open(connection.path, O_RDWR | O_CLOEXEC)
     }
-
-    deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
 
     /// Has a connection leave the file at a whole number of steps, whatever it writes into it or cuts off.
     static func keepInChunks(_ connection: SQLiteConnection) throws(StoreError) {
@@ -56,40 +51,35 @@ final class Room {
         throw connection.failed(StoreError(.write, failure, database: connection.path))
     }
 
-    private func number(_ statement: PreparedStatement) throws(StoreError) -> Int64 {
-        try statement.row { row throws(StoreError) in row.integer(0) } ?? 0
-    }
-
     /// To be called inside a transaction, before anything is written.
     func begin() throws(StoreError) {
         showsRoom = false
-        pages = try number(countPages)
+        pages = try count(countPages)
     }
 
     /// To be called before the commit of a transaction that has written.
     func have() throws(StoreError) {
-        let grown = try number(countPages)
-        if grown > pages { try have(grown * pageSize) }
+        freePages = try count(countFreePages)
+        let grown = try count(countPages)
+        if grown > pages { try have(grown) }
     }
 
-    private func have(_ size: Int64) throws(StoreError) {
-        let chunk = Int64(Self.chunk)
-        let rounded = (size + chunk - 1) / chunk * chunk
-        if descriptor >= 0 { _ = deferd_extend(descriptor, Int(rounded)) }
+    private func have(_ pages: Int64) throws(StoreError) {
         // Does nothing where the file is as long by now, and says so where it cannot be.
-        var size = size
+        var size = pages * pageSize
         try Self.control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
     }
+
+    private func count(_ statement: PreparedStatement) throws(StoreError) -> Int64 { try statement.number() ?? 0 }
 
     /// Throws where there is no room for a few more jobs, though the last ones found none: what is left is for removals.
     func check() throws(StoreError) {
         guard isShort else { return }
-        if try number(countFreePages) < Self.few { try have((try number(countPages) + Self.few) * pageSize) }
+        if try count(countFreePages) < Self.few { try have(try count(countPages) + Self.few) }
         showsRoom = true
     }
 
     func committed() { if showsRoom { isShort = false } }
 
     func failed(_ error: StoreError) { if error.isLackOfRoom { isShort = true } }
-
 }

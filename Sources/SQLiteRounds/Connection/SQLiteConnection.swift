@@ -7,24 +7,24 @@ final class SQLiteConnection {
     let pointer: OpaquePointer
     /// What errors of its statements count as.
     private let errors: StoreError.Code
-    private var statements: [String: PreparedStatement] = [:]
+    private(set) var statements: [String: PreparedStatement] = [:]
     /// The first error since it was last forgotten.
     var firstFailure: StoreError?
 
     /// Opens the database at `path`, which is there.
-    init(_ path: String, errors: StoreError.Code) throws(StoreError) {
+    init(_ path: String, errors: StoreError.Code, isReadOnly: Bool = false) throws(StoreError) {
         self.path = path
         self.errors = errors
         var opened: OpaquePointer?
+        let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
         // One thread at a time uses a connection, so SQLite needs no lock of its own.
-        let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard let opened else {
             throw StoreError(errors, SQLiteFailure(code: code, message: "no memory"), database: path)
         }
         pointer = opened
         guard code == SQLITE_OK else {
-            let failure = SQLiteFailure(
-                code: sqlite3_extended_errcode(opened), message: String(cString: sqlite3_errmsg(opened)))
+            let failure = SQLiteFailure(of: opened)
             sqlite3_close_v2(opened)
             throw StoreError(errors, failure, database: path)
         }
@@ -38,14 +38,7 @@ final class SQLiteConnection {
     }
 
     /// The error for what the last call said, which is remembered.
-    func failure() -> StoreError {
-        failed(
-            StoreError(
-                errors,
-                SQLiteFailure(
-                    code: sqlite3_extended_errcode(pointer), message: String(cString: sqlite3_errmsg(pointer))),
-                database: path))
-    }
+    func failure() -> StoreError { failed(StoreError(errors, SQLiteFailure(of: pointer), database: path)) }
 
     /// Remembers an error.
     func failed(_ error: StoreError) -> StoreError {
@@ -61,18 +54,27 @@ final class SQLiteConnection {
     /// A statement of its own.
     func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
 
-    /// The statement for `sql`, prepared once.
-    func statement(_ sql: String) throws(StoreError) -> PreparedStatement {
-        if let known = statements[sql] { return known }
-        let statement = try prepare(sql)
-        statements[sql] = statement
+    /// The statement for `sql`, prepared once, with these values bound to its parameters.
+    func statement(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PreparedStatement {
+        try statement(sql, values)
+    }
+
+    func statement(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PreparedStatement {
+        let known = statements[sql]
+        let statement = if let known { known } else { try prepare(sql) }
+        if known == nil { statements[sql] = statement }
+        statement.bind(values)
         return statement
     }
 
     /// The number that a query gives; 0 where it gives none.
-    func number(_ sql: String) throws(StoreError) -> Int64 {
-        let statement = try prepare(sql)
-        return try statement.row { row throws(StoreError) in row.integer(0) } ?? 0
+    func number(_ sql: String) throws(StoreError) -> Int64 { try prepare(sql).number() ?? 0 }
+
+    /// The numbers that a query for the next one above ?1 gives, in order, each by one step in an index.
+    func distinct(_ sql: String) throws(StoreError) -> [Int64] {
+        var found: [Int64] = []
+        while let next = try statement(sql, found.last ?? -1).number() { found.append(next) }
+        return found
     }
 
     var isInTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }

@@ -8,6 +8,17 @@ struct SQLiteFailure: Error, CustomStringConvertible {
     let code: Int32
     let message: String
 
+    init(code: Int32, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// What the last call on a connection said.
+    init(of connection: OpaquePointer) {
+        self.init(
+            code: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+    }
+
     /// The result code without its extension.
     var primary: Int32 { code & 0xFF }
     var description: String { message }
@@ -42,8 +53,9 @@ extension StoreError {
     static func otherVersion(_ path: String, _ version: Int64) -> StoreError {
         StoreError(
             .otherVersion,
-            "The database \(path) has version \(version), and this deferd reads version \(Schema.version) only; start "
-                + "the deferd that made it, or move the state away to begin anew.")
+            "The database \(path) has version \(version), but this deferd reads version \(Schema.version); start the "
+                + "deferd that made it, or move it and the files named \(path)-* away to begin anew.",
+            isLasting: true)
     }
 
     static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }

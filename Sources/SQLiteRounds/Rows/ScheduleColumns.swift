@@ -12,45 +12,40 @@ enum ScheduleColumns {
     static let count: Int32 = 19
     static let select = "SELECT \(columns) FROM schedules"
     /// With the state of its last job behind the other columns.
-    static let selectWithState = """
-        SELECT \(columns), (SELECT state FROM jobs WHERE id = last_job AND removing = 0) FROM schedules
-        """
+    static let selectWithState = selectWith("(SELECT state FROM jobs WHERE id = last_job AND removing = 0)")
+    static let selectSpec = "SELECT spec FROM schedule_specs WHERE owner = ?1 AND name = ?2"
     static let insert = """
         INSERT OR REPLACE INTO schedules (\(columns), size) VALUES (\((1...20).map { "?\($0)" }.joined(separator: ", ")))
         """
 
-    static func bind(_ row: ScheduleRow, to statement: PreparedStatement) {
+    static func selectWith(_ expression: String) -> String { "SELECT \(columns), \(expression) FROM schedules" }
+
+    static func values(_ row: ScheduleRow) -> [(any Bindable)?] {
         let schedule = row.schedule
-        bind(schedule.key, to: statement)
-        statement.bind(schedule.groups?.text, at: 3)
+        var timing: [(any Bindable)?]
         switch schedule.timing {
-        case .calendar(let text, _, let zone):
-            statement.bind(text, at: 4)
-            statement.bind(zone, at: 5)
-        case .every(let period): statement.bind(period, at: 6)
+        case .calendar(let text, _, let zone): timing = [text, zone, nil]
+        case .every(let period): timing = [nil, nil, period]
         }
-        statement.bind(schedule.catchUp.rawValue, at: 7)
-        statement.bind(schedule.overlap.rawValue, at: 8)
-        statement.bind(schedule.isSuspended ? 1 : 0, at: 9)
-        statement.bind(schedule.setAt, at: 10)
-        statement.bind(schedule.doneUntil, at: 11)
-        statement.bind(schedule.lastTime, at: 12)
-        statement.bind(schedule.lastJob, at: 13)
-        statement.bind(schedule.submitted, at: 14)
-        statement.bind(schedule.skipped, at: 15)
         var waiting = ByteWriter(reserving: 8 * schedule.waiting.count)
         for time in schedule.waiting { waiting.time(time) }
-        statement.bind(bytes: waiting.bytes, at: 16)
-        statement.bind(schedule.specSize, at: 17)
-        statement.bind(row.next, at: 18)
-        statement.bind(row.version, at: 19)
-        statement.bind(schedule.storedSize, at: 20)
+        return [schedule.key.owner, schedule.key.name, schedule.groups?.text] + timing + [
+            schedule.catchUp.rawValue, schedule.overlap.rawValue, schedule.isSuspended, schedule.setAt,
+            schedule.doneUntil, schedule.lastTime, schedule.lastJob, schedule.submitted, schedule.skipped,
+            waiting.bytes, schedule.specSize, row.next, row.version, schedule.storedSize,
+        ]
     }
 
-    /// Binds the key, which is the first two columns.
-    static func bind(_ key: ScheduleKey, to statement: PreparedStatement) {
-        statement.bind(Int64(key.owner), at: 1)
-        statement.bind(key.name, at: 2)
+    /// The schedule in the present row of a statement that begins with ``select``; nil, and reported, where it is damaged.
+    static func row(_ statement: PreparedStatement, _ damage: DamageReport) -> ScheduleRow? {
+        if let found = row(statement) { return found }
+        damage.tell(of: name(statement))
+        return nil
+    }
+
+    /// What a sentence calls the schedule in the present row.
+    static func name(_ row: PreparedStatement) -> String {
+        "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
     }
 
     /// The schedule in the present row of a statement that begins with ``select``; nil where it is damaged.

@@ -86,16 +86,13 @@ struct ReadySearch {
     private func rowsByHost(on connection: SQLiteConnection) throws(StoreError) -> [ReadyRow] {
         var first = FirstReady(limit)
         try find(nil, on: connection, &first)
-        let next = try connection.statement(
-            """
-            SELECT host FROM jobs INDEXED BY jobs_ready_by_host WHERE \(Self.isReady) AND host > ?2 \
-            ORDER BY host LIMIT 1
-            """)
         var last = ""
         while true {
-            next.bind(queue, at: 1)
-            next.bind(last, at: 2)
-            next.bind(Int64(owner), at: 5)
+            let next = try connection.statement(
+                """
+                SELECT host FROM jobs INDEXED BY jobs_ready_by_host WHERE \(Self.isReady) AND host > ?2 \
+                ORDER BY host LIMIT 1
+                """, queue, last, nil, nil, owner)
             guard let host = try next.row({ row throws(StoreError) in row.text(0) }) else { return first.sorted }
             if !excluded.contains(host) { try find(host, on: connection, &first) }
             last = host

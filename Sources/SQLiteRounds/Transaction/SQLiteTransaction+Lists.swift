@@ -25,8 +25,7 @@ extension SQLiteTransaction {
             """
             SELECT \(Self.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) \
             FROM lists WHERE job = ?1
-            """)
-        select.bind(job, at: 1)
+            """, job)
         let found = try select.row { row throws(StoreError) in
             let list = ListRow(row)
             if list == nil { damage.tell(of: "The list of job \(job)") }
@@ -51,13 +50,8 @@ extension SQLiteTransaction {
     }
 
     func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError) {
-        try check()
-        for condition in ["templates WHERE job = ?1 AND link >= ?2", "blobs WHERE job = ?1 AND list_link >= ?2"] {
-            let delete = try statement("DELETE FROM \(condition)")
-            delete.bind(job, at: 1)
-            delete.bind(link, at: 2)
-            try delete.run()
-        }
+        try statement("DELETE FROM templates WHERE job = ?1 AND link >= ?2", job, link).run()
+        try statement("DELETE FROM blobs WHERE job = ?1 AND list_link >= ?2", job, link).run()
     }
 
     func flushLists() throws(StoreError) {
@@ -66,9 +60,7 @@ extension SQLiteTransaction {
             if let row = entry.row {
                 try store(row)
             } else {
-                let delete = try statement("DELETE FROM lists WHERE job = ?1")
-                delete.bind(job, at: 1)
-                try delete.run()
+                try statement("DELETE FROM lists WHERE job = ?1", job).run()
             }
             lists.entries[job]?.isChanged = false
         }
@@ -76,37 +68,21 @@ extension SQLiteTransaction {
 
     private func storeTemplate(of list: ListRow) throws(StoreError) {
         guard let template = list.template else { return }
-        let insert = try statement(
-            "INSERT OR REPLACE INTO templates (job, list, link, template) VALUES (?1, ?2, ?3, ?4)")
-        insert.bind(list.job, at: 1)
-        insert.bind(list.id, at: 2)
-        insert.bind(list.link, at: 3)
-        insert.bind(bytes: template.encoded, at: 4)
-        try insert.run()
+        try statement(
+            "INSERT OR REPLACE INTO templates (job, list, link, template) VALUES (?1, ?2, ?3, ?4)", list.job, list.id,
+            list.link, template.encoded
+        ).run()
         if case .file(let blob) = template { try insertBlob(blob, of: list.job, listLink: list.link) }
     }
 
     private func store(_ list: ListRow) throws(StoreError) {
-        let insert = try statement(
+        try statement(
             """
             INSERT OR REPLACE INTO lists (\(Self.columns)) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-            """)
-        insert.bind(list.job, at: 1)
-        insert.bind(list.id, at: 2)
-        insert.bind(list.link, at: 3)
-        insert.bind(list.phase.rawValue, at: 4)
-        insert.bind(list.mode.rawValue, at: 5)
-        insert.bind(list.concurrency.map(Int64.init), at: 6)
-        insert.bind(list.total, at: 7)
-        insert.bind(list.made, at: 8)
-        insert.bind(list.ended, at: 9)
-        insert.bind(list.failed, at: 10)
-        insert.bind(list.decided.map(Int64.init), at: 11)
-        insert.bind(list.admitted, at: 12)
-        insert.bind(list.bytes, at: 13)
-        insert.bind(list.template == nil ? 0 : 1, at: 14)
-        try insert.run()
+            """, list.job, list.id, list.link, list.phase.rawValue, list.mode.rawValue, list.concurrency, list.total,
+            list.made, list.ended, list.failed, list.decided, list.admitted, list.bytes, list.template != nil
+        ).run()
     }
 }
 

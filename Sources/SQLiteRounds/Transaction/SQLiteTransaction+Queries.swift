@@ -13,7 +13,6 @@ extension SQLiteTransaction {
     // MARK: Times
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try check()
         try flushJobs()
         guard limit > 0 else { return [] }
         let times = [
@@ -25,8 +24,7 @@ extension SQLiteTransaction {
             var found: Set<JobID> = []
             for (column, index, time) in times {
                 let select = try statement(
-                    "SELECT id FROM jobs INDEXED BY \(index) AND \(column) <= ?1 ORDER BY \(column)")
-                select.bind(time, at: 1)
+                    "SELECT id FROM jobs INDEXED BY \(index) AND \(column) <= ?1 ORDER BY \(column)", time)
                 found.formUnion(try ids(select, atMost: limit))
             }
             return Array(found.sorted().prefix(limit))
@@ -34,11 +32,8 @@ extension SQLiteTransaction {
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
-        try check()
         try flushJobs()
-        func first(_ sql: String) throws(StoreError) -> Int64? {
-            try statement(sql).row { row throws(StoreError) in row.optionalInteger(0) }
-        }
+        func first(_ sql: String) throws(StoreError) -> Int64? { try statement(sql).number() }
         var times = DueTimes()
         times.steady = [
             try first("SELECT min(due) FROM jobs WHERE state < 3 AND due IS NOT NULL AND removing = 0"),
@@ -52,10 +47,9 @@ extension SQLiteTransaction {
                 """),
             try first("SELECT min(next) FROM schedules WHERE next IS NOT NULL"),
         ].compactMap(\.self).min().map(Timestamp.init(milliseconds:))
-        let end = try statement("SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished) AND owner = ?1")
         for owner in try finishedOwners() {
-            end.bind(owner, at: 1)
-            guard let time = try end.row({ row throws(StoreError) in row.time(0) }) else { continue }
+            let end = try statement("SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished) AND owner = ?1", owner)
+            guard let time = try end.number().map(Timestamp.init(milliseconds:)) else { continue }
             times.firstEnd = min(time, times.firstEnd ?? time)
         }
         return times
@@ -64,26 +58,22 @@ extension SQLiteTransaction {
     // MARK: Runs
 
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
-        try check()
         try flushJobs()
         let select = try statement(
             """
             SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_by_life \
             WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id
-            """)
-        select.bind(life, at: 1)
+            """, life)
         return try rows(select, atMost: limit)
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
-        try check()
         try flushJobs()
         let select = try statement(
             """
             SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_suspected \
             WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id
-            """)
-        select.bind(after, at: 1)
+            """, after)
         return try rows(select, atMost: limit)
     }
 
@@ -108,25 +98,20 @@ extension SQLiteTransaction {
                 jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 3 AND waiting = 1 AND id > ?3 ORDER BY id
                 """
             }
-        let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)")
-        select.bind(job, at: 1)
-        select.bind(list, at: 2)
-        select.bind(after, at: 3)
+        let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)", job, list, after)
         return try rows(select, atMost: limit)
     }
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
         try flushChildren(of: job)
-        let next = try statement(
-            """
-            SELECT list, parent_link FROM jobs INDEXED BY jobs_by_parent WHERE parent = ?1 AND list > ?2 \
-            ORDER BY list LIMIT 1
-            """)
         var found: [JobRow] = []
         var last = Int64.min
         while found.count < limit {
-            next.bind(job, at: 1)
-            next.bind(last, at: 2)
+            let next = try statement(
+                """
+                SELECT list, parent_link FROM jobs INDEXED BY jobs_by_parent WHERE parent = ?1 AND list > ?2 \
+                ORDER BY list LIMIT 1
+                """, job, last)
             let list = try next.row { row throws(StoreError) in (id: row.integer(0), link: row.integer(1)) }
             guard let list else { break }
             if list.link >= Int64(link) {
@@ -143,19 +128,16 @@ extension SQLiteTransaction {
     private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try check()
         try flushJobs()
         let owners = if let owner { [Int64(owner)] } else { try finishedOwners() }
-        let select = try statement(
-            """
-            SELECT id, finished_at FROM jobs INDEXED BY jobs_finished WHERE \(Self.isFinished) \
-            AND owner = ?1 AND finished_at < ?2 ORDER BY finished_at, id
-            """)
         return try legible { () throws(StoreError) in
             var ends: [(time: Int64, id: JobID)] = []
             for owner in owners {
-                select.bind(owner, at: 1)
-                select.bind(before, at: 2)
+                let select = try statement(
+                    """
+                    SELECT id, finished_at FROM jobs INDEXED BY jobs_finished WHERE \(Self.isFinished) \
+                    AND owner = ?1 AND finished_at < ?2 ORDER BY finished_at, id
+                    """, owner, before)
                 ends += try select.rows(atMost: limit) { row throws(StoreError) in
                     damage.contains(row.integer(0)) ? nil : (row.integer(1), row.integer(0))
                 }
@@ -166,13 +148,7 @@ extension SQLiteTransaction {
 
     /// Owners of finished root jobs, in order, each found by one step in the index.
     private func finishedOwners() throws(StoreError) -> [Int64] {
-        let next = try statement("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
-        var owners: [Int64] = []
-        while true {
-            next.bind(owners.last ?? -1, at: 1)
-            guard let owner = try next.row({ row throws(StoreError) in row.optionalInteger(0) }) else { return owners }
-            owners.append(owner)
-        }
+        try connection.distinct("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
     }
 
     // MARK: Damaged rows
@@ -189,7 +165,8 @@ extension SQLiteTransaction {
             let ids = try find()
             var found: [JobRow] = []
             for id in ids {
-                if let row = try job(id) { found.append(row) }
+                // An index may name a job that has no row.
+                if let row = try job(id) { found.append(row) } else { damage.tell(of: id) }
             }
             if found.count == ids.count { return found }
         }

@@ -5,47 +5,33 @@ extension SQLiteTransaction {
     // MARK: Checkpoints
 
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError) {
-        try check()
-        let save = try statement(
-            checkpoint == nil
-                ? "DELETE FROM checkpoints WHERE job = ?1 AND link = ?2"
-                : "INSERT OR REPLACE INTO checkpoints (job, link, text) VALUES (?1, ?2, ?3)")
-        save.bind(job, at: 1)
-        save.bind(link, at: 2)
-        save.bind(bytes: checkpoint, at: 3)
-        try save.run()
+        guard let checkpoint else {
+            try statement("DELETE FROM checkpoints WHERE job = ?1 AND link = ?2", job, link).run()
+            return
+        }
+        try statement(
+            "INSERT OR REPLACE INTO checkpoints (job, link, text) VALUES (?1, ?2, ?3)", job, link, checkpoint
+        ).run()
     }
 
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
-        try check()
         // A job that was deleted in this round has none.
         try flushJobs()
-        let select = try statement("SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link")
-        select.bind(job, at: 1)
-        select.bind(link, at: 2)
+        let select = try statement(
+            "SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link", job, link)
         return try select.rows { row throws(StoreError) in (Int(row.integer(0)), row.bytes(1) ?? []) }
     }
 
     // MARK: Downloads
 
-    private static let mostDownloads = 100_000
+    private static let mostDownloads: Int64 = 100_000
 
     func save(download: [UInt8], to path: String) throws(StoreError) {
-        try check()
-        var count = 0
-        if let known = downloadCount {
-            count = known
-        } else {
-            count = Int(try connection.number("SELECT count(*) FROM downloads"))
-        }
-        let drop = try statement("DELETE FROM downloads WHERE path = ?1")
-        drop.bind(path, at: 1)
-        if try drop.run() { count -= 1 }
+        var count = downloadCount ?? 0
+        if downloadCount == nil { count = try statement("SELECT count(*) FROM downloads").number() ?? 0 }
+        if try statement("DELETE FROM downloads WHERE path = ?1", path).run() { count -= 1 }
         // Its number is one above the last one's, so the lowest one is the oldest.
-        let insert = try statement("INSERT INTO downloads (path, record) VALUES (?1, ?2)")
-        insert.bind(path, at: 1)
-        insert.bind(bytes: download, at: 2)
-        try insert.run()
+        try statement("INSERT INTO downloads (path, record) VALUES (?1, ?2)", path, download).run()
         count += 1
         while count > Self.mostDownloads {
             try statement("DELETE FROM downloads WHERE number = (SELECT min(number) FROM downloads)").run()
@@ -57,8 +43,7 @@ extension SQLiteTransaction {
     // MARK: Queues
 
     func queues() throws(StoreError) -> [QueueSettings] {
-        try check()
-        return try statement("SELECT name, concurrency, per_user, is_suspended FROM queues ORDER BY name").rows {
+        try statement("SELECT name, concurrency, per_user, is_suspended FROM queues ORDER BY name").rows {
             row throws(StoreError) in
             QueueSettings(
                 name: row.text(0) ?? "", concurrency: Int(row.integer(1)),
@@ -67,20 +52,15 @@ extension SQLiteTransaction {
     }
 
     func put(_ queue: QueueSettings) throws(StoreError) {
-        try check()
-        let insert = try statement(
-            "INSERT OR REPLACE INTO queues (name, concurrency, per_user, is_suspended) VALUES (?1, ?2, ?3, ?4)")
-        insert.bind(queue.name, at: 1)
-        insert.bind(queue.concurrency, at: 2)
-        insert.bind(queue.perUser.map(Int64.init), at: 3)
-        insert.bind(queue.isSuspended ? 1 : 0, at: 4)
-        try insert.run()
+        try statement(
+            "INSERT OR REPLACE INTO queues (name, concurrency, per_user, is_suspended) VALUES (?1, ?2, ?3, ?4)",
+            queue.name, queue.concurrency, queue.perUser, queue.isSuspended
+        ).run()
     }
 
     // MARK: Counts
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
-        try check()
         try flushCounts()
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
             row throws(StoreError) -> (CountKey, CountValue)? in
@@ -105,83 +85,55 @@ extension SQLiteTransaction {
     }
 
     func flushCounts() throws(StoreError) {
-        let sorted = changedCounts.sorted {
-            ($0.key.owner, $0.key.queue, $0.key.state.code) < ($1.key.owner, $1.key.queue, $1.key.state.code)
-        }
-        for (key, value) in sorted {
-            let change = try statement(
-                value.jobs == 0
-                    ? "DELETE FROM counts WHERE owner = ?1 AND queue = ?2 AND state = ?3"
-                    : "INSERT OR REPLACE INTO counts (owner, queue, state, jobs, bytes) VALUES (?1, ?2, ?3, ?4, ?5)")
-            change.bind(Int64(key.owner), at: 1)
-            change.bind(key.queue, at: 2)
-            change.bind(key.state.code, at: 3)
-            if value.jobs != 0 {
-                change.bind(value.jobs, at: 4)
-                change.bind(value.bytes, at: 5)
+        for (key, value) in changedCounts {
+            if value.jobs == 0 {
+                try statement(
+                    "DELETE FROM counts WHERE owner = ?1 AND queue = ?2 AND state = ?3", key.owner, key.queue,
+                    key.state.code
+                ).run()
+            } else {
+                try statement(
+                    "INSERT OR REPLACE INTO counts (owner, queue, state, jobs, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    key.owner, key.queue, key.state.code, value.jobs, value.bytes
+                ).run()
             }
-            try change.run()
         }
         changedCounts.removeAll(keepingCapacity: true)
     }
 
     // MARK: Work
 
-    private static let workColumns = "id, kind, job, owner, list, position, payload"
+    private static let selectWork = "SELECT id, kind, job, owner, list, position, payload FROM work"
 
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow] {
-        try check()
-        let select = try statement("SELECT \(Self.workColumns) FROM work WHERE id > ?1 ORDER BY id")
-        select.bind(after, at: 1)
-        return try select.rows(atMost: limit, work)
+        try statement("\(Self.selectWork) WHERE id > ?1 ORDER BY id", after).rows(atMost: limit, work)
     }
 
     func nextWork(ofOwnerAbove owner: UInt32?) throws(StoreError) -> WorkRow? {
-        try check()
         let select = try statement(
             """
-            SELECT \(Self.workColumns) FROM work INDEXED BY work_by_owner \
+            \(Self.selectWork) INDEXED BY work_by_owner \
             WHERE kind != \(WorkRow.Kind.removeParts.rawValue) AND owner > ?1 ORDER BY owner, id
-            """)
-        select.bind(owner.map(Int64.init) ?? -1, at: 1)
+            """, owner.map(Int64.init) ?? -1)
         return try select.rows(atMost: 1, work).first
     }
 
     func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool {
-        try check()
-        let select = try statement("SELECT 1 FROM work WHERE job = ?1 AND kind = ?2 LIMIT 1")
-        select.bind(job, at: 1)
-        select.bind(kind.rawValue, at: 2)
-        return try select.row { row throws(StoreError) in row.integer(0) } != nil
+        try statement("SELECT 1 FROM work WHERE job = ?1 AND kind = ?2 LIMIT 1", job, kind.rawValue).number() != nil
     }
 
     func add(_ work: WorkRow) throws(StoreError) -> Int64 {
-        try check()
-        let insert = try statement(
-            "INSERT INTO work (kind, job, owner, list, position, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id")
-        insert.bind(work.kind.rawValue, at: 1)
-        insert.bind(work.job, at: 2)
-        insert.bind(Int64(work.owner), at: 3)
-        insert.bind(work.list, at: 4)
-        insert.bind(work.position, at: 5)
-        insert.bind(bytes: work.payload, at: 6)
-        return try insert.row { row throws(StoreError) in row.integer(0) } ?? 0
+        try statement(
+            "INSERT INTO work (kind, job, owner, list, position, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
+            work.kind.rawValue, work.job, work.owner, work.list, work.position, work.payload
+        ).number() ?? 0
     }
 
     func update(_ work: WorkRow) throws(StoreError) {
-        try check()
-        let update = try statement("UPDATE work SET position = ?2 WHERE id = ?1")
-        update.bind(work.id, at: 1)
-        update.bind(work.position, at: 2)
-        try update.run()
+        try statement("UPDATE work SET position = ?2 WHERE id = ?1", work.id, work.position).run()
     }
 
-    func endWork(_ id: Int64) throws(StoreError) {
-        try check()
-        let delete = try statement("DELETE FROM work WHERE id = ?1")
-        delete.bind(id, at: 1)
-        try delete.run()
-    }
+    func endWork(_ id: Int64) throws(StoreError) { try statement("DELETE FROM work WHERE id = ?1", id).run() }
 
     private func work(_ row: PreparedStatement) throws(StoreError) -> WorkRow? {
         guard let kind = WorkRow.Kind(rawValue: Int(row.integer(1))), let owner = UInt32(exactly: row.integer(3)) else {

@@ -16,7 +16,7 @@ final class SQLiteTransaction: JobTransaction {
     /// As the last commit left them, and as this round does.
     private var numbers: (committed: Numbers, present: Numbers)
     /// How many downloads are remembered; nil where that is not known.
-    var downloadCount: Int?
+    var downloadCount: Int64?
     private var isOpen = false
 
     init(_ connection: SQLiteConnection, _ room: Room, _ numbers: Numbers, _ damage: DamageReport) throws(StoreError) {
@@ -39,19 +39,16 @@ final class SQLiteTransaction: JobTransaction {
         isOpen = true
     }
 
-    /// Writes all that is left. Nothing more may be asked afterwards.
+    /// Writes all that is left.
     func flush() throws(StoreError) {
         try check()
-        isOpen = false
         try flushJobs()
         try flushLists()
         try flushCounts()
-        if numbers.present != numbers.committed {
-            let update = try statement("UPDATE state SET last_job = ?1, last_number = ?2")
-            update.bind(numbers.present.lastJob, at: 1)
-            update.bind(numbers.present.lastNumber, at: 2)
-            try update.run()
-        }
+        guard numbers.present != numbers.committed else { return }
+        try statement(
+            "UPDATE state SET last_job = ?1, last_number = ?2", numbers.present.lastJob, numbers.present.lastNumber
+        ).run()
     }
 
     /// To be called at the end of a round.
@@ -73,7 +70,15 @@ final class SQLiteTransaction: JobTransaction {
         guard isOpen else { throw StoreError.closed }
     }
 
-    func statement(_ sql: String) throws(StoreError) -> PreparedStatement { try connection.statement(sql) }
+    /// The statement for `sql` with these values, unless the round has failed or is over.
+    func statement(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PreparedStatement {
+        try statement(sql, values)
+    }
+
+    func statement(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PreparedStatement {
+        try check()
+        return try connection.statement(sql, values)
+    }
 
     // MARK: Jobs
 
@@ -142,11 +147,8 @@ final class SQLiteTransaction: JobTransaction {
     }
 
     func releaseKey(of job: JobID) throws(StoreError) {
-        try check()
         if jobs.entries[job]?.change == .insert { try flushJobs() }
-        let update = try statement("UPDATE jobs SET key = NULL, digest = NULL WHERE id = ?1")
-        update.bind(job, at: 1)
-        try update.run()
+        try statement("UPDATE jobs SET key = NULL, digest = NULL WHERE id = ?1", job).run()
     }
 
     func nextNumber() throws(StoreError) -> Int64 {
@@ -158,6 +160,7 @@ final class SQLiteTransaction: JobTransaction {
     // MARK: For queries
 
     func flushJobs() throws(StoreError) {
+        try check()
         guard jobs.isChanged else { return }
         try writes.write(jobs)
         jobs.flushed()
@@ -165,13 +168,11 @@ final class SQLiteTransaction: JobTransaction {
 
     /// To be called before a query for ready jobs of an owner in a queue.
     func flushReady(_ queue: String, of owner: UInt32) throws(StoreError) {
-        try check()
         if jobs.changesReady(queue, of: owner) { try flushJobs() }
     }
 
     /// To be called before a query for children of a job.
     func flushChildren(of job: JobID) throws(StoreError) {
-        try check()
         if jobs.changesChildren(of: job) { try flushJobs() }
     }
 
