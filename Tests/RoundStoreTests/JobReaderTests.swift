@@ -1,7 +1,8 @@
 import JobModel
-import SQLiteRounds
 import TestSupport
 import Testing
+
+@testable import SQLiteRounds
 
 /// What clients and runs read beside rounds.
 @Suite struct JobReaderTests {
@@ -83,6 +84,91 @@ import Testing
         #expect(try found { ($0.parent, $0.tag) = (ids[0], "t") } == [])
         #expect(try found { ($0.after, $0.limit) = (ids[0], 2) } == [ids[1], ids[2]])
         #expect(try found { ($0.after, $0.order) = (ids[2], .newest) } == [ids[1], ids[0]])
+    }
+
+    /// More than one snapshot looks at.
+    @Test(arguments: [JobFilter.Order.newest, .oldest])
+    func findsRareJobsAmongManyOfATagOrAParent(_ order: JobFilter.Order) throws {
+        let parent = try #require(try rounds.insert([.sample(owner: 1, state: .running)]).first)
+        var rare: (tagged: [JobID], children: [JobID]) = ([], [])
+        try rounds.round { transaction in
+            for index in 0..<10_000 {
+                let state: JobState = index % 4_900 == 4_899 ? .failed : .queued
+                let owner = UInt32(1 + index % 2)
+                let ids = try transaction.create([
+                    .sample(owner: owner, state: state, tags: ["t"]),
+                    child(of: parent, list: 1 + Int64(index / 8_000), index, state),
+                ])
+                if state == .failed {
+                    (rare.tagged, rare.children) = (rare.tagged + [ids[0]], rare.children + [ids[1]])
+                }
+            }
+        }
+        func pages(_ change: (inout JobFilter) -> Void) throws -> [JobID] {
+            var filter = JobFilter()
+            (filter.states, filter.limit, filter.order) = ([.failed], 1, order)
+            change(&filter)
+            var found: [JobID] = []
+            while let next = try reader.page(filter).jobs.first {
+                found.append(next.row.id)
+                filter.after = next.row.id
+            }
+            return order == .oldest ? found : found.reversed()
+        }
+        #expect(try pages { $0.tag = "t" } == rare.tagged)
+        #expect(try pages { $0.parent = parent } == rare.children)
+        try rounds.round { try $0.delete(rare.children[0]) }
+        #expect(
+            try pages { ($0.parent, $0.after) = (parent, rare.children[0]) }
+                == (order == .oldest ? [rare.children[1]] : []))
+    }
+
+    @Test func readsThroughIndexesAndSortsNothing() throws {
+        for order in [JobFilter.Order.newest, .oldest] {
+            for change in [
+                { $0.parent = 1 }, { ($0.parent, $0.tag, $0.states) = (1, "t", [.failed]) }, { $0.tag = "t" },
+                { ($0.tag, $0.queue) = ("t", "a") }, { _ in }, { ($0.owner, $0.source) = (1, .url) },
+            ] as [(inout JobFilter) -> Void] {
+                for after in [nil, 5] as [JobID?] {
+                    var filter = JobFilter()
+                    (filter.order, filter.after) = (order, after)
+                    change(&filter)
+                    _ = try reader.page(filter)
+                }
+            }
+        }
+        try rounds.insert([.sample(owner: 1, tags: ["t"])])
+        _ = try reader.page(JobFilter())
+        _ = try reader.outcomes(of: 1, list: 1, from: 0, limit: 1)
+        _ = try reader.standings(of: [1])
+        _ = try reader.checkpoint(of: 1, link: 0)
+        try rounds.round { transaction in
+            let zero = Timestamp(milliseconds: 0)
+            _ = try transaction.ready(queue: "default", owner: 1, after: nil, excluding: [], limit: 1)
+            _ = try transaction.due(steady: 1, wall: zero, limit: 1)
+            _ = try transaction.dueTimes()
+            _ = try transaction.running(exceptLife: 1, limit: 1)
+            _ = try transaction.suspects(after: 0, limit: 1)
+            _ = try transaction.finished(owner: nil, before: zero, limit: 1)
+            for which in [ChildSelection.all, .unfinished, .gated] {
+                _ = try transaction.children(of: 1, list: 1, which, after: 0, limit: 1)
+            }
+            _ = try transaction.children(of: 1, fromLink: 0, limit: 1)
+            _ = try transaction.hasWork(.removeParts, of: 1)
+            _ = try transaction.nextWork(ofOwnerAbove: nil)
+        }
+        for connection in store.connections {
+            // What runs is looked at once, at a start.
+            for sql in connection.statements.keys where sql.hasPrefix("SELECT") && !sql.contains("jobs_by_life") {
+                let plan = try connection.prepare("EXPLAIN QUERY PLAN \(sql)").rows { row throws(StoreError) in
+                    row.text(3)
+                }
+                for step in plan {
+                    #expect(!step.contains("TEMP B-TREE"), "\(sql): \(plan)")
+                    #expect(!step.hasPrefix("SCAN jobs") || step.contains("USING"), "\(sql): \(plan)")
+                }
+            }
+        }
     }
 
     @Test func endsAPageThatIsFull() throws {

@@ -2,12 +2,14 @@ package import JobModel
 
 /// Reads for clients and runs, each in one snapshot on one of a few connections.
 package final class SQLiteJobReader: JobReader {
-    private let pool: ReadingPool
+    let pool: ReadingPool
+    let directory: StateDirectory
     private let damage: DamageReport
 
-    init(_ pool: ReadingPool, _ damage: DamageReport) {
+    init(_ pool: ReadingPool, _ damage: DamageReport, _ directory: StateDirectory) {
         self.pool = pool
         self.damage = damage
+        self.directory = directory
     }
 
     private func read<Value>(_ body: (inout Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
@@ -26,9 +28,7 @@ package final class SQLiteJobReader: JobReader {
     package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
         try read { snapshot throws(StoreError) in
             var page = SnapshotPage(limit: ids.count)
-            for id in ids where page.mayGrow {
-                if let job = try snapshot.job(id) { page.append(job) }
-            }
+            try snapshot.add(ids, to: &page)
             return page.jobs
         }
     }
@@ -42,10 +42,15 @@ package final class SQLiteJobReader: JobReader {
     }
 
     package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
-        try read { snapshot throws(StoreError) in
-            let page = try snapshot.page(filter)
-            return (page.jobs, page.isFull)
+        var page = SnapshotPage(limit: filter.limit)
+        var filter = filter
+        // Each snapshot looks at a bounded number of jobs, however few of them are those that are asked for.
+        while page.mayGrow {
+            let end = try read { snapshot throws(StoreError) in try snapshot.fill(&page, filter) }
+            guard let end else { break }
+            filter.after = end
         }
+        return (page.jobs, page.isFull)
     }
 
     package func outcomes(
@@ -61,8 +66,7 @@ package final class SQLiteJobReader: JobReader {
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
-                "\(ScheduleColumns.selectWithState) WHERE owner = ?1 AND name = ?2")
-            ScheduleColumns.bind(key, to: select)
+                "\(ScheduleColumns.selectWithState) WHERE owner = ?1 AND name = ?2", key.owner, key.name)
             return try snapshot.schedules(select, atMost: 1, longestSpec: .max).first
         }
     }
@@ -73,11 +77,9 @@ package final class SQLiteJobReader: JobReader {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
-                \(ScheduleColumns.selectWithState) WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") \
-                ORDER BY owner, name
-                """)
-            ScheduleColumns.bind(key ?? ScheduleKey(owner: owner ?? 0, name: ""), to: select)
-            if let owner { select.bind(Int64(owner), at: 3) }
+                \(ScheduleColumns.selectWithState) \
+                WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name
+                """, [key?.owner ?? owner ?? 0, key?.name ?? ""] + (owner.map { [$0] } ?? []))
             return try snapshot.schedules(select, atMost: limit, longestSpec: StoredSchedule.longestShownSpec)
         }
     }
@@ -85,13 +87,7 @@ package final class SQLiteJobReader: JobReader {
     // MARK: Transfers and files
 
     package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
-        try read { snapshot throws(StoreError) in
-            let select = try snapshot.connection.statement(
-                "SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2")
-            select.bind(job, at: 1)
-            select.bind(link, at: 2)
-            return try select.row { row throws(StoreError) in row.bytes(0) }
-        }
+        try bytes("SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2", job, link)
     }
 
     package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
@@ -99,11 +95,11 @@ package final class SQLiteJobReader: JobReader {
     }
 
     package func download(to path: String) throws(StoreError) -> [UInt8]? {
-        try read { snapshot throws(StoreError) in
-            let select = try snapshot.connection.statement("SELECT record FROM downloads WHERE path = ?1")
-            select.bind(path, at: 1)
-            return try select.row { row throws(StoreError) in row.bytes(0) }
-        }
+        try bytes("SELECT record FROM downloads WHERE path = ?1", path)
+    }
+
+    private func bytes(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> [UInt8]? {
+        try read { snapshot throws(StoreError) in try snapshot.connection.statement(sql, values).bytes() }
     }
 
     package func blobs(
@@ -114,10 +110,7 @@ package final class SQLiteJobReader: JobReader {
                 """
                 SELECT DISTINCT life, number, size FROM blobs WHERE life < ?1 AND (life, number) > (?2, ?3) \
                 ORDER BY life, number
-                """)
-            select.bind(life, at: 1)
-            select.bind(blob?.life ?? 0, at: 2)
-            select.bind(blob?.number ?? 0, at: 3)
+                """, life, blob?.life ?? 0, blob?.number ?? 0)
             return try select.rows(atMost: limit) { row throws(StoreError) in
                 BlobReference(life: row.integer(0), number: row.integer(1), size: row.integer(2))
             }
@@ -136,7 +129,8 @@ struct SnapshotPage {
     init(limit: Int) { self.limit = limit }
 
     var isFull: Bool { bytes >= Self.largest }
-    var mayGrow: Bool { jobs.count < limit && !isFull }
+    var left: Int { limit - jobs.count }
+    var mayGrow: Bool { left > 0 && !isFull }
 
     mutating func append(_ job: StoredJob) {
         jobs.append(job)

@@ -4,64 +4,54 @@ import JobModel
 /// together. With the last one each combination that exists is queried by itself, since only within a combination are the
 /// jobs in the order of their ids; so too each owner of a tag.
 extension Snapshot {
-    mutating func page(_ filter: JobFilter) throws(StoreError) -> SnapshotPage {
-        var page = SnapshotPage(limit: filter.limit)
-        if let parent = filter.parent, try isHidden(parent) { return page }
-        var filter = filter
-        // More are read in place of damaged jobs, so that a short page is always the last one.
-        while page.mayGrow {
-            let wanted = filter.limit - page.jobs.count
-            let ids = try ids(filter, wanted)
-            for id in ids where page.mayGrow {
-                if let job = try job(id) { page.append(job) }
-            }
-            guard ids.count == wanted, let last = ids.last else { break }
-            filter.after = last
-        }
-        return page
-    }
+    /// The jobs that are looked at for one selection in one snapshot.
+    private static let mostLookedAt = 4_000
 
-    /// The ids of the first `limit` jobs that a filter asks for.
-    private func ids(_ filter: JobFilter, _ limit: Int) throws(StoreError) -> [JobID] {
-        if filter.parent != nil { return try ids(Selection(childrenOf: filter), limit) }
-        var selections: [Selection] = []
-        if filter.tag != nil {
-            for owner in try owners(filter) { selections.append(Selection(tagged: filter, owner: owner)) }
-        } else {
-            for kind in try kinds(filter) { selections.append(Selection(filter, kind)) }
-        }
+    /// Adds the first jobs that a filter asks for; gives the last one that was looked at, nil where there are no more.
+    mutating func fill(_ page: inout SnapshotPage, _ filter: JobFilter) throws(StoreError) -> JobID? {
+        if let parent = filter.parent, try isHidden(parent) { return nil }
         var found: [JobID] = []
-        for var selection in selections {
-            // Only what comes before the last one found so far can be among the first.
-            if found.count == limit, let last = found.last { selection.limit(before: last) }
-            found += try ids(selection, limit)
-            found.sort { filter.order == .oldest ? $0 < $1 : $0 > $1 }
-            found.removeLast(max(0, found.count - limit))
+        var end: JobID?
+        func comesBefore(_ left: JobID, _ right: JobID) -> Bool {
+            filter.order == .oldest ? left < right : left > right
         }
-        return found
-    }
-
-    private func ids(_ selection: Selection, _ limit: Int) throws(StoreError) -> [JobID] {
-        let select = try connection.statement(selection.sql)
-        for (index, value) in selection.values.enumerated() {
-            switch value {
-            case .number(let number): select.bind(number, at: Int32(index) + 1)
-            case .text(let text): select.bind(text, at: Int32(index) + 1)
+        for var selection in try selections(filter) {
+            // What comes behind is for the next time.
+            if let end { selection.limit(to: end) }
+            let (ids, last) = try look(selection, page.left)
+            if let last { end = last }
+            found += ids
+            found.sort(by: comesBefore)
+            if let end { found.removeAll { comesBefore(end, $0) } }
+            if found.count > page.left {
+                found.removeLast(found.count - page.left)
+                end = found.last
             }
         }
-        return try select.rows(atMost: limit) { row throws(StoreError) in row.integer(0) }
+        try add(found, to: &page)
+        return end
     }
 
-    /// The owner that a filter asks for, or all who have jobs with tags.
-    private func owners(_ filter: JobFilter) throws(StoreError) -> [Int64] {
-        if let owner = filter.owner { return [Int64(owner)] }
-        let next = try connection.statement("SELECT min(owner) FROM tags WHERE owner > ?1")
-        var owners: [Int64] = []
-        while true {
-            next.bind(owners.last ?? -1, at: 1)
-            guard let owner = try next.row({ row throws(StoreError) in row.optionalInteger(0) }) else { return owners }
-            owners.append(owner)
+    private func selections(_ filter: JobFilter) throws(StoreError) -> [Selection] {
+        if filter.parent != nil { return [Selection(childrenOf: filter)] }
+        guard filter.tag != nil else { return try kinds(filter).map { Selection(filter, $0) } }
+        var owners = filter.owner.map { [Int64($0)] } ?? []
+        if owners.isEmpty { owners = try connection.distinct("SELECT min(owner) FROM tags WHERE owner > ?1") }
+        return owners.map { Selection(tagged: filter, owner: $0) }
+    }
+
+    /// The first `limit` jobs that fit, and the last one that was looked at where there may be more.
+    private func look(_ selection: Selection, _ limit: Int) throws(StoreError) -> (ids: [JobID], last: JobID?) {
+        let select = try connection.statement(selection.sql, selection.values)
+        defer { select.reset() }
+        var ids: [JobID] = []
+        var count = 0
+        while try select.step() {
+            if select.integer(1) != 0 { ids.append(select.integer(0)) }
+            count += 1
+            if ids.count == limit || count == Self.mostLookedAt { return (ids, select.integer(0)) }
         }
+        return (ids, nil)
     }
 
     /// The combinations that exist among root jobs and fit the filter.
@@ -82,11 +72,7 @@ extension Snapshot {
         func read(_ row: PreparedStatement) throws(StoreError) -> Kind? { Kind(row) }
         guard let last else { return try connection.statement(Kind.first).row(read) }
         for same in (fixed..<Kind.columns.count).reversed() {
-            let next = try connection.statement(Kind.next[same])
-            next.bind(last.owner, at: 1)
-            if same > 0 { next.bind(last.queue, at: 2) }
-            if same > 1 { next.bind(last.state, at: 3) }
-            if same > 2 { next.bind(last.source, at: 4) }
+            let next = try connection.statement(Kind.next[same], Array(last.values.prefix(same + 1)))
             if let kind = try next.row(read) { return kind }
         }
         return nil
@@ -99,6 +85,8 @@ private struct Kind {
     let queue: String
     let state: Int64
     let source: Int64
+
+    var values: [(any Bindable)?] { [owner, queue, state, source] }
 }
 
 extension Kind {
@@ -135,87 +123,91 @@ extension Kind {
     }
 }
 
-/// A query for the ids of jobs in order, with what is to be bound to it.
+/// A query for ids of jobs in order, each with whether the job fits.
 private struct Selection {
-    enum Value {
-        case number(Int64)
-        case text(String)
-    }
-
-    private(set) var values: [Value] = []
+    private(set) var values: [(any Bindable)?] = []
+    /// What an index finds.
     private var conditions: [String] = []
+    /// What is looked at in each row.
+    private var tests: [String] = []
     private let table: String
     private let id: String
     private let order: JobFilter.Order
+    /// What the index is ordered by.
+    private let places: [String]
 
     var sql: String {
-        """
-        SELECT \(id) FROM \(table) WHERE \(conditions.joined(separator: " AND ")) \
-        ORDER BY \(id) \(order == .oldest ? "ASC" : "DESC")
-        """
+        let direction = order == .oldest ? "ASC" : "DESC"
+        return """
+            SELECT \(id), \(tests.isEmpty ? "1" : tests.joined(separator: " AND ")) FROM \(table) \
+            WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(places.map { "\($0) \(direction)" }.joined(separator: ", "))
+            """
     }
 
-    private init(_ table: String, _ id: String, _ filter: JobFilter) {
+    private init(_ table: String, _ id: String, _ filter: JobFilter, orderedBy places: [String]? = nil) {
         self.table = table
         self.id = id
+        self.places = places ?? [id]
         order = filter.order
     }
 
     /// The root jobs of one kind.
     init(_ filter: JobFilter, _ kind: Kind) {
         self.init("jobs INDEXED BY jobs_by_kind", "id", filter)
-        conditions.append(Kind.isListed)
-        add("owner =", .number(kind.owner))
-        add("queue =", .text(kind.queue))
-        add("state =", .number(kind.state))
-        add("source =", .number(kind.source))
-        add(after: filter)
+        conditions = [Kind.isListed] + zip(Kind.columns, kind.values).map { "\($0) = \(parameter($1))" }
+        if let after = filter.after { conditions.append("id \(isBehind) \(parameter(after))") }
     }
 
+    /// Children are made in the order of their lists and indexes, so that is the order of their ids.
     init(childrenOf filter: JobFilter) {
-        self.init("jobs INDEXED BY jobs_by_parent", "id", filter)
-        add("parent =", .number(filter.parent ?? 0))
-        conditions.append("removing = 0")
-        if let tag = filter.tag {
-            values.append(.text(tag))
-            conditions.append(
-                "EXISTS (SELECT 1 FROM tags WHERE owner = jobs.owner AND tag = ?\(values.count) AND job = id)")
+        self.init("jobs INDEXED BY jobs_by_parent", "id", filter, orderedBy: ["list", "parent_index"])
+        let parent = parameter(filter.parent)
+        conditions = ["parent = \(parent)"]
+        tests = ["removing = 0"]
+        if let after = filter.after {
+            let last = parameter(after)
+            // The job may be gone.
+            let place = places.map { column in
+                "coalesce((SELECT \(column) FROM jobs WHERE id = \(last) AND parent = \(parent)), "
+                    + "\(order == .oldest ? -1 : Int64.max))"
+            }
+            conditions.append("(list, parent_index) \(isBehind) (\(place.joined(separator: ", ")))")
+            conditions.append("id \(isBehind) \(last)")
         }
-        add(others: filter)
+        if let tag = filter.tag {
+            tests.append(
+                "EXISTS (SELECT 1 FROM tags WHERE owner = jobs.owner AND tag = \(parameter(tag)) AND job = id)")
+        }
+        test(filter)
     }
 
     /// The root jobs of an owner with a tag.
     init(tagged filter: JobFilter, owner: Int64) {
         self.init("tags CROSS JOIN jobs ON id = job", "job", filter)
-        add("tags.owner =", .number(owner))
-        add("tag =", .text(filter.tag ?? ""))
-        conditions.append(Kind.isListed)
-        add(others: filter)
+        conditions = ["tags.owner = \(parameter(owner))", "tag = \(parameter(filter.tag))"]
+        if let after = filter.after { conditions.append("job \(isBehind) \(parameter(after))") }
+        tests = [Kind.isListed]
+        test(filter)
     }
 
-    private mutating func add(others filter: JobFilter) {
-        if let queue = filter.queue { add("queue =", .text(queue)) }
-        if let source = filter.source { add("source =", .number(Int64(source.code))) }
-        if let owner = filter.owner { add("jobs.owner =", .number(Int64(owner))) }
-        if !filter.states.isEmpty {
-            let codes = filter.states.map(\.code).sorted().map(String.init).joined(separator: ", ")
-            conditions.append("state IN (\(codes))")
-        }
-        add(after: filter)
+    private mutating func test(_ filter: JobFilter) {
+        if let queue = filter.queue { tests.append("queue = \(parameter(queue))") }
+        if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
+        if let owner = filter.owner { tests.append("jobs.owner = \(parameter(owner))") }
+        guard !filter.states.isEmpty else { return }
+        tests.append("state IN (\(filter.states.map { String($0.code) }.sorted().joined(separator: ", ")))")
     }
 
-    /// Leaves out what does not come before `job`.
-    mutating func limit(before job: JobID) {
-        add("\(id) \(order == .oldest ? "<" : ">")", .number(job))
+    /// Leaves out what comes behind `job`.
+    mutating func limit(to job: JobID) {
+        conditions.append("\(id) \(order == .oldest ? "<=" : ">=") \(parameter(job))")
     }
 
-    private mutating func add(after filter: JobFilter) {
-        guard let after = filter.after else { return }
-        add("\(id) \(filter.order == .oldest ? ">" : "<")", .number(after))
-    }
+    private var isBehind: String { order == .oldest ? ">" : "<" }
 
-    private mutating func add(_ condition: String, _ value: Value) {
+    /// A parameter for a value.
+    private mutating func parameter(_ value: (any Bindable)?) -> String {
         values.append(value)
-        conditions.append("\(condition) ?\(values.count)")
+        return "?\(values.count)"
     }
 }

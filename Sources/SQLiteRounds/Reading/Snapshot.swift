@@ -16,17 +16,16 @@ struct Snapshot {
 
     // MARK: Jobs
 
-    /// The columns behind those of the row: its document, and the template where it is an item.
-    private static let select = """
+    /// Behind the columns of the row: its document, and the template where it is an item.
+    static let select = """
         SELECT \(JobColumns.selected), is_item, text, iif(is_item, \
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list), NULL) \
-        FROM jobs JOIN documents ON documents.job = id WHERE id = ?1 AND removing = 0
+        FROM jobs JOIN documents ON documents.job = id
         """
 
     mutating func job(_ id: JobID) throws(StoreError) -> StoredJob? {
-        let select = try connection.statement(Self.select)
-        select.bind(id, at: 1)
-        let found = try select.row { row throws(StoreError) in
+        let found = try connection.statement("\(Self.select) WHERE id = ?1 AND removing = 0", id).row {
+            row throws(StoreError) in
             let job = Self.job(row)
             if job == nil { damage.tell(of: id) }
             return job
@@ -36,7 +35,15 @@ struct Snapshot {
         return found
     }
 
-    private static func job(_ statement: PreparedStatement) -> StoredJob? {
+    /// Adds the jobs that are there, as long as the page may grow.
+    mutating func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
+        for id in ids where page.mayGrow {
+            if let job = try job(id) { page.append(job) }
+        }
+    }
+
+    /// The job in the present row; nil where it is damaged.
+    static func job(_ statement: PreparedStatement) -> StoredJob? {
         guard let row = JobColumns.row(statement),
             let document = NewJobRow.Document(statement, from: JobColumns.selectedCount)
         else { return nil }
@@ -52,8 +59,7 @@ struct Snapshot {
 
     mutating func standing(of id: JobID) throws(StoreError) -> JobStanding? {
         let select = try connection.statement(
-            "SELECT owner, state, version, parent FROM jobs WHERE id = ?1 AND removing = 0")
-        select.bind(id, at: 1)
+            "SELECT owner, state, version, parent FROM jobs WHERE id = ?1 AND removing = 0", id)
         let found = try select.row { row throws(StoreError) -> (standing: JobStanding, parent: JobID?)? in
             guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(1)) else {
                 damage.tell(of: id)
@@ -77,8 +83,7 @@ struct Snapshot {
                 break
             }
             path.append(id)
-            let select = try connection.statement("SELECT parent, removing FROM jobs WHERE id = ?1")
-            select.bind(id, at: 1)
+            let select = try connection.statement("SELECT parent, removing FROM jobs WHERE id = ?1", id)
             let found = try select.row { row throws(StoreError) in
                 (parent: row.optionalInteger(0), isRemoving: row.integer(1) != 0)
             }
@@ -94,10 +99,7 @@ struct Snapshot {
             """
             SELECT id, parent_index, state, carried FROM jobs INDEXED BY jobs_by_parent \
             WHERE parent = ?1 AND list = ?2 AND parent_index >= ?3 ORDER BY parent_index
-            """)
-        select.bind(job, at: 1)
-        select.bind(list, at: 2)
-        select.bind(index, at: 3)
+            """, job, list, index)
         return try select.rows(atMost: limit) { row throws(StoreError) in
             let carried = row.withBytes(3) { bytes in
                 var reader = ByteReader(bytes)
@@ -117,16 +119,12 @@ struct Snapshot {
     func schedules(
         _ select: PreparedStatement, atMost limit: Int, longestSpec: Int
     ) throws(StoreError) -> [StoredScheduleRow] {
-        let spec = try connection.statement("SELECT spec FROM schedule_specs WHERE owner = ?1 AND name = ?2")
-        return try select.rows(atMost: limit) { row throws(StoreError) in
-            guard let schedule = ScheduleColumns.row(row) else {
-                damage.tell(of: "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))")
-                return nil
-            }
+        try select.rows(atMost: limit) { row throws(StoreError) in
+            guard let schedule = ScheduleColumns.row(row, damage) else { return nil }
             var text: [UInt8]?
             if schedule.schedule.specSize <= longestSpec {
-                ScheduleColumns.bind(schedule.schedule.key, to: spec)
-                text = try spec.row { row throws(StoreError) in row.bytes(0) }
+                let key = schedule.schedule.key
+                text = try connection.statement(ScheduleColumns.selectSpec, key.owner, key.name).bytes()
             }
             let last = row.optionalInteger(ScheduleColumns.count).flatMap { JobState(code: $0) }
             return StoredScheduleRow(row: schedule, spec: text, lastState: last)
