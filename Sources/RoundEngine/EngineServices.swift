@@ -15,6 +15,7 @@ final class EngineServices: Sendable {
     let reader: any JobReader
     let library: SourceLibrary
     let blobs: BlobStore
+    let backups = Backups()
     let clock: EngineClock
     let metrics: EngineMetrics
     let logger: Logger

@@ -26,6 +26,10 @@ package protocol JobReader: AnyObject, Sendable {
     func download(to path: String) throws(StoreError) -> [UInt8]?
     /// Names of the blobs that rows refer to, of lives before `life`: those with a name above `after`, in order.
     func blobs(beforeLife life: Int64, after: BlobReference?, limit: Int) throws(StoreError) -> [BlobReference]
+
+    /// Copies all that is stored, as it is at one moment, and the files that it names, into one file; gives its path. It takes
+    /// long, and ends early where the store is closed.
+    func copyState() throws(StoreError) -> String
 }
 
 /// A job as a reader gives it.

@@ -17,6 +17,8 @@ package final class BlobStore: Sendable {
     let directory: OpenDirectory?
     private let files: FileOperations
     private let lastNumber = Atomic<Int64>(0)
+    /// The names of files that are to be removed once a copy has what it needs; nil where none is being made.
+    private let held = Mutex<[String]?>(nil)
 
     package init(path: String, life: Int64, files: FileOperations = .real) {
         self.path = path
@@ -112,9 +114,26 @@ package final class BlobStore: Sendable {
         }
     }
 
-    func remove(_ blobs: [BlobReference]) {
-        guard let directory else { return }
-        for blob in blobs { try? files.unlink(directory.descriptor, blob.name) }
+    func remove(_ blobs: [BlobReference]) { remove(blobs.map(\.name)) }
+
+    private func remove(_ names: [String]) {
+        let isHeld = held.withLock { held in
+            held?.append(contentsOf: names)
+            return held != nil
+        }
+        guard !isHeld, let directory else { return }
+        for name in names { try? files.unlink(directory.descriptor, name) }
+    }
+
+    /// Removes nothing until ``release()``. What is left then where the daemon is killed, the next one sweeps away.
+    func hold() { held.withLock { $0 = [] } }
+
+    func release() {
+        let names = held.withLock { held in
+            defer { held = nil }
+            return held ?? []
+        }
+        remove(names)
     }
 
     // MARK: - Sweeping
@@ -122,7 +141,6 @@ package final class BlobStore: Sendable {
     /// Removes files of earlier lives that no row refers to; gives how many. Never one of this life, to which a row may refer at
     /// any moment.
     func sweep(_ reader: any JobReader) throws(StoreError) -> Int {
-        guard let directory else { return 0 }
         var found = names()
         var after: BlobReference?
         repeat {
@@ -130,7 +148,7 @@ package final class BlobStore: Sendable {
             for blob in used { found.remove(blob.name) }
             after = used.count == 1000 ? used.last : nil
         } while after != nil
-        for name in found { try? files.unlink(directory.descriptor, name) }
+        remove(Array(found))
         return found.count
     }
 

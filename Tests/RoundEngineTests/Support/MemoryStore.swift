@@ -31,6 +31,8 @@ final class MemoryStore: RoundStore, Sendable {
 
     let tables = Mutex(Tables())
     let faults = Mutex(Faults())
+    /// Makes a copy of the state and gives its path.
+    let copy = Mutex<(@Sendable () -> String)?>(nil)
     /// How many rounds wrote something and were committed, and how many were begun.
     let rounds = Mutex((committed: 0, begun: 0))
     /// Called in the first call of each round.
@@ -382,6 +384,11 @@ extension MemoryStore: JobReader {
     func checkpoint(of job: JobID, link: Int) -> [UInt8]? { tables.withLock { $0.checkpoints[job]?[link] } }
     func unfinishedTransfers(of job: JobID?, limit: Int) -> [UnfinishedTransfer] { [] }
     func download(to path: String) -> [UInt8]? { tables.withLock { $0.downloads[path] } }
+
+    func copyState() throws(StoreError) -> String {
+        guard let copy = copy.withLock(\.self) else { throw StoreError(.write, "There is no room.") }
+        return copy()
+    }
 
     func blobs(beforeLife life: Int64, after: BlobReference?, limit: Int) -> [BlobReference] {
         tables.withLock { tables in
