@@ -1,6 +1,5 @@
 import CSQLite
 import GRDBSQLite
-import Glibc
 package import JobModel
 
 /// Jobs in one SQLite database, in a directory that it locks. One connection carries out rounds; a few others read
@@ -10,11 +9,16 @@ package import JobModel
 package final class SQLiteRoundStore: RoundStore {
     /// Counts the starts on this store; 1 for the first.
     package let life: Int64
-    /// Whether the life before ended by ``close()``; so too before the first.
+    /// Whether the life before ended with a clean stop; so too before the first, and after a backup was put in place.
     package let isAfterCleanStop: Bool
+    /// Whether the last daemon did not close the database: it was killed, or the machine ended.
+    package let wasLeftOpen: Bool
     /// What is added to the boot time to get the steady time; nil before it was first stored.
     package private(set) var steadyAnchor: SteadyTime?
     package let reader: SQLiteJobReader
+
+    /// The directory of the engine's files, below that of the state.
+    package var blobs: String { directory.blobs }
 
     private let directory: StateDirectory
     private let mark: StopMark
@@ -43,7 +47,9 @@ package final class SQLiteRoundStore: RoundStore {
         deferd_settle_database()
         directory = try StateDirectory(path)
         let database = directory.database
-        if access(database, F_OK) != 0, errno == ENOENT { try NewDatabase.make(database) }
+        try NewDatabase.makeIfMissing(database)
+        let hasLog = StateDirectory.size(database + "-wal") > 0
+        StateCopy.remove(directory.backup)
         connection = try SQLiteConnection(database, errors: .write)
         try NewDatabase.inspect(connection)
         try connection.execute(
@@ -53,11 +59,13 @@ package final class SQLiteRoundStore: RoundStore {
             """)
         // Writes what the last daemon left in the log into the database before more is appended.
         try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+        let isRestored = try CopiedBlobs.takeOut(of: connection, to: directory.blobs)
         let damage = DamageReport(report)
         let state = try StoredNumbers(connection)
         mark = StopMark(directory.cleanStop)
         life = state.life + 1
-        isAfterCleanStop = state.life == 0 || mark.life == state.life
+        isAfterCleanStop = state.life == 0 || isRestored || mark.life == state.life
+        wasLeftOpen = hasLog || !isAfterCleanStop
         steadyAnchor = state.anchor
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
@@ -66,7 +74,7 @@ package final class SQLiteRoundStore: RoundStore {
         beginning = try connection.prepare("BEGIN IMMEDIATE")
         commit = try connection.prepare("COMMIT")
         pool = try ReadingPool(database, count: Self.readers)
-        reader = SQLiteJobReader(pool, damage)
+        reader = SQLiteJobReader(pool, damage, directory)
         checkpointer = try Checkpointer(database, pool, lock, report: reportLog)
         logLength = .allocate(capacity: 1)
         logLength.initialize(to: 0)
@@ -96,7 +104,8 @@ package final class SQLiteRoundStore: RoundStore {
             if error.isLackOfRoom { reclaimLogRoom() }
         }
         let pages = logLength.pointee
-        if pages >= Checkpointer.pages { checkpointer.start() }
+        let isSpacious = room.freePages > 2 * Checkpointer.sparePages
+        if pages >= Checkpointer.pages || isSpacious { checkpointer.start(shrinks: isSpacious) }
         if pages >= Checkpointer.mostPages { checkpointer.wait() }
         return end
     }
@@ -147,27 +156,30 @@ package final class SQLiteRoundStore: RoundStore {
 
     // MARK: The store itself
 
+    /// Those whose queries a test looks at.
+    var connections: [SQLiteConnection] { [connection] + pool.idle }
+
     /// Stores what is added to the boot time from now on.
     package func setSteadyAnchor(_ anchor: SteadyTime) throws(StoreError) {
         try connection.execute("UPDATE state SET anchor = \(anchor)")
         steadyAnchor = anchor
     }
 
-    /// Ends the use of the database, and writes that it was ended.
-    package func close() {
+    /// Ends the use of the database; `isClean` says whether all that the engine had to store is stored.
+    package func close(isClean: Bool) {
         guard !isClosed else { return }
         isClosed = true
         // It waits for readers, which are gone once the pool is closed.
         checkpointer.close()
         pool.close()
         try? connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-        mark.set(life)
+        if isClean { mark.set(life) }
         directory.unlock()
     }
 }
 
 /// What the table `state` has.
-private struct StoredNumbers {
+struct StoredNumbers {
     let numbers: Numbers
     let life: Int64
     let anchor: SteadyTime?

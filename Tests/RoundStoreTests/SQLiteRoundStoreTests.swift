@@ -21,7 +21,7 @@ import Testing
             try rounds.insert([.full, .sample()])
             numbers.append(try rounds.round { try $0.nextNumber() })
             try rounds.round { try $0.delete(2) }
-            store.close()
+            store.close(isClean: true)
             guard case .undone(let error) = store.round({ _ in }) else {
                 Issue.record("A closed store carries out rounds.")
                 return
@@ -53,16 +53,6 @@ import Testing
         withExtendedLifetime(store) {}
     }
 
-    @Test func refusesADatabaseOfAnotherProgramOrALaterVersion() throws {
-        for (pragma, code) in [("application_id = 5", StoreError.Code.damaged), ("user_version = 900", .otherVersion)] {
-            let directory = try TemporaryDirectory()
-            try SQLiteRoundStore(path: directory.path).close()
-            try SQLiteConnection(directory.path + "/deferd.db", errors: .write).execute("PRAGMA \(pragma)")
-            let error = #expect(throws: StoreError.self) { try SQLiteRoundStore(path: directory.path) }
-            #expect(error?.code == code)
-        }
-    }
-
     @Test(arguments: ["life = x'01'", "submitted = x'0102'", "carried = x'07'", "owner = -1", "waiting = 77"])
     func passesOverADamagedRowAndReportsItOnce(_ damage: String) throws {
         let directory = try TemporaryDirectory()
@@ -87,10 +77,32 @@ import Testing
         #expect(reports.withLock { $0.count } == 1)
     }
 
+    @Test func passesOverIndexEntriesWithoutARow() throws {
+        let directory = try TemporaryDirectory()
+        let store = try SQLiteRoundStore(path: directory.path)
+        let rounds = StoreUnderTest(store)
+        let row = JobRow.sample(state: .succeeded).with { $0.finishedAt = Timestamp(milliseconds: 1) }
+        let ids = try rounds.insert([row, row, .sample(state: .scheduled).with { $0.due = 1 }])
+        // The rows are deleted while SQLite knows of no index.
+        try directory.execute(
+            """
+            PRAGMA writable_schema = ON;
+            CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE tbl_name = 'jobs' AND type = 'index';
+            DELETE FROM sqlite_schema WHERE tbl_name = 'jobs' AND type = 'index'; PRAGMA writable_schema = RESET;
+            DELETE FROM jobs WHERE id > 1;
+            PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM kept; PRAGMA writable_schema = RESET
+            """)
+        try rounds.round { transaction in
+            let found = try transaction.finished(owner: nil, before: Timestamp(milliseconds: 5), limit: 2)
+            #expect(found.map(\.id) == [ids[0]])
+            #expect(try transaction.due(steady: 9, wall: Timestamp(milliseconds: 9), limit: 2).isEmpty)
+        }
+    }
+
     /// A commit over the frames of one that failed is what keeps these from coming back.
     @Test func settlesAFateByWritingANewNumber() throws {
         let directory = try TemporaryDirectory()
-        try SQLiteRoundStore(path: directory.path).close()
+        try SQLiteRoundStore(path: directory.path).close(isClean: true)
         let connection = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
         let settlement = try Settlement(connection, round: 4)
         try settlement.finish()

@@ -9,6 +9,9 @@ import Synchronization
 /// which writes nearly all; one beside rounds, without readers; and one between two rounds, for the little that they
 /// committed meanwhile. Then the next round begins the log anew.
 final class Checkpointer: Sendable {
+    /// Free pages that stay in the database; of more the rest is given back to the file system.
+    static let sparePages: Int64 = 1_024
+    private static let shrinkStep = 256
     /// Pages in the log from which on it is written into the database..
     static let pages = 2_000
     /// .. and from which on rounds wait for that.
@@ -17,7 +20,8 @@ final class Checkpointer: Sendable {
     // Used on `queue` only, which runs one block at a time.
     private nonisolated(unsafe) var connection: SQLiteConnection?
     private let queue = DispatchQueue(label: "deferd.store.checkpoint", qos: .utility)
-    private let isRunning = Mutex(false)
+    private let isRunning = Atomic(false)
+    private let mayShrink = Atomic(false)
     private let isFailing = Mutex(false)
     private let pool: ReadingPool
     private let rounds: RoundLock
@@ -33,26 +37,40 @@ final class Checkpointer: Sendable {
         self.report = report
         let connection = try SQLiteConnection(path, errors: .write)
         try Room.keepInChunks(connection)
+        try connection.execute("PRAGMA wal_autocheckpoint = 0")
         // A connection that has read nothing knows of no log, and a checkpoint on it does nothing.
         _ = try connection.number("PRAGMA user_version")
         self.connection = connection
     }
 
-    /// Begins to write the log, unless that is under way.
-    func start() {
-        let isIdle = isRunning.withLock { isRunning in
-            defer { isRunning = true }
-            return !isRunning
-        }
-        guard isIdle else { return }
+    /// Begins to write the log, unless that is under way. Where there are many free pages (`shrinks`) some are given back
+    /// before, in a round of its own, and then others after it.
+    func start(shrinks: Bool = false) {
+        if shrinks { mayShrink.store(true, ordering: .relaxed) }
+        // It would come no further than the snapshot of such a read.
+        guard !pool.isReadForLong, !isRunning.exchange(true, ordering: .relaxed) else { return }
         queue.async {
+            guard self.connection != nil else { return }
+            let isShrinking = self.mayShrink.exchange(false, ordering: .relaxed)
+            if isShrinking, self.rounds.withLock({ self.shrink() }) { self.mayShrink.store(true, ordering: .relaxed) }
             self.pass()
             self.pool.withGateClosed {
                 self.pass()
                 self.rounds.withLock { self.pass() }
             }
-            self.isRunning.withLock { $0 = false }
+            self.isRunning.store(false, ordering: .relaxed)
+            if self.mayShrink.load(ordering: .relaxed) { self.start() }
         }
+    }
+
+    /// Gives some free pages back; true where there are more to give. Nothing depends on it.
+    private func shrink() -> Bool {
+        guard let connection, let before = try? connection.number("PRAGMA freelist_count"),
+            before > Self.sparePages,
+            (try? connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkStep))")) != nil,
+            let after = try? connection.number("PRAGMA freelist_count")
+        else { return false }
+        return after < before
     }
 
     private func pass() {

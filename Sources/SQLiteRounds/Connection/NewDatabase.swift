@@ -5,7 +5,13 @@ import SystemPackage
 /// Makes a database under another name and renames it when it is complete, so that there is never half a one under its
 /// name.
 enum NewDatabase {
-    static func make(_ path: String) throws(StoreError) {
+    /// Makes the one at `path` where there is none.
+    static func makeIfMissing(_ path: String) throws(StoreError) {
+        guard access(path, F_OK) != 0, errno == ENOENT else { return }
+        // SQLite never leaves a log without its database, and would take it for one of the new database.
+        guard StateDirectory.size(path + "-wal") == 0 else {
+            throw StoreError.damaged(path, "it is missing, but its log is there")
+        }
         let draft = path + ".new"
         for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
         // SQLite gives the files beside a database the permissions that it has.
@@ -38,7 +44,6 @@ enum NewDatabase {
         }
         let version = try connection.number("PRAGMA user_version")
         guard version == Schema.version else { throw StoreError.otherVersion(connection.path, version) }
-        guard version > 0 else { throw StoreError.damaged(connection.path, "it has no version") }
     }
 }
 

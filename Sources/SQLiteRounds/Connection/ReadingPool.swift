@@ -1,3 +1,4 @@
+import GRDBSQLite
 import Glibc
 import JobModel
 
@@ -10,11 +11,15 @@ final class ReadingPool: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var free: [SQLiteConnection] = []
+    /// Those of reads that take long.
+    private var long: [SQLiteConnection] = []
+    private let path: String
     private let count: Int
     private var isGateClosed = false
     private var isClosed = false
 
     init(_ path: String, count: Int) throws(StoreError) {
+        self.path = path
         self.count = count
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(changed, nil)
@@ -51,10 +56,37 @@ final class ReadingPool: @unchecked Sendable {
                 pthread_cond_broadcast(changed)
             }
         }
-        try connection.statement("BEGIN").run()
-        defer { _ = try? connection.statement("COMMIT").run() }
-        return try body(connection)
+        return try connection.withSnapshot(body)
     }
+
+    /// Runs `body` in one snapshot, on a connection of its own that no gate holds up: for what takes long. It ends early,
+    /// with an error, where the pool is closed.
+    func readForLong<Value>(_ body: (SQLiteConnection) throws(StoreError) -> Value) throws(StoreError) -> Value {
+        try checkOpen()
+        let connection = try SQLiteConnection(path, errors: .read)
+        locked { long.append(connection) }
+        defer {
+            locked {
+                long.removeAll { $0 === connection }
+                pthread_cond_broadcast(changed)
+            }
+        }
+        do {
+            try checkOpen()
+            return try connection.withSnapshot(body)
+        } catch {
+            try checkOpen()
+            throw error
+        }
+    }
+
+    /// Throws where the pool is closed.
+    func checkOpen() throws(StoreError) { if locked({ isClosed }) { throw StoreError.closed } }
+
+    /// Whether a snapshot keeps the log from being used anew for long.
+    var isReadForLong: Bool { locked { !long.isEmpty } }
+
+    var idle: [SQLiteConnection] { locked { free } }
 
     /// Runs `body` while no connection reads.
     func withGateClosed(_ body: () -> Void) {
@@ -76,8 +108,19 @@ final class ReadingPool: @unchecked Sendable {
         locked {
             isClosed = true
             pthread_cond_broadcast(changed)
-            while free.count < count { pthread_cond_wait(changed, mutex) }
+            for connection in long { sqlite3_interrupt(connection.pointer) }
+            while free.count < count || !long.isEmpty { pthread_cond_wait(changed, mutex) }
             free = []
         }
+    }
+}
+
+extension SQLiteConnection {
+    fileprivate func withSnapshot<Value>(
+        _ body: (SQLiteConnection) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        try statement("BEGIN").run()
+        defer { _ = try? statement("COMMIT").run() }
+        return try body(self)
     }
 }

@@ -1,14 +1,15 @@
-/// The tables of the database, in their first version.
+/// The tables of the database.
 ///
 /// Times of the day are milliseconds since 1970, steady ones milliseconds of the steady clock. States are numbered as in
 /// `JobState.code`; 3 and up are terminal. The indexes are partial, so that a job stands only in those that its present
 /// state needs: submitting and finishing are the hot path. Where many entries are passed over, an index holds also what
 /// the query compares with a constant, so that no row is read for them. What no query asks for stands in the blobs
-/// `submitted` and `life` (``JobColumns``).
+/// `submitted` and `life` (``JobColumns``). A table without row ids begins with the columns of its key, as the integrity check
+/// of SQLite 3.40 takes one column for another elsewhere.
 enum Schema {
     /// "DFRD" in the header of the file, by which a database of another program is told apart.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 1
+    static let version: Int64 = 2
 
     static let tables = """
         CREATE TABLE jobs (
@@ -62,8 +63,8 @@ enum Schema {
             owner INTEGER NOT NULL, tag TEXT NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (owner, tag, job)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE blobs (
-            life INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, job INTEGER NOT NULL,
-            list_link INTEGER NOT NULL, PRIMARY KEY (life, number, job, list_link)
+            life INTEGER NOT NULL, number INTEGER NOT NULL, job INTEGER NOT NULL, list_link INTEGER NOT NULL,
+            size INTEGER NOT NULL, PRIMARY KEY (life, number, job, list_link)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX blobs_by_job ON blobs (job, list_link);
 

@@ -14,6 +14,10 @@ final class StateDirectory: Sendable {
     var database: String { path + "/deferd.db" }
     /// Where a daemon that ends by itself writes that it did.
     var cleanStop: String { path + "/deferd.stopped" }
+    /// Where a copy of the state is made.
+    var backup: String { path + "/deferd.backup" }
+    /// Where the engine keeps what is too long for a row.
+    var blobs: String { path + "/bodies" }
 
     /// Makes the directory where it is missing, and takes its lock.
     init(_ path: String) throws(StoreError) {
@@ -59,7 +63,7 @@ final class StateDirectory: Sendable {
         if stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
                 throw StoreError(
-                    .write, "The state directory \(path) is no directory; name another or move the file away.",
+                    .write, "The state directory \(path) is not a directory; name another or move the file away.",
                     isLasting: true)
             }
             return
@@ -73,6 +77,12 @@ final class StateDirectory: Sendable {
         }
         // One above that may not be read cannot be synced, and is no reason not to start.
         _ = sync(directoryOf: path)
+    }
+
+    /// Bytes of the file at `path`; 0 where there is none.
+    static func size(_ path: String) -> Int64 {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_size) : 0
     }
 
     /// Makes the entry of the file or directory `path` durable.

@@ -1,0 +1,147 @@
+import CSQLite
+import Glibc
+package import JobModel
+import SystemPackage
+
+/// Looks for what is wrong with a state that no daemon has open, or with a backup: each page, each index, each row, and what
+/// must hold between rows and files. It changes no byte.
+package struct StateVerification {
+    /// Beyond so many it has been said that all is not well.
+    private static let mostFlaws = 100
+
+    /// The database's file.
+    package let database: String
+    package private(set) var jobs = 0
+    /// What the jobs take up, in bytes.
+    package private(set) var bytes: Int64 = 0
+    /// What is wrong, in sentences.
+    package private(set) var flaws: [String] = []
+
+    private let blobs: String?
+
+    /// `path` is a state directory, or a backup.
+    package init(of path: String) throws(StoreError) {
+        deferd_settle_database()
+        var status = stat()
+        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        database = isDirectory ? path + "/deferd.db" : path
+        blobs = isDirectory ? path + "/bodies" : nil
+        let lock = isDirectory ? open(path + "/deferd.lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1
+        defer { if lock >= 0 { close(lock) } }
+        if lock >= 0, flock(lock, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK {
+            throw StoreError(
+                .locked,
+                "The state directory \(path) is in use by a deferd; look at a backup, made with deferctl backup, or end it."
+            )
+        }
+        guard access(database, R_OK) == 0 else {
+            throw StoreError(
+                .read,
+                "There is no database \(database) to read (\(Errno(rawValue: errno))); name a state directory or a backup.",
+                isLasting: StoreError.isLasting(errno))
+        }
+        // A connection that reads leaves those that it makes.
+        let made = ["-wal", "-shm"].map { database + $0 }.filter { access($0, F_OK) != 0 }
+        defer { for file in made { unlink(file) } }
+        do {
+            let connection = try SQLiteConnection(try name(), errors: .read, isReadOnly: true)
+            try NewDatabase.inspect(connection)
+            for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
+            try look(connection)
+        } catch {
+            guard error.code == .damaged || !flaws.isEmpty else { throw error }
+            add(error.message)
+        }
+    }
+
+    /// The name by which SQLite can open the database. It reads a log by way of an index beside it, and makes one for every
+    /// database that is used with a log. Where it cannot, on a disk that is mounted for reading only, a database without a
+    /// log is opened as one that does not change.
+    private func name() throws(StoreError) -> String {
+        guard access(database + "-shm", F_OK) != 0, access(StateDirectory.directory(of: database), W_OK) != 0 else {
+            return database
+        }
+        guard StateDirectory.size(database + "-wal") == 0 else {
+            throw StoreError(
+                .read,
+                "The database \(database) has a log, which cannot be read where its directory cannot be written; give "
+                    + "permission, or copy it and the files named \(database)-* elsewhere and name that.",
+                isLasting: true)
+        }
+        let escaped = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+        return "file:\(escaped)?immutable=1"
+    }
+
+    private mutating func add(_ flaw: String) { if flaws.count < Self.mostFlaws { flaws.append(flaw) } }
+
+    private mutating func look(_ connection: SQLiteConnection) throws(StoreError) {
+        _ = try StoredNumbers(connection)
+        let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
+        while try rows.step() {
+            guard let job = Snapshot.job(rows) else {
+                add("Job \(JobColumns.id(rows)) makes no sense.")
+                continue
+            }
+            jobs += 1
+            bytes = bytes.saturatingAdding(job.row.size)
+            for blob in job.references where try !isThere(blob, connection) {
+                add("The file \(blob.name) of job \(job.row.id) is not there as a whole; retry or remove the job.")
+            }
+        }
+        for (sentence, condition) in Self.rules {
+            let found = try connection.prepare("SELECT DISTINCT \(condition) LIMIT 10").rows {
+                row throws(StoreError) in "Job \(row.integer(0)) \(sentence)."
+            }
+            for flaw in found { add(flaw) }
+        }
+        let spec = "(SELECT length(spec) FROM schedule_specs AS specs WHERE specs.owner = schedules.owner AND "
+        let rest = "specs.name = schedules.name)"
+        let schedules = try connection.prepare(ScheduleColumns.selectWith(spec + rest))
+        while try schedules.step() {
+            let name = ScheduleColumns.name(schedules)
+            guard let found = ScheduleColumns.row(schedules)?.schedule else {
+                add("\(name) makes no sense.")
+                continue
+            }
+            guard schedules.optionalInteger(ScheduleColumns.count) != Int64(found.specSize) else { continue }
+            add("\(name) has a spec of another size, or none.")
+        }
+    }
+
+    private func isThere(_ blob: BlobReference, _ connection: SQLiteConnection) throws(StoreError) -> Bool {
+        if let blobs, StateDirectory.size("\(blobs)/\(blob.name)") == blob.size { return true }
+        return try CopiedBlobs.size(of: blob, in: connection) == blob.size
+    }
+
+    /// What no row may be, and where such ones are. A job that is being removed may be gone before all below it.
+    private static let rules =
+        [
+            ("is over, but it is not known since when", "id FROM jobs WHERE state >= 3 AND finished_at IS NULL"),
+            (
+                "waits for a time, but it is not known for which",
+                "id FROM jobs WHERE state = 0 AND waiting = 0 AND due IS NULL AND not_before IS NULL"
+            ),
+            ("has no spec", "id FROM jobs WHERE NOT EXISTS (SELECT 1 FROM documents WHERE job = id)"),
+            (
+                "is a child of a job that is not there",
+                "id FROM jobs AS child WHERE parent IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = child.parent) "
+                    + "AND NOT EXISTS (SELECT 1 FROM work)"
+            ),
+        ]
+        + ["documents", "tags", "checkpoints", "blobs", "lists", "templates"].map { table in
+            (
+                "has \(table) but is not there",
+                "job FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = job) AND NOT EXISTS (SELECT 1 FROM work)"
+            )
+        }
+}
+
+extension StoredJob {
+    /// The files that it needs.
+    fileprivate var references: [BlobReference] {
+        var found = row.references
+        if case .item(.file(let blob)) = document { found.append(blob) }
+        if case .file(let blob) = template { found.append(blob) }
+        return found
+    }
+}
