@@ -37,13 +37,12 @@ extension Core {
         guard !subscribers.isEmpty else { return }
         let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
         var template: StoredValue?
-        if case .item? = document { template = try shortTemplate(of: row, round) }
+        if case .item? = document { template = try self.template(of: row, round) }
         pending.emit(.notify(subscribers, JobChange(row: row, document: document, template: template)))
     }
 
-    private func shortTemplate(of row: JobRow, _ round: Round) throws(StoreError) -> StoredValue? {
-        guard let parent = row.parent, let list = try round.transaction.list(of: parent.job), list.id == parent.list,
-            case .inline(let text)? = list.template, text.count <= JobDetail.longestBriefSpec
+    private func template(of row: JobRow, _ round: Round) throws(StoreError) -> StoredValue? {
+        guard let parent = row.parent, let list = try round.transaction.list(of: parent.job), list.id == parent.list
         else { return nil }
         return list.template
     }
@@ -98,7 +97,7 @@ extension Core {
             .start(
                 RunOrder(
                     run: id, kind: .step, job: row,
-                    document: row.specSize <= settings.limits.inlineResult
+                    document: row.storedSpecSize <= settings.limits.inlineResult
                         ? try round.transaction.document(of: row.id) : nil,
                     host: host, connections: permits,
                     timeout: [step?.timeout, left].compactMap(\.self).min(), mayResume: row.checkpointSize > 0,

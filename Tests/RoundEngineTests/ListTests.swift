@@ -144,6 +144,26 @@ import Testing
         }
     }
 
+    @Test func specOfAChild_hasItsSize_whereItIsNotAtHand() async throws {
+        try await TestEngine.with { test in
+            let long = JSON.string(String(repeating: "x", count: 5_000))
+            for value in [long, "short"] {
+                let child: JSON = [
+                    "source": ["type": "value", "value": ["{{item}}", value]], "then": [["then": ["return": value]]],
+                ]
+                let list = try await test.run(["source": ["type": "each", "in": [1, "two"], "job": child]])
+                let children = test.store.tables.withLock { $0.rows { $0.parent?.job == list.id } }
+                #expect(children.count == 2)
+                for row in children {
+                    let whole = try #require(test.store.job(row.id)).job.spec
+                    #expect(row.specSize == whole.json.utf8.count)
+                    let view = JobView(Job(row, document: try #require(test.store.job(row.id)).document, template: nil))
+                    #expect(view.json(.brief)["specSize"] == JSON(row.specSize))
+                }
+            }
+        }
+    }
+
     @Test func results_areRefused_whenTheyAreTooLongTogether() async throws {
         try await TestEngine.with {
             $0.core.limits.body = 100

@@ -71,7 +71,7 @@ package struct JobView: Sendable {
         var object = JSONObject()
         object.append("job", JSON(Int(job.id)))
         object.append("state", .string(job.state.rawValue))
-        if let most = detail.spec, spec.size > most {
+        if !spec.isPresent || detail.spec.map({ spec.size > $0 }) ?? false {
             object.append("specSize", JSON(spec.size))
         } else {
             if case .source(let source) = spec.source.action { object.append("source", Masking.masked(source)) }

@@ -61,8 +61,10 @@ package struct JobRow: Sendable, Hashable {
     package let priority: Int
     package let key: String?
     package let tags: [String]
-    /// Bytes of its spec, or of what is stored of it where a template has the rest.
+    /// Bytes of its spec.
     package let specSize: Int
+    /// Bytes of what is stored of it with the job: less where a template or a file has the rest.
+    package let storedSpecSize: Int
     package let createdAt: Timestamp
 
     // Where it stands.
@@ -111,7 +113,8 @@ package struct JobRow: Sendable, Hashable {
 
     package init(
         id: JobID = 0, owner: UInt32, groups: CallerGroups?, parent: Parent?, plan: JobPlan, queue: String,
-        priority: Int, key: String?, tags: [String], specSize: Int, createdAt: Timestamp, state: JobState
+        priority: Int, key: String?, tags: [String], specSize: Int, storedSpecSize: Int? = nil, createdAt: Timestamp,
+        state: JobState
     ) {
         self.id = id
         self.owner = owner
@@ -123,6 +126,7 @@ package struct JobRow: Sendable, Hashable {
         self.key = key
         self.tags = tags
         self.specSize = specSize
+        self.storedSpecSize = storedSpecSize ?? specSize
         self.createdAt = createdAt
         self.state = state
     }
@@ -161,7 +165,7 @@ package typealias SteadyTime = Int64
 extension JobRow {
     /// What it takes up on disk, in bytes, as quotas count it.
     package var size: Int64 {
-        var size = Job.rowSize + Int64(specSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
+        var size = Job.rowSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
         size = size.saturatingAdding(carried?.size ?? 0)
         size = size.saturatingAdding(failedLink?.incoming?.size ?? 0)
         for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }

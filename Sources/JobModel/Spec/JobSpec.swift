@@ -94,8 +94,8 @@ package final class JobSpec: Sendable, Hashable {
     init(unreadOf row: JobRow) {
         json = .object(JSONObject())
         text = nil
-        size = max(row.specSize, JobDetail.longestBriefSpec + 1)
-        storedSize = row.specSize
+        size = row.specSize
+        storedSize = row.storedSpecSize
         memorySize = 0
         source = Step(.return(.null))
         links = Array(repeating: .pair(then: nil, fail: nil, on: nil), count: row.plan.links.count)
@@ -111,6 +111,9 @@ package final class JobSpec: Sendable, Hashable {
         label = nil
         fingerprint = nil
     }
+
+    /// Whether it is at hand, and not only what a row tells of it.
+    var isPresent: Bool { json["source"] != nil }
 
     /// What is kept of a spec that is too long to be shown; it cannot be run.
     var withoutSteps: JobSpec { JobSpec(withoutStepsOf: self) }

@@ -72,7 +72,7 @@ package struct JobChange: Sendable {
     package let row: JobRow
     /// Its spec, where that was at hand.
     package let document: NewJobRow.Document?
-    /// What it is made of with its item, where that is short and its list is open.
+    /// What it is made of with its item, where its spec is short and its list is open.
     package let template: StoredValue?
     package var isLast: Bool { row.state.isTerminal }
 }

@@ -61,11 +61,14 @@ package struct NewChildRow: Sendable {
     package let index: Int
     package let body: Body
     package let document: NewJobRow.Document
+    /// Bytes of its spec.
+    package let specSize: Int
 
-    package init(index: Int, body: Body, document: NewJobRow.Document) {
+    package init(index: Int, body: Body, document: NewJobRow.Document, specSize: Int? = nil) {
         self.index = index
         self.body = body
         self.document = document
+        self.specSize = specSize ?? Int(clamping: document.size)
     }
 }
 
@@ -73,12 +76,12 @@ extension JobRow {
     /// A job as it begins.
     init(
         _ terms: NewJob.Terms, owner: UInt32, groups: CallerGroups?, parent: Parent?, deadline: SteadyTime?,
-        specSize: Int, at now: CoreMoment
+        specSize: Int, storedSpecSize: Int? = nil, at now: CoreMoment
     ) {
         self.init(
             owner: owner, groups: groups, parent: parent, plan: terms.plan, queue: terms.queue,
-            priority: terms.priority, key: terms.key, tags: terms.tags, specSize: specSize, createdAt: now.wall,
-            state: .queued)
+            priority: terms.priority, key: terms.key, tags: terms.tags, specSize: specSize,
+            storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
         host = terms.host
         if let delay = terms.delay, delay > 0 {
             state = .scheduled

@@ -102,7 +102,7 @@ extension Core {
         case .job(let terms):
             var row = JobRow(
                 terms, owner: parent.owner, groups: parent.groups, parent: parentage, deadline: parent.deadline,
-                specSize: size, at: round.now)
+                specSize: new.specSize, storedSpecSize: size, at: round.now)
             row.blobs = blobs
             if let concurrency = list.concurrency, list.admitted >= concurrency {
                 row.waiting = .gate
@@ -115,7 +115,8 @@ extension Core {
             var row = JobRow(
                 owner: parent.owner, groups: parent.groups, parent: parentage,
                 plan: JobPlan(source: step, links: [], deadline: nil), queue: parent.queue, priority: parent.priority,
-                key: nil, tags: [], specSize: size, createdAt: round.now.wall, state: .failed)
+                key: nil, tags: [], specSize: new.specSize, storedSpecSize: size, createdAt: round.now.wall,
+                state: .failed)
             row.blobs = blobs
             row.carried = .failure(error)
             row.finishedAt = round.now.wall

@@ -27,6 +27,10 @@ extension Core {
             scheduler.insert(old)
             return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
+        // A list that this life of the daemon has not changed is not shown yet.
+        if let parent = old.parent, let list = try round.transaction.list(of: parent.job) {
+            pending.emit(.list(parent.job, list))
+        }
         var row = old
         if row.link == 0, row.attempt == 0, let outcome = agenda.immediate[row.id] {
             if let host = turn.row.host { scheduler.release(1, host, turn.owner) }

@@ -61,6 +61,7 @@ struct ChildMaker: Sendable {
         do throws(JobError) {
             let spec: JobSpec
             let document: NewJobRow.Document
+            var left = 0
             let depth = (parent.parent?.depth ?? 0) + 1
             let accepted = written["job"] ?? written["jobs"]?[index]
             switch source {
@@ -76,6 +77,7 @@ struct ChildMaker: Sendable {
                 let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth, text.count)
                 if let short {
                     spec = short
+                    left = template.left
                 } else {
                     spec = try child(of: template.whole, items[index], index, depth, text.count)
                 }
@@ -88,7 +90,9 @@ struct ChildMaker: Sendable {
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
             let host = services.admission.host(of: spec)
-            return NewChildRow(index: index, body: .job(NewJob.Terms(spec, host: host)), document: document)
+            return NewChildRow(
+                index: index, body: .job(NewJob.Terms(spec, host: host)), document: document,
+                specSize: spec.size + left)
         } catch {
             let failing = Self.inheriting(JobSpec.failing(with: error), from: parent)
             return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))

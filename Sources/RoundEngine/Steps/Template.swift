@@ -10,10 +10,13 @@ struct Template: Sendable {
 
     let whole: JSON
     let short: JSON
+    /// Bytes that the short form lacks, as a child made of it does.
+    let left: Int
 
     init(_ template: JSON) {
         whole = template
         short = Self.shortened(template)
+        left = whole.size - short.size
     }
 
     private static func shortened(_ json: JSON) -> JSON {

@@ -89,6 +89,7 @@ enum JobColumns {
         writer.byte(form)
         writer.time(row.createdAt)
         writer.number(row.specSize)
+        writer.number(row.storedSpecSize)
         writer.number(row.parent?.depth ?? 0)
         writer.byte(row.groups == nil ? 0 : 1)
         if let groups = row.groups { writer.text(groups.text) }
@@ -190,7 +191,7 @@ enum JobColumns {
     ) -> JobRow? {
         var reader = ByteReader(submitted)
         guard reader.byte() == form, let createdAt = reader.time(), let specSize = reader.count(),
-            let depth = reader.count(), let hasGroups = reader.byte()
+            let storedSpecSize = reader.count(), let depth = reader.count(), let hasGroups = reader.byte()
         else { return nil }
         var groups: CallerGroups?
         if hasGroups == 1 {
@@ -209,7 +210,8 @@ enum JobColumns {
         parent?.depth = depth
         return JobRow(
             id: id, owner: owner, groups: groups, parent: parent, plan: plan, queue: queue, priority: priority,
-            key: key, tags: tags, specSize: specSize, createdAt: createdAt, state: state)
+            key: key, tags: tags, specSize: specSize, storedSpecSize: storedSpecSize, createdAt: createdAt, state: state
+        )
     }
 
     private static func read(_ life: UnsafeRawBufferPointer, runLife: Int64?, into job: inout JobRow) -> Bool {
