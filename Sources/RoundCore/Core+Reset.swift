@@ -81,7 +81,7 @@ extension Core {
                     + "then retry the job.")
             if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
             try store(&row, was: old, round)
-            return try ended(row, .failure(error), keepingSlot: false, round)
+            return try linkEnded(row, .failure(error), keepingSlot: false, round)
         }
         if row.isEnding { try closeList(of: row, round) }
         let action = row.restart(at: round.now)
@@ -90,7 +90,7 @@ extension Core {
             _ = try removeParts(of: &row, links: 0...Int.max, round)
         }
         try store(&row, was: old, round)
-        if action == .finish { try finished(row, round) }
+        if action == .finish { try jobIsOver(row, round) }
     }
 
     /// Files whose removal was not reported are removed again, unless that is still going on.
@@ -121,7 +121,7 @@ extension Core {
             if rows.count < Self.page { break }
         }
         // The rules of zones, once read, have all of them looked at.
-        if zones.isEmpty { schedules.lookAgain() } else { pending.emit(.readZones(zones.sorted())) }
+        if zones.isEmpty { pending.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }
     }
 
     // MARK: - Looking

@@ -3,7 +3,7 @@ package import JobModel
 /// Decides everything, inside a transaction on the rows: what is admitted, what starts, what follows an end, who is told.
 ///
 /// The engine gives it the inputs of a round, one by one, and asks it to ``close(at:in:)`` the round. After the commit
-/// ``committed()`` gives what is to be done. Where the round was not committed, ``undone(_:)`` and ``reset(from:runs:start:at:)``
+/// ``committed()`` gives what is to be done. Where the round was not committed, ``undone()`` and ``reset(from:runs:start:at:)``
 /// make the memory what the rows say. It looks at no clock, and waits for nothing.
 package final class Core {
     package enum Phase: Sendable, Hashable {
@@ -48,10 +48,11 @@ package final class Core {
             case .cancel(let job), .retry(let job, _), .remove(let job): [.job(job)]
             case .setSchedule(let new): [.schedule(new.key)]
             case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]
-            case .wait, .watch, .setQueue, .probe: []
+            case .wait(let jobs): jobs.map(RowKey.job)
+            case .watch, .setQueue, .probe: []
             }
         case .prepared(let preparation, _): [.schedule(preparation.key)]
-        case .looked, .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
+        case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
         }
     }
 
@@ -60,18 +61,19 @@ package final class Core {
         _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction
     ) throws(StoreError) {
         let round = Round(transaction, now)
-        schedules.look(at: now)
+        if schedules.wasSetBack(at: now) { pending.rescan = .after(nil) }
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
-        case .looked(let request, let ended): pending.look(request, ended)
-        case .abandon(let request): waits.remove(request)
+        case .abandon(let request): pending.change(.abandon(request))
         case .unsubscribe(let id): subscriptions.remove(id)
         case .run(let run, let event): try handle(event, of: run, round)
         case .cleaned(let work): try cleaned(work, round)
         case .prepared(let preparation, let job): try submit(preparation, job, round)
         case .tick: try tick(round)
         case .room(let shortage): roomChanged(shortage)
-        case .zones(let rules): schedules.use(rules)
+        case .zones(let rules):
+            schedules.use(rules)
+            pending.rescan = .after(nil)
         case .configure(let settings): try configure(settings, round)
         case .stop: stop()
         }
@@ -89,16 +91,9 @@ package final class Core {
     /// The round is committed: gives what is to be done, in this order.
     package func committed() -> [CoreEffect] {
         var effects = pending.effects
-        for job in pending.ended.sorted() {
-            subscriptions.ended(job)
-            for request in waits.ended(job) { effects.append(.waitOver(request)) }
-        }
-        for (request, ended) in pending.looked where waits.ended(ended, of: request) {
-            effects.append(.waitOver(request))
-        }
-        for event in pending.happened {
-            for (request, answer) in waits.happened(event) { effects.append(.answer(request, answer)) }
-        }
+        for job in pending.ended { subscriptions.ended(job) }
+        for change in pending.waits { effects += waits.apply(change) }
+        schedules.apply(pending.preparing, pending.rescan)
         for work in pending.cleaned { experience.cleaning.remove(work) }
         for (owner, count) in pending.totals { experience.count(owner, count) }
         if let shortage = pending.shortage { experience.shortage = shortage.reason }
@@ -107,13 +102,10 @@ package final class Core {
         return effects
     }
 
-    /// The round was not committed, and these requests of it were answered so: nothing of it happened.
-    /// ``reset(from:runs:start:at:)`` has to follow.
-    package func undone(_ failed: [RequestID]) {
+    /// The round was not committed: nothing of it happened. ``reset(from:runs:start:at:)`` has to follow.
+    package func undone() {
         for id in pending.subscribed { subscriptions.remove(id) }
-        for key in pending.asked { schedules.prepared(key) }
-        for request in failed { waits.remove(request) }
-        // A page of schedules may have been looked at in vain.
+        // Else that the clock was set back, which shows once, would be forgotten.
         schedules.lookAgain()
         pending = PendingEffects()
     }
@@ -133,10 +125,7 @@ package final class Core {
 
     private func stop() {
         phase = .stopping
-        for request in waits.requests.sorted() {
-            waits.remove(request)
-            pending.emit(.answer(request, .failed(.stopping)))
-        }
+        pending.change(.stop)
     }
 
     private func roomChanged(_ new: String?) {

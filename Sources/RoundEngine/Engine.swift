@@ -140,8 +140,11 @@ package final class Engine: Sendable {
     /// An id for a request or a subscription.
     package func nextID() -> Int64 { services.nextID() }
 
-    /// Asks the core; `answer` is called on the engine's thread, once what it says is on stable storage. `over` is called for a wait
-    /// that was answered with `done` once it is over, or with the reason why it is given up.
+    /// Asks the core; `answer` is called on the engine's thread, once what it says is on stable storage.
+    ///
+    /// A wait that is answered with `done` calls `over` once each of its jobs has ended or is gone, which may be at once, or with the
+    /// reason why it is given up. Until then ``abandon(_:of:)`` ends it. The jobs are to be read in `over`, and not before; one that
+    /// was retried since is waited for by another request.
     package func ask(
         _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
         over: (@Sendable (CoreError?) -> Void)? = nil, _ answer: @escaping @Sendable (CoreAnswer) -> Void

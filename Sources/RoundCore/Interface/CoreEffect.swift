@@ -16,7 +16,7 @@ package enum CoreEffect: Sendable {
     case notify([SubscriptionID], JobChange)
     /// How far the list of a job has come; nil where that is over.
     case list(JobID, ListRow?)
-    /// Every job of this wait has ended since it began.
+    /// Every job of this wait has ended or is gone; one may run again since.
     case waitOver(RequestID)
     /// A job of a schedule is to be made of its spec. ``CoreInput/prepared(_:_:)`` follows.
     case prepare(SchedulePreparation)

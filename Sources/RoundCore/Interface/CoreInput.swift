@@ -9,8 +9,6 @@ package typealias SubscriptionID = Int64
 package enum CoreInput: Sendable {
     /// Answered by exactly one ``CoreEffect/answer(_:_:)``, unless it is abandoned.
     case request(RequestID, CoreRequest, Caller)
-    /// These jobs of a wait had ended when its client looked at them, after the answer.
-    case looked(RequestID, ended: [JobID])
     /// A client no longer wants the answer to this request.
     case abandon(RequestID)
     /// A subscriber is gone.

@@ -10,8 +10,8 @@ package enum CoreRequest: Sendable {
     case retry(JobID, from: Job.RetryPoint)
     /// Answered with `done` once the job and all below it are gone.
     case remove(JobID)
-    /// Answered with `done`; from then on the end of each of these jobs counts. The caller looks at the jobs after the answer,
-    /// and says by ``CoreInput/looked(_:ended:)`` which had ended already. ``CoreEffect/waitOver(_:)`` follows.
+    /// Answered with `done`, and with ``CoreEffect/waitOver(_:)`` once each of these jobs has ended or is gone, which may be at
+    /// once. One that is not there, or not the caller's, fails it.
     case wait([JobID])
     /// Answered with `done`; every later change is told. The caller looks at the jobs after the answer.
     case watch(WatchScope, SubscriptionID)

@@ -11,21 +11,25 @@ struct PendingEffects {
     private(set) var effects: [CoreEffect] = []
     /// Jobs whose end the round stored, or that it dropped.
     private(set) var ended: Set<JobID> = []
-    private(set) var happened: [Waits.Event] = []
+    private(set) var waits: [Waits.Change] = []
     private(set) var subscribed: [SubscriptionID] = []
-    private(set) var asked: [ScheduleKey] = []
+    /// Whether the next job of a schedule is being made, where the round changed that.
+    private(set) var preparing: [ScheduleKey: Bool] = [:]
+    /// Where the look at all schedules goes on, where the round changed that.
+    var rescan: Schedules.Rescan?
     private(set) var cleaned: [WorkID] = []
-    private(set) var looked: [(request: RequestID, ended: [JobID])] = []
     private(set) var totals: [(owner: UInt32, count: (inout CoreTotals) -> Void)] = []
     private(set) var shortage: Shortage?
 
     mutating func emit(_ effect: CoreEffect) { effects.append(effect) }
-    mutating func end(_ job: JobID) { ended.insert(job) }
-    mutating func happen(_ event: Waits.Event) { happened.append(event) }
+    mutating func end(_ job: JobID) {
+        ended.insert(job)
+        waits.append(.happened(.end(job)))
+    }
+    mutating func change(_ change: Waits.Change) { waits.append(change) }
     mutating func subscribe(_ id: SubscriptionID) { subscribed.append(id) }
-    mutating func ask(_ key: ScheduleKey) { asked.append(key) }
+    mutating func prepare(_ key: ScheduleKey, _ isPreparing: Bool) { preparing[key] = isPreparing }
     mutating func clean(_ id: WorkID) { cleaned.append(id) }
-    mutating func look(_ request: RequestID, _ ended: [JobID]) { looked.append((request, ended)) }
     mutating func count(_ owner: UInt32, _ count: @escaping (inout CoreTotals) -> Void) {
         totals.append((owner, count))
     }

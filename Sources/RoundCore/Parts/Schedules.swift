@@ -29,28 +29,29 @@ struct Schedules {
     mutating func use(_ rules: ZoneRules, of zone: String) { zones[zone] = rules }
 
     /// The rules of zones were read again.
-    mutating func use(_ rules: [String: ZoneRules]) {
-        zones.merge(rules) { _, new in new }
-        lookAgain()
-    }
+    mutating func use(_ rules: [String: ZoneRules]) { zones.merge(rules) { _, new in new } }
 
     /// Every schedule is to be looked at again.
     mutating func lookAgain() { rescan = .after(nil) }
 
     func isPreparing(_ key: ScheduleKey) -> Bool { preparing.contains(key) }
-    mutating func prepare(_ key: ScheduleKey) { preparing.insert(key) }
-    mutating func prepared(_ key: ScheduleKey) { preparing.remove(key) }
 
-    /// Notices that the wall clock was set back, by how it stands to the clock that is never set.
-    mutating func look(at now: CoreMoment) {
-        let ahead = now.wall.milliseconds.saturatingSubtracting(now.steady)
-        if let before = self.ahead, ahead < before.saturatingSubtracting(500) { lookAgain() }
-        self.ahead = ahead
-        // What passes from now on passes while this daemon runs.
-        startedAt = min(startedAt, now.wall)
+    /// Takes over what a round changed.
+    mutating func apply(_ changes: [ScheduleKey: Bool], _ rescan: Rescan?) {
+        for (key, isPreparing) in changes {
+            if isPreparing { preparing.insert(key) } else { preparing.remove(key) }
+        }
+        if let rescan { self.rescan = rescan }
     }
 
-    mutating func rescanned(upTo next: Rescan) { rescan = next }
+    /// Whether the wall clock was set back since the last look, by how it stands to the clock that is never set.
+    mutating func wasSetBack(at now: CoreMoment) -> Bool {
+        let ahead = now.wall.milliseconds.saturatingSubtracting(now.steady)
+        defer { self.ahead = ahead }
+        // What passes from now on passes while this daemon runs.
+        startedAt = min(startedAt, now.wall)
+        return self.ahead.map { ahead < $0.saturatingSubtracting(500) } ?? false
+    }
 }
 
 extension Schedule {

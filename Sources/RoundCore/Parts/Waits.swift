@@ -4,72 +4,73 @@ import JobModel
 struct Waits {
     /// What is waited for.
     enum Event: Hashable {
-        /// A job that was told to end has ended.
-        case stopped(JobID)
+        /// A job is over, or gone.
+        case end(JobID)
+        /// A run that was told to end has ended.
+        case stop(JobID)
         /// A piece of work is done.
         case work(WorkID)
     }
 
-    /// Jobs that a wait still waits for.
-    private var open: [RequestID: Set<JobID>] = [:]
-    private var byJob: [JobID: Set<RequestID>] = [:]
-    /// Requests that are answered once something has happened, with their answer.
-    private var events: [Event: [(request: RequestID, answer: CoreAnswer)]] = [:]
-
-    var count: Int { open.count }
-    var requests: [RequestID] { open.keys + events.values.flatMap { $0.map(\.request) } }
-
-    mutating func add(_ request: RequestID, _ jobs: [JobID]) {
-        let jobs = Set(jobs)
-        open[request] = jobs
-        for job in jobs { byJob[job, default: []].insert(request) }
+    /// What a request gets once all that it waits for has happened.
+    enum Result {
+        case over
+        case answer(CoreAnswer)
     }
 
-    /// A job has ended; gives the waits that are over by that.
-    mutating func ended(_ job: JobID) -> [RequestID] {
-        guard let requests = byJob.removeValue(forKey: job) else { return [] }
-        var over: [RequestID] = []
-        for request in requests.sorted() {
-            open[request]?.remove(job)
-            guard open[request]?.isEmpty == true else { continue }
-            open[request] = nil
-            over.append(request)
+    /// What a round does to them, in this order, once it is committed.
+    enum Change {
+        case begin(RequestID, Set<Event>, Result)
+        case happened(Event)
+        /// No client wants the answer.
+        case abandon(RequestID)
+        /// The daemon stops: all are refused.
+        case stop
+    }
+
+    private struct Wait {
+        var open: Set<Event>
+        let result: Result
+    }
+
+    private var waits: [RequestID: Wait] = [:]
+    private var byEvent: [Event: Set<RequestID>] = [:]
+
+    var count: Int { waits.count }
+
+    /// Carries a change out; gives what waiting requests get by it.
+    mutating func apply(_ change: Change) -> [CoreEffect] {
+        switch change {
+        case .begin(let request, let events, let result):
+            guard !events.isEmpty else { return [Self.effect(request, result)] }
+            waits[request] = Wait(open: events, result: result)
+            for event in events { byEvent[event, default: []].insert(request) }
+        case .happened(let event):
+            var effects: [CoreEffect] = []
+            for request in (byEvent.removeValue(forKey: event) ?? []).sorted() {
+                waits[request]?.open.remove(event)
+                guard let wait = waits[request], wait.open.isEmpty else { continue }
+                waits[request] = nil
+                effects.append(Self.effect(request, wait.result))
+            }
+            return effects
+        case .abandon(let request):
+            for event in waits.removeValue(forKey: request)?.open ?? [] {
+                byEvent[event]?.remove(request)
+                if byEvent[event]?.isEmpty == true { byEvent[event] = nil }
+            }
+        case .stop:
+            let requests = waits.keys.sorted()
+            self = Waits()
+            return requests.map { .answer($0, .failed(.stopping)) }
         }
-        return over
+        return []
     }
 
-    /// These jobs have ended before the wait began; whether it is over by that.
-    mutating func ended(_ jobs: [JobID], of request: RequestID) -> Bool {
-        guard open[request] != nil else { return false }
-        for job in jobs {
-            open[request]?.remove(job)
-            byJob[job]?.remove(request)
-            if byJob[job]?.isEmpty == true { byJob[job] = nil }
-        }
-        guard open[request]?.isEmpty == true else { return false }
-        open[request] = nil
-        return true
-    }
-
-    mutating func add(_ request: RequestID, until event: Event, _ answer: CoreAnswer) {
-        events[event, default: []].append((request, answer))
-    }
-
-    /// Something has happened; gives the requests that waited for it.
-    mutating func happened(_ event: Event) -> [(request: RequestID, answer: CoreAnswer)] {
-        events.removeValue(forKey: event) ?? []
-    }
-
-    /// A request is answered otherwise, or no client wants the answer.
-    mutating func remove(_ request: RequestID) {
-        for job in open.removeValue(forKey: request) ?? [] {
-            byJob[job]?.remove(request)
-            if byJob[job]?.isEmpty == true { byJob[job] = nil }
-        }
-        guard !events.isEmpty else { return }
-        for (event, waiting) in events where waiting.contains(where: { $0.request == request }) {
-            let left = waiting.filter { $0.request != request }
-            events[event] = left.isEmpty ? nil : left
+    private static func effect(_ request: RequestID, _ result: Result) -> CoreEffect {
+        switch result {
+        case .over: .waitOver(request)
+        case .answer(let answer): .answer(request, answer)
         }
     }
 }

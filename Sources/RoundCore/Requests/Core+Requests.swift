@@ -11,9 +11,7 @@ extension Core {
         case .cancel(let job): try cancel(job, id, caller, round)
         case .retry(let job, let point): try retry(job, from: point, id, caller, round)
         case .remove(let job): try remove(job, id, caller, round)
-        case .wait(let jobs):
-            waits.add(id, jobs)
-            pending.emit(.answer(id, .done))
+        case .wait(let jobs): try wait(for: jobs, id, caller, round)
         case .watch(let scope, let subscription):
             subscribe(subscription, scope, caller)
             answer(id, .done)
@@ -40,6 +38,16 @@ extension Core {
     private func subscribe(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
         subscriptions.add(id, scope, caller)
         pending.subscribe(id)
+    }
+
+    private func wait(for jobs: [JobID], _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        var open: Set<Waits.Event> = []
+        for job in jobs {
+            guard let row = try find(job, caller, round) else { return fail(id, .noJob(job)) }
+            if !row.state.isTerminal { open.insert(.end(job)) }
+        }
+        answer(id, .done)
+        pending.change(.begin(id, open, .over))
     }
 
     // MARK: - Submitting

@@ -118,11 +118,11 @@ extension Core {
         try rescan(round)
         let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
         for row in due { try advance(row, round) }
-        agenda.hasMoreSchedules = due.count == Self.atOnce || schedules.rescan != .none
+        agenda.hasMoreSchedules = due.count == Self.atOnce
     }
 
     private func rescan(_ round: Round) throws(StoreError) {
-        guard case .after(let key) = schedules.rescan else { return }
+        guard case .after(let key) = pending.rescan ?? schedules.rescan else { return }
         let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
         for row in rows {
             var schedule = row.schedule
@@ -130,8 +130,7 @@ extension Core {
             schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
             try store(schedule, was: row, round)
         }
-        schedules.rescanned(
-            upTo: rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : .none)
+        pending.rescan = rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : Schedules.Rescan.none
     }
 
     private func plan(_ schedule: Schedule, _ round: Round) throws(StoreError) -> SchedulePlan? {
@@ -150,9 +149,8 @@ extension Core {
         guard let plan = try plan(row.schedule, round) else { return try round.transaction.put(waiting, spec: nil) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
-        guard !schedules.isPreparing(key) else { return }
-        schedules.prepare(key)
-        pending.ask(key)
+        guard !(pending.preparing[key] ?? schedules.isPreparing(key)) else { return }
+        pending.prepare(key, true)
         pending.emit(.prepare(SchedulePreparation(key: key, time: time, request: nil)))
     }
 
@@ -161,7 +159,7 @@ extension Core {
         _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
     ) throws(StoreError) {
         let key = preparation.key
-        if preparation.request == nil { schedules.prepared(key) }
+        if preparation.request == nil { pending.prepare(key, false) }
         let row = try round.transaction.schedule(key)
         if let request = preparation.request {
             guard let row else { return fail(request, .noSchedule(key)) }

@@ -14,7 +14,7 @@ extension Core {
         if let error = refusal(ofChildren: opening.total, of: old.owner) {
             pending.emit(.yield(live.run))
             release(live)
-            return try ended(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(old, .failure(error), keepingSlot: false, round)
         }
         let list = ListRow(
             job: old.id, id: try round.transaction.nextNumber(), link: old.link, phase: .making, mode: opening.mode,
@@ -65,7 +65,7 @@ extension Core {
             pending.emit(.yield(live.run))
             release(live)
             try closeList(of: old, round)
-            return try ended(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(old, .failure(error), keepingSlot: false, round)
         }
         let rows = children.map { child($0, of: old, &list, round) }
         list.made += children.count
@@ -78,7 +78,7 @@ extension Core {
             var child = rows[index].row
             child.id = id
             try self.inserted(child, round)
-            if child.state.isTerminal { try finished(child, isInside: false, round) }
+            if child.state.isTerminal { try jobIsOver(child, isInside: false, round) }
         }
         // The ends of invalid children may have decided the list.
         guard let present = try round.transaction.list(of: old.id), present.id == list.id else { return }
@@ -217,7 +217,7 @@ extension Core {
         let seconds = old.step?.timeout ?? 0
         let error = JobError(
             .timeout, "The list took longer than its timeout of \(JSON(seconds)) seconds; allow it more.")
-        try ended(old, .failure(error), keepingSlot: false, round)
+        try linkEnded(old, .failure(error), keepingSlot: false, round)
     }
 
     /// The list of a job's present link is over; what has not ended of it is cancelled.

@@ -18,7 +18,7 @@ extension Core {
         case .ended(let end):
             // Sources that the stop broke off run again when the daemon is back.
             guard phase == .serving else { return }
-            try ended(row, live, end, round)
+            try runEnded(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
         case .checkpoint(let text, let save):
             if !row.isEnding { try store(checkpoint: text, of: row, round) }
@@ -27,7 +27,7 @@ extension Core {
             try round.transaction.save(download: record, to: path)
             pending.emit(.saved(save))
         case .timer(let seconds):
-            guard !row.isEnding else { return try ended(row, live, RunEnd(.success(.null)), round) }
+            guard !row.isEnding else { return try runEnded(row, live, RunEnd(.success(.null)), round) }
             try wait(seconds, row, live, round)
         case .host(let host, let connections):
             if mayGoOn(row) { try wants(host, connections, row, live, round) }
@@ -98,7 +98,7 @@ extension Core {
     /// A run's step waits for a time, without a slot.
     private func wait(_ seconds: Double, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         var row = old
-        guard seconds > 0 else { return try ended(old, live, RunEnd(.success(.null)), round) }
+        guard seconds > 0 else { return try runEnded(old, live, RunEnd(.success(.null)), round) }
         let timeout = row.step?.timeout
         row.run = nil
         row.waiting = timeout.map { $0 < seconds } ?? false ? .timeout : .timer
@@ -109,18 +109,18 @@ extension Core {
 
     /// The time of a job that waits for its `timer` source has come.
     func timerFired(_ row: JobRow, _ round: Round) throws(StoreError) {
-        guard row.waiting == .timeout else { return try ended(row, .success(.null), keepingSlot: false, round) }
+        guard row.waiting == .timeout else { return try linkEnded(row, .success(.null), keepingSlot: false, round) }
         let error = JobError(
             .timeout,
             "The timer took longer than its timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.",
             retryable: true)
-        try ended(row, .failure(error), keepingSlot: false, round)
+        try linkEnded(row, .failure(error), keepingSlot: false, round)
     }
 
     // MARK: - Ends
 
     /// A run ended, and with it the present link.
-    private func ended(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
+    private func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         if let error = end.outcome.error { pause(for: error, of: live, round) }
         if end.received > 0 {
             pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
@@ -142,17 +142,17 @@ extension Core {
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         let wasEnding = row.isEnding
         let outcome = refusal.map(Carried.failure) ?? end.outcome
-        try ended(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
-        if wasEnding { pending.happen(.stopped(row.id)) }
+        try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
+        if wasEnding { pending.change(.happened(.stop(row.id))) }
     }
 
     /// The present link of a job without a run ended. `keepingSlot` says that the job holds a slot of its queue.
-    func ended(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
-        try ended(row, was: row, outcome, keepingSlot: keepingSlot, bytes: 0, round)
+    func linkEnded(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
+        try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, bytes: 0, round)
     }
 
     /// `old` is the job as it is stored.
-    private func ended(
+    private func linkEnded(
         _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64, _ round: Round
     ) throws(StoreError) {
         var row = changed
@@ -189,7 +189,7 @@ extension Core {
         case .finish:
             if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
             try store(&row, was: old, round)
-            try finished(row, bytes: bytes, round)
+            try jobIsOver(row, bytes: bytes, round)
         case .enqueue, .interrupt, .none:
             expect(false, "A link of job \(row.id) ended, and left it in no state to go on.", job: row.id)
             if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
@@ -219,7 +219,7 @@ extension Core {
     }
 
     /// A job is over. `isInside` says of a child that the gate of its list had let it in.
-    func finished(
+    func jobIsOver(
         _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
     ) throws(StoreError) {
         pending.end(row.id)

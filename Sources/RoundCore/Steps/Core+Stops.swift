@@ -22,7 +22,7 @@ extension Core {
             if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
             try store(&row, was: old, round)
             if row.state.isTerminal {
-                try finished(row, isInside: wasWaiting != .gate, round)
+                try jobIsOver(row, isInside: wasWaiting != .gate, round)
             } else if wasWaiting == .gate {
                 try passGate(row, round)
             }
@@ -46,7 +46,7 @@ extension Core {
             !live.endsLater
         else { return answer(request, .changed(id)) }
         // All but programs end at once, so the caller is told how.
-        waits.add(request, until: .stopped(id), .changed(id))
+        pending.change(.begin(request, [.stop(id)], .answer(.changed(id))))
     }
 
     func retry(
@@ -96,7 +96,7 @@ extension Core {
                 CoreError(.wrongState(row.state), "Job \(id) is \(row.state.rawValue); cancel it before removing it."))
         }
         guard let work = try dispose(row, round) else { return answer(request, .done) }
-        waits.add(request, until: .work(work), .done)
+        pending.change(.begin(request, [.work(work)], .answer(.done)))
     }
 
     /// Removes a finished root job: at once where nothing is below it, and else as work, whose id is given.
@@ -128,7 +128,7 @@ extension Core {
         quotas.moved(from: old, to: nil)
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
         pending.end(row.id)
-        if !row.state.isTerminal { pending.happen(.stopped(row.id)) }
+        if !row.state.isTerminal { pending.change(.happened(.stop(row.id))) }
     }
 }
 

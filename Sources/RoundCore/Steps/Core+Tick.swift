@@ -86,7 +86,7 @@ extension Core {
 
     private func end(_ work: WorkRow, _ round: Round) throws(StoreError) {
         try round.transaction.endWork(work.id)
-        pending.happen(.work(work.id))
+        pending.change(.happened(.work(work.id)))
     }
 
     private func removeTree(_ work: WorkRow, _ round: Round) throws(StoreError) {

@@ -52,7 +52,7 @@ extension EngineLoop {
         services.logger.warning("A round was not stored: \(error.message)")
         var failed: [RequestID] = []
         for case .request(let id, _, _) in handled.map(\.input) { failed.append(id) }
-        core.undone(failed)
+        core.undone()
         let suspect = replay.undone(handled)
         for id in failed { answer(id, .failed(CoreError(.storage, error.message))) }
         guard probe(error) else {
@@ -81,7 +81,7 @@ extension EngineLoop {
             for effect in effects { carryOut(effect) }
             return true
         case .undone(let new), .unknown(let new):
-            core.undone([])
+            core.undone()
             if case .failing = phase {} else { log(.error, "Nothing can be stored: \(new.message)", .storageFailed) }
             phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
             publish()

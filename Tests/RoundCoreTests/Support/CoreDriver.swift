@@ -38,8 +38,7 @@ final class CoreDriver {
         }
         switch end {
         case .committed: carryOut(core.committed())
-        case .undone, .unknown:
-            core.undone(inputs.compactMap { if case .request(let id, _, _) = $0 { id } else { nil } })
+        case .undone, .unknown: core.undone()
         }
         return end
     }

@@ -77,12 +77,8 @@ extension World {
     }
 
     private func notCommitted(_ inputs: [CoreInput]) {
-        var failed: [RequestID] = []
-        for case .request(let id, let request, _) in inputs {
-            failed.append(id)
-            answered(id, refusal(of: request))
-        }
-        core?.undone(failed)
+        for case .request(let id, let request, _) in inputs { answered(id, refusal(of: request)) }
+        core?.undone()
         engine.held = inputs.filter { !$0.isRequest } + engine.held
         for input in engine.inbox {
             if case .request(let id, let request, _) = input {
@@ -121,7 +117,7 @@ extension World {
             try core.close(at: now, in: transaction)
         }
         guard case .committed = end else {
-            core.undone([])
+            core.undone()
             return false
         }
         oracle.committed(self)
@@ -295,7 +291,7 @@ extension World {
     private func kind(of input: CoreInput) -> Trace.Kind {
         switch input {
         case .request: .request
-        case .looked, .abandon: .abandon
+        case .abandon: .abandon
         case .unsubscribe: .unsubscribe
         case .run: .run
         case .cleaned: .cleaned
@@ -310,7 +306,7 @@ extension World {
 
     private func number(of input: CoreInput) -> Int64 {
         switch input {
-        case .request(let id, _, _), .looked(let id, _), .abandon(let id), .unsubscribe(let id), .cleaned(let id): id
+        case .request(let id, _, _), .abandon(let id), .unsubscribe(let id), .cleaned(let id): id
         case .run(let run, _): run.number
         default: 0
         }

@@ -67,7 +67,6 @@ extension Oracle {
                 waits[id] = open
                 if open.isEmpty { overSince[id] = world.clock.elapsed }
             }
-            world.feed(.looked(id, ended: jobs.filter { !open.contains($0) }))
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
         case (.setQueue(let name, _), .queue(let status)):
             queues[name] = status.settings
