@@ -149,14 +149,9 @@ package final class Engine: Sendable {
         _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
         over: (@Sendable (CoreError?) -> Void)? = nil, _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
-        var size = 0
-        if case .submit(let jobs) = request {
-            room.submitted(at: Int64(clamping: DispatchTime.now().uptimeNanoseconds))
-            for job in jobs { size += Int(clamping: job.document.size) }
-        }
+        if case .submit = request { room.submitted(at: Int64(clamping: DispatchTime.now().uptimeNanoseconds)) }
         services.inbox.put(
-            .request(id ?? nextID(), request, caller, PendingRequest(answer: answer, over: over)), size: size,
-            of: caller.uid)
+            .request(id ?? nextID(), request, caller, PendingRequest(answer: answer, over: over)), of: caller.uid)
     }
 
     package func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {

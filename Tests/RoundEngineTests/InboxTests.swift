@@ -6,7 +6,11 @@ import Testing
 
 @Suite struct InboxTests {
     private static func owner(_ entry: Inbox.Entry) -> Int64 {
-        if case .input(.abandon(let number)) = entry.content { number } else { 0 }
+        switch entry.content {
+        case .input(.abandon(let number)): number
+        case .input(.run(let run, _)): run.number
+        default: 0
+        }
     }
 
     @Test func users_haveTurns_whenOneAsksForMuch() {
@@ -23,8 +27,11 @@ import Testing
 
     @Test func longEntry_isAloneInItsTurn() {
         let inbox = Inbox()
-        for _ in 0..<4 { inbox.put(.input(.abandon(1)), size: 1 << 20, of: 1) }
-        for _ in 0..<4 { inbox.put(.input(.abandon(2)), size: 10, of: 2) }
+        func save(_ run: Int64, _ size: Int) -> Inbox.Entry.Content {
+            .input(.run(RunIdentity(life: 1, number: run), .checkpoint([UInt8](repeating: 0, count: size), 1)))
+        }
+        for _ in 0..<4 { inbox.put(save(1, 1 << 20), of: 1) }
+        for _ in 0..<4 { inbox.put(save(2, 10), of: 2) }
         #expect(inbox.take(entries: 1024, bytes: 1 << 20).map(Self.owner) == [1])
         #expect(inbox.take(entries: 1024, bytes: 1 << 20).map(Self.owner) == [2, 2, 2, 2, 1])
     }

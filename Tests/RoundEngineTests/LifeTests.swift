@@ -1,7 +1,9 @@
+import DataSources
 import JobModel
 import RoundCore
 import RoundEngine
 import Synchronization
+import SystemPackage
 import TestOrigin
 import TestSupport
 import Testing
@@ -106,6 +108,59 @@ import Testing
                 break
             }
         }
+    }
+
+    @Test func wait_isOverAtOnce_whenItsJobsHaveEnded() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.run(["source": ["type": "value", "value": 1]]).id
+            let error = await withCheckedContinuation { over in
+                test.engine.ask(.wait([job]), for: TestEngine.user, over: { over.resume(returning: $0) }) { _ in }
+            }
+            #expect(error == nil)
+            let answer = await test.engine.ask(.wait([job]), for: Caller(uid: 8, isAdmin: false))
+            guard case .failed(let error) = answer else { throw TestEngine.Unexpected("Another's job is waited for.") }
+            #expect(error.code == .notFound)
+        }
+    }
+
+    @Test func list_isShown_afterAStart() async throws {
+        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
+            let child: JSON = ["source": ["type": "url", "url": .string(origin.url("/x"))]]
+            var job: JobID = 0
+            try await TestEngine.with(store: store, in: directory) { test in
+                job = try await test.submit(["source": ["type": "list", "jobs": [child, child]]])
+                await store.until { [job] in $0.lists[job]?.phase == .open }
+            }
+            try await TestEngine.with(store: store, life: 2, in: directory) { test in
+                #expect(await test.engine.probe())
+                #expect(test.engine.board.progress(of: job)?.total == 2)
+            }
+        }
+    }
+
+    @Test func stop_storesWhatTransfersGoOnWith() async throws {
+        let store = MemoryStore()
+        let (writes, written) = AsyncStream.makeStream(of: Int32.self)
+        var files = FileOperations.real
+        files.write = { file, bytes throws(Errno) in
+            try FileOperations.real.write(file, bytes)
+            written.yield(file)
+        }
+        let head = OriginStep.head("200 OK", [("Content-Length", "200000"), ("ETag", "\"1\"")])
+        try await ScriptedOrigin.run({ _, _ in [head, .stream(100_000), .hold] }) { origin in
+            try await TestEngine.with(store: store, files: files) { test in
+                for number in 0..<3 {
+                    _ = try await test.submit([
+                        "source": ["type": "download", "url": .string(origin.url("/x")), "path": .string("\(number)")]
+                    ])
+                }
+                var begun: Set<Int32> = []
+                for await file in writes where begun.insert(file).inserted && begun.count == 3 { break }
+                store.faults.withLock { $0.isSlow = true }
+            }
+        }
+        #expect(store.tables.withLock { $0.checkpoints.values.count { $0[0] != nil } } == 3)
     }
 
     @Test func schedule_submitsItsJob_byHand() async throws {

@@ -1,3 +1,5 @@
+import DataSources
+import Dispatch
 import JobModel
 import RoundCore
 import RoundEngine
@@ -90,6 +92,85 @@ import Testing
             let last = try await test.run(Self.chain)
             #expect(last.state == .succeeded)
             #expect(test.engine.status.storageFailure == nil)
+        }
+    }
+
+    @Test func removalOfFiles_comesAgain_whenItsEndFailsAlone() async throws {
+        let store = MemoryStore()
+        let work = WorkRow(id: 1, kind: .removeParts, job: 1, owner: 7)
+        store.tables.withLock { $0.work[1] = work }
+        // In the first round, with what was in that, and alone.
+        store.faults.withLock { $0.failingWorkEnds = 3 }
+        let (rounds, round) = AsyncStream.makeStream(of: Void.self)
+        store.inRound.withLock { $0 = { round.yield() } }
+        try await TestEngine.with(store: store, hasRealClock: false) { test in
+            for await _ in rounds { if store.faults.withLock({ $0.failingWorkEnds == 0 }) { break } }
+            #expect(await test.engine.probe())
+            #expect(store.tables.withLock { $0.work[1] != nil })
+            test.clock.milliseconds.withLock { $0 += 10_000 }
+            #expect(await test.engine.probe())
+            await store.until { $0.work.isEmpty }
+        }
+    }
+
+    /// A crash could still bring the round back, so no request of it is told that it failed.
+    @Test func unknownEnd_isTold_onceALaterRoundIsCommitted() async throws {
+        try await TestEngine.with(hasRealClock: false) { test in
+            #expect(await test.engine.probe())
+            test.store.faults.withLock { faults in
+                faults.ends = [.unknown(MemoryStore.error)]
+                faults.isBroken = true
+            }
+            let (rounds, round) = AsyncStream.makeStream(of: Void.self)
+            test.store.inRound.withLock { $0 = { round.yield() } }
+            let told = Mutex<CoreAnswer?>(nil)
+            let job = try test.engine.admission.job(Self.value, from: TestEngine.user)
+            test.engine.ask(.submit([job]), for: TestEngine.user) { answer in told.withLock { $0 = answer } }
+            var begun = 0
+            for await _ in rounds {
+                begun += 1
+                if begun == 2 { break }
+            }
+            await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.chain) }
+            #expect(told.withLock { $0 == nil })
+            test.store.faults.withLock { $0.isBroken = false }
+            test.clock.milliseconds.withLock { $0 += 1000 }
+            #expect(await test.engine.probe())
+            guard case .failed? = told.withLock(\.self) else { throw TestEngine.Unexpected("It was not told.") }
+            #expect(test.store.tables.withLock { $0.jobs.isEmpty })
+        }
+    }
+
+    private final class FirstCall: Sendable {
+        let isTrue = Atomic(true)
+    }
+
+    @Test func longEnds_areSpreadOverRounds() async throws {
+        let (count, size) = (40, 60_000)
+        try await TestEngine.with {
+            $0.core.queues = [QueueSettings(name: "default", concurrency: count, perUser: count, isSuspended: true)]
+        } _: { test in
+            let text = JSON.string(String(repeating: "x", count: size))
+            for _ in 0..<count { _ = try await test.submit(["source": ["type": "value", "value": text]]) }
+            let release = DispatchSemaphore(value: 0)
+            // The round behind the one that starts them waits until all runs have ended.
+            let isFirst = FirstCall()
+            test.store.inRound.withLock { hook in
+                hook = {
+                    if isFirst.isTrue.exchange(false, ordering: .relaxed) { return }
+                    release.wait()
+                    release.signal()
+                }
+            }
+            let change = QueueChange(isSuspended: false)
+            guard case .queue = await test.engine.ask(.setQueue("default", change), for: TestEngine.admin) else {
+                throw TestEngine.Unexpected("The queue is suspended.")
+            }
+            await test.settle(TestEngine.user.uid)
+            let begun = test.store.rounds.withLock(\.begun)
+            release.signal()
+            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) }
+            #expect(test.store.rounds.withLock(\.begun) - begun >= count * size / (1 << 20))
         }
     }
 

@@ -120,13 +120,13 @@ package enum RoundEnd: Sendable {
     case committed
     /// Nothing of it happened.
     case undone(StoreError)
-    /// Its fate was unknown, and is settled: nothing of it happened, or ever will.
+    /// Its fate is not known before a later round is committed: then nothing of it happened, or ever will.
     case unknown(StoreError)
 }
 
 /// Keeps jobs on stable storage, a round at a time.
 package protocol RoundStore: AnyObject {
-    /// Runs `body` in a transaction and commits it with one fsync; nothing is synced where nothing was written. Returns
-    /// once the round's fate is settled. To be called by one thread at a time.
+    /// Runs `body` in a transaction and commits it with one fsync; nothing is synced where nothing was written. To be called
+    /// by one thread at a time.
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd
 }

@@ -7,12 +7,12 @@ import RoundCore
 
 /// Inputs of a round that was not committed: they come again in one round, and where that is not committed either, one by one.
 struct Replay {
-    private var inputs: Deque<EngineLoop.Input> = []
+    private var inputs: Deque<CoreInput> = []
     private var isSingle = false
-    private var present: [EngineLoop.Input] = []
+    private var present: [CoreInput] = []
 
     /// The inputs of the next round; nil where none come again.
-    mutating func next() -> [EngineLoop.Input]? {
+    mutating func next() -> [CoreInput]? {
         if inputs.isEmpty { return nil }
         present = isSingle ? [inputs.removeFirst()] : Array(inputs)
         if !isSingle { inputs = [] }
@@ -25,16 +25,16 @@ struct Replay {
     }
 
     /// A round of these was not committed. Gives the one that was alone in it.
-    mutating func undone(_ handled: [EngineLoop.Input]) -> EngineLoop.Input? {
+    mutating func undone(_ handled: [CoreInput]) -> CoreInput? {
         defer { present = [] }
         if isSingle, present.count == 1 { return present[0] }
         isSingle = !present.isEmpty
-        inputs = present.isEmpty ? Deque(handled.filter { !$0.input.isRequest }) : Deque(present)
+        inputs = present.isEmpty ? Deque(handled.filter { !$0.isRequest }) : Deque(present)
         return nil
     }
 
     /// Something else was wrong when this one failed: it comes again.
-    mutating func putBack(_ input: EngineLoop.Input) {
+    mutating func putBack(_ input: CoreInput) {
         inputs.prepend(input)
         isSingle = true
     }
@@ -44,22 +44,27 @@ struct Replay {
 extension EngineLoop {
     /// Milliseconds between two probes of a store that fails.
     private static let probePause: Int64 = 1000
-    /// Milliseconds before the end of a run is tried again that could not be stored by itself.
-    private static let suspectPause: Int64 = 10_000
+    /// Milliseconds before an input is tried again that could not be stored by itself.
+    private static let postponement: Int64 = 10_000
 
-    /// Nothing of a round happened: its requests fail, and all else of it comes again once the store works.
-    func undone(_ handled: [Input], _ error: StoreError) {
+    /// A round was not committed: its requests fail, and all else of it comes again once the store works. Where its fate is not
+    /// settled a crash could still bring it back, and its requests are answered after the next commit.
+    func undone(_ handled: [CoreInput], _ error: StoreError, isSettled: Bool) {
         services.logger.warning("A round was not stored: \(error.message)")
-        var failed: [RequestID] = []
-        for case .request(let id, _, _) in handled.map(\.input) { failed.append(id) }
         core.undone()
         let suspect = replay.undone(handled)
-        for id in failed { answer(id, .failed(CoreError(.storage, error.message))) }
+        for case .request(let id, _, _) in handled {
+            if isSettled { fail(id, error) } else { unsettled.append(id) }
+        }
         guard probe(error) else {
             if let suspect { replay.putBack(suspect) }
             return
         }
         if let suspect { failAlone(suspect, error) }
+    }
+
+    private func fail(_ id: RequestID, _ error: StoreError) {
+        answer(id, .failed(CoreError(.storage, error.message)))
     }
 
     /// Tries whether the store works again, by a round that makes the core's memory what the rows say. Gives whether it does.
@@ -78,6 +83,8 @@ extension EngineLoop {
             phase = core.phase == .serving ? .serving : .stopping
             let effects = core.committed()
             publish()
+            for id in unsettled { fail(id, error) }
+            unsettled = []
             for effect in effects { carryOut(effect) }
             return true
         case .undone(let new), .unknown(let new):
@@ -96,47 +103,53 @@ extension EngineLoop {
     /// One turn of the loop while the store fails: requests are refused without a round.
     func fail(_ error: StoreError, until next: SteadyTime) {
         if next <= now.steady, probe(error) { return }
-        var kept: Deque<Input> = []
+        var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
-            if case .request(let id, _, _) = input.input { answer(id, .failed(refusal)) } else { kept.append(input) }
+            if case .request(let id, _, _) = input { answer(id, .failed(refusal)) } else { kept.append(input) }
         }
         upcoming = kept
         giveUp(at: now.steady)
         let hasTaken = take(entries: 1024, bytes: .max)
-        // A stop that cannot be stored is no reason to stay.
         if onStop != nil {
-            stopped(false)
-            phase = .over
+            giveUpStop()
         } else if !hasTaken {
             services.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
         }
     }
 
-    /// An input could not be stored, and nothing else was in its round: it fails its own job or request.
-    private func failAlone(_ input: Input, _ error: StoreError) {
-        services.logger.error("An input was not stored, so it is left out: \(error.message)")
-        switch input.input {
-        case .run(let id, let event):
-            failSave(of: event, error)
-            guard runs[id]?.isSuspect == false else {
-                return suspects.append((now.steady.saturatingAdding(Self.suspectPause), id))
-            }
+    /// An input could not be stored, and nothing else was in its round: a run or request fails by that, and all else is tried again
+    /// later.
+    private func failAlone(_ input: CoreInput, _ error: StoreError) {
+        services.logger.error("An input was not stored: \(error.message)")
+        switch input {
+        case .run(_, .checkpoint(_, let id)), .run(_, .download(_, _, let id)):
+            saves.removeValue(forKey: id)?(.failure(error))
+        default: break
+        }
+        switch input {
+        case .request: break
+        case .run(let id, _) where runs[id]?.isSuspect == false:
             runs[id]?.isSuspect = true
             runs[id]?.work?.cancel()
             runs[id]?.isTimer = false
             end(id, RunEnd(.failure(JobError(.storage, error.message))))
-        case .prepared(let preparation, _):
-            if let request = preparation.request { answer(request, .failed(CoreError(.storage, error.message))) }
+        case .run(_, let event) where !event.isEnded: break
+        case .prepared(let preparation, _) where preparation.request != nil:
+            if let request = preparation.request { fail(request, error) }
         case .tick: suspectTick = now.steady.saturatingAdding(Self.probePause)
-        default: break
+        // One that cannot be stored is no reason to stay.
+        case .stop: giveUpStop()
+        default: postponed.append((now.steady.saturatingAdding(Self.postponement), input))
         }
     }
 
-    private func failSave(of event: RunEvent, _ error: StoreError) {
-        switch event {
-        case .checkpoint(_, let id), .download(_, _, let id): saves.removeValue(forKey: id)?(.failure(error))
-        default: break
-        }
+    private func giveUpStop() {
+        stopped(false)
+        phase = .over
     }
+}
+
+extension RunEvent {
+    fileprivate var isEnded: Bool { if case .ended = self { true } else { false } }
 }

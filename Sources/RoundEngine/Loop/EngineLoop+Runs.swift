@@ -106,15 +106,15 @@ extension EngineLoop {
         }
     }
 
-    /// Gives up sources that were told to end and have not ended in time.
+    /// Gives up sources that were told to end and have not ended in time, and tries again what was postponed.
     func giveUp(at now: SteadyTime) {
         while let first = patience.first, first.end <= now {
             patience.removeFirst()
             if runs[first.run]?.state == .stopping { end(first.run, .cancelled) }
         }
-        while let first = suspects.first, first.end <= now {
-            suspects.removeFirst()
-            end(first.run, RunEnd(.failure(JobError(.storage, "What the job came to could not be stored."))))
+        while let first = postponed.first, first.end <= now {
+            postponed.removeFirst()
+            feed(first.input)
         }
     }
 

@@ -20,18 +20,13 @@ final class EngineLoop {
         case over
     }
 
-    struct Input {
-        let input: CoreInput
-        let size: Int
-    }
-
     let core: Core
     let store: any RoundStore
     let services: EngineServices
     let reports: ProgressReports
     var phase = Phase.serving
     /// Inputs that were taken and are not handled yet.
-    var upcoming: Deque<Input> = []
+    var upcoming: Deque<CoreInput> = []
     /// Inputs of a round that was not committed, which come again before all others.
     var replay = Replay()
     /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
@@ -40,10 +35,12 @@ final class EngineLoop {
     var runs: [RunIdentity: EngineRun] = [:]
     /// Runs whose source is given up unless it ends by then, in order.
     var patience: Deque<(end: SteadyTime, run: RunIdentity)> = []
-    /// Runs whose end could not be stored by itself, and when that is tried again, in order.
-    var suspects: Deque<(end: SteadyTime, run: RunIdentity)> = []
+    /// Inputs that could not be stored by themselves, and when each is tried again, in order.
+    var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: PendingRequest] = [:]
+    /// Requests of rounds whose fate is unknown until a later round is committed.
+    var unsettled: [RequestID] = []
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     var reporting = ProgressReporting()
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
@@ -89,7 +86,7 @@ final class EngineLoop {
         let now = now
         giveUp(at: now.steady)
         if mustTick(at: now) {
-            if suspectTick != nil { return round([Input(input: .tick, size: 0)]) }
+            if suspectTick != nil { return round([.tick]) }
             feed(.tick)
         }
         if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.isEmpty { progressWasMade() }
@@ -110,18 +107,18 @@ final class EngineLoop {
         let taken = services.inbox.take(entries: entries, bytes: bytes)
         for entry in taken {
             switch entry.content {
-            case .input(let input): upcoming.append(Input(input: input, size: entry.size))
+            case .input(let input): feed(input)
             case .request(let id, let request, let caller, let pending):
                 requests[id] = pending
-                upcoming.append(Input(input: .request(id, request, caller), size: entry.size))
+                feed(.request(id, request, caller))
             case .task(let body): body(self)
             }
         }
         return !taken.isEmpty
     }
 
-    /// Adds an input of the engine's own to this round or the next.
-    func feed(_ input: CoreInput) { upcoming.append(Input(input: input, size: 0)) }
+    /// Adds an input to this round or the next.
+    func feed(_ input: CoreInput) { upcoming.append(input) }
 
     private func mustTick(at now: CoreMoment) -> Bool {
         if let suspectTick, suspectTick > now.steady { return false }
@@ -136,7 +133,7 @@ final class EngineLoop {
         let steady = [
             [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
                 .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
-            core.wantsTick ? suspectTick : nil, patience.first?.end, suspects.first?.end, reporting.next,
+            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, reporting.next,
         ]
         return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }
@@ -144,11 +141,11 @@ final class EngineLoop {
     // MARK: - A round
 
     /// Runs a round: of these inputs, or of what is upcoming and what comes meanwhile.
-    func round(_ inputs: [Input]?) {
-        var handled: [Input] = []
+    func round(_ inputs: [CoreInput]?) {
+        var handled: [CoreInput] = []
         let end = store.round { (transaction) throws(StoreError) in
             if let inputs {
-                try transaction.load(inputs.flatMap { Core.keys(of: $0.input) })
+                try transaction.load(inputs.flatMap(Core.keys))
                 for input in inputs {
                     handled.append(input)
                     try handle(input, transaction)
@@ -160,15 +157,16 @@ final class EngineLoop {
         }
         switch end {
         case .committed: committed(handled)
-        case .undone(let error), .unknown(let error): undone(handled, error)
+        case .undone(let error): undone(handled, error, isSettled: true)
+        case .unknown(let error): undone(handled, error, isSettled: false)
         }
     }
 
-    private func handleUpcoming(_ handled: inout [Input], _ transaction: any JobTransaction) throws(StoreError) {
+    private func handleUpcoming(_ handled: inout [CoreInput], _ transaction: any JobTransaction) throws(StoreError) {
         let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
         var bytes = 0
         while !upcoming.isEmpty {
-            try transaction.load(upcoming.flatMap { Core.keys(of: $0.input) })
+            try transaction.load(upcoming.flatMap(Core.keys))
             while let input = upcoming.popFirst() {
                 handled.append(input)
                 bytes += input.size
@@ -182,20 +180,20 @@ final class EngineLoop {
         }
     }
 
-    private func handle(_ input: Input, _ transaction: any JobTransaction) throws(StoreError) {
+    private func handle(_ input: CoreInput, _ transaction: any JobTransaction) throws(StoreError) {
         // Random numbers cost a system call, and only a retry needs one.
         var random = 0.5
-        if case .run(_, .ended(let end)) = input.input, end.outcome.error != nil { random = services.clock.random() }
-        try core.handle(input.input, at: services.clock.moment(random: random), in: transaction)
+        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { random = services.clock.random() }
+        try core.handle(input, at: services.clock.moment(random: random), in: transaction)
     }
 
-    private func committed(_ inputs: [Input]) {
+    private func committed(_ inputs: [CoreInput]) {
         replay.committed()
         let effects = core.committed()
         publish()
         var isStop = false
         for input in inputs {
-            switch input.input {
+            switch input {
             case .run(let id, .ended): forget(id)
             case .stop: isStop = true
             case .tick: suspectTick = nil
@@ -203,10 +201,8 @@ final class EngineLoop {
             }
         }
         for effect in effects { carryOut(effect) }
-        for input in inputs {
-            // A run that became a timer is over, unless it was told to end, and so has to say that it did.
-            if case .run(let id, .timer) = input.input, let run = runs[id], run.isTimer { forget(id) }
-        }
+        // A run that became a timer is over, unless it was told to end, and so has to say that it did.
+        for case .run(let id, .timer) in inputs { if runs[id]?.isTimer == true { forget(id) } }
         if isStop {
             phase = .stopping
             stopped(true)

@@ -19,6 +19,16 @@ final class Inbox: Sendable {
         let content: Content
         /// About how many bytes it brings into a round.
         let size: Int
+
+        init(_ content: Content) {
+            self.content = content
+            size =
+                switch content {
+                case .input(let input): input.size
+                case .request(_, let request, _, _): request.size
+                case .task: 0
+                }
+        }
     }
 
     /// What a user has of one turn: short requests several, a long one alone.
@@ -35,13 +45,14 @@ final class Inbox: Sendable {
     private let signal = DispatchSemaphore(value: 0)
 
     /// Adds an entry of `user`; nil stands for the engine itself.
-    func put(_ content: Entry.Content, size: Int = 0, of user: UInt32?) {
+    func put(_ content: Entry.Content, of user: UInt32?) {
+        let entry = Entry(content)
         let mustWake = state.withLock { state in
             if state.queues[user] == nil {
                 state.turns.append(user)
                 state.queues[user] = []
             }
-            state.queues[user]?.append(Entry(content: content, size: size))
+            state.queues[user]?.append(entry)
             defer { state.isWaiting = false }
             return state.isWaiting
         }
@@ -86,5 +97,33 @@ final class Inbox: Sendable {
             return !state.isWaiting
         }
         if isSignalled { signal.wait() }
+    }
+}
+
+extension CoreInput {
+    /// About how many bytes it brings into a round.
+    var size: Int {
+        switch self {
+        case .request(_, let request, _): request.size
+        case .prepared(_, .success(let job)): Int(clamping: job.document.size)
+        case .run(_, .ended(let end)): end.outcome.blob == nil ? Int(clamping: end.outcome.size) : 0
+        case .run(_, .children(let children, _)): children.reduce(0) { $0 + Int(clamping: $1.document.size) }
+        case .run(_, .list(let opening)): Int(clamping: opening.template?.size ?? 0)
+        case .run(_, .checkpoint(let text, _)): text?.count ?? 0
+        case .run(_, .download(_, let text, _)): text.count
+        default: 0
+        }
+    }
+}
+
+extension CoreRequest {
+    fileprivate var size: Int {
+        switch self {
+        case .submit(let jobs): jobs.reduce(0) { $0 + Int(clamping: $1.document.size) }
+        case .setSchedule(let new): new.spec.count
+        // Each is a row to be read.
+        case .wait(let jobs): jobs.count * 64
+        default: 0
+        }
     }
 }

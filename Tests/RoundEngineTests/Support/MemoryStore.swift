@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import Synchronization
 import TestSupport
@@ -12,6 +13,10 @@ final class MemoryStore: RoundStore, Sendable {
         var isBroken = false
         /// Jobs whose rows cannot be read in a round.
         var unreadable: Set<JobID> = []
+        /// How many ends of work cannot be stored.
+        var failingWorkEnds = 0
+        /// To read a job takes so long that a round closes after one input.
+        var isSlow = false
         /// Lets some rounds fail, but never two in a row.
         var random: SeededGenerator?
         fileprivate var hasFailed = false
@@ -40,7 +45,7 @@ final class MemoryStore: RoundStore, Sendable {
 
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         inRound.withLock(\.self)?()
-        let transaction = MemoryTransaction(tables.withLock(\.self), faults.withLock(\.unreadable))
+        let transaction = MemoryTransaction(tables.withLock(\.self), self)
         rounds.withLock { $0.begun += 1 }
         do throws(StoreError) { try body(transaction) } catch { return .undone(error) }
         if let end = faults.withLock({ $0.next(hasWritten: transaction.hasWritten) }) { return end }
@@ -114,11 +119,11 @@ struct Tables {
 final class MemoryTransaction: JobTransaction {
     private(set) var hasWritten = false
     private(set) var tables: Tables
-    private let unreadable: Set<JobID>
+    private let store: MemoryStore
 
-    init(_ tables: Tables, _ unreadable: Set<JobID>) {
+    init(_ tables: Tables, _ store: MemoryStore) {
         self.tables = tables
-        self.unreadable = unreadable
+        self.store = store
     }
 
     private func write(_ change: (inout Tables) -> Void) {
@@ -129,7 +134,9 @@ final class MemoryTransaction: JobTransaction {
     func load(_ keys: [RowKey]) {}
 
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
-        if unreadable.contains(id) { throw MemoryStore.error }
+        let (isUnreadable, isSlow) = store.faults.withLock { ($0.unreadable.contains(id), $0.isSlow) }
+        if isUnreadable { throw MemoryStore.error }
+        if isSlow { usleep(6000) }
         return tables.jobs[id]
     }
 
@@ -337,7 +344,16 @@ final class MemoryTransaction: JobTransaction {
     }
 
     func update(_ work: WorkRow) { write { $0.work[work.id] = work } }
-    func endWork(_ id: Int64) { write { $0.work[id] = nil } }
+
+    func endWork(_ id: Int64) throws(StoreError) {
+        let fails = store.faults.withLock { faults in
+            guard faults.failingWorkEnds > 0 else { return false }
+            faults.failingWorkEnds -= 1
+            return true
+        }
+        if fails { throw MemoryStore.error }
+        write { $0.work[id] = nil }
+    }
 
     func nextNumber() -> Int64 {
         write { $0.lastNumber += 1 }
