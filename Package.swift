@@ -233,7 +233,8 @@ let package = Package(
             name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
-            name: "RoundStoreTests", dependencies: ["InMemoryRounds", "JobModel", "SQLiteRounds", "TestSupport"],
+            name: "RoundStoreTests",
+            dependencies: ["InMemoryRounds", "JobModel", "SQLiteRounds", "TestSupport", sqlite],
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",

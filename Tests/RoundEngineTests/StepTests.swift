@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import RoundCore
 import RoundEngine
@@ -67,6 +68,35 @@ import Testing
             let row = try await test.run(["source": ["type": "timer", "seconds": 0.01]])
             #expect(row.state == .succeeded)
             #expect(test.store.tables.withLock { $0.counts.values.reduce(0) { $0 + $1.jobs } } == 1)
+        }
+    }
+
+    @Test func program_givesItsOutput() async throws {
+        try await TestEngine.with { test in
+            let program: JSON = [
+                "type": "program", "command": ["/bin/sh", "-c", "echo [$(cat)]"], "input": "{{input/a}}",
+            ]
+            let row = try await test.run(Self.after(["then": ["source": program]]))
+            #expect(try test.result(of: row) == [1])
+            let failing: JSON = ["type": "program", "command": ["/bin/sh", "-c", "exit 3"], "input": "{{input/a}}"]
+            let failed = try await test.run(Self.after(["then": ["source": failing]]))
+            #expect(failed.carried?.error?.kind.rawValue == "program")
+        }
+    }
+
+    @Test func program_thatIsCancelled_isToldToEnd_andAnswered() async throws {
+        try await TestEngine.with { test in
+            let path = test.directory + "/fifo"
+            mkfifo(path, 0o600)
+            let script = "trap 'exit 0' TERM; echo > \(path); while :; do sleep 0.01; done"
+            let job = try await test.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+            ])
+            #expect(try await test.engine.blocking(for: 0) { try SystemFile.contents(path) } == Array("\n".utf8))
+            guard case .changed = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was not cancelled.")
+            }
+            #expect(try await test.end(of: job).state == .cancelled)
         }
     }
 

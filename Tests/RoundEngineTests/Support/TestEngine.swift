@@ -41,6 +41,8 @@ struct TestEngine: Sendable {
         sources.limits = settings.limits
         sources.downloads.isSystemInstance = true
         sources.downloads.directory = directory.path + "/downloads"
+        sources.programs.directory = directory.path + "/programs"
+        sources.programs.allowsAny = true
         let library = try SourceLibrary(
             settings: sources, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
         let clock = Clock()
