@@ -67,6 +67,13 @@ extension Oracle {
                 waits[id] = open
                 if open.isEmpty { overSince[id] = world.clock.elapsed }
             }
+        case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
+            let isMissing = jobs.contains { job in
+                world.store.job(job).map { row in
+                    row.isRemoving || !asked.caller.isAdmin && row.owner != asked.caller.uid
+                } ?? true
+            }
+            world.expect(isMissing, 7, "Wait \(id) was refused, and all of its jobs are there.")
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
         case (.setQueue(let name, _), .queue(let status)):
             queues[name] = status.settings
