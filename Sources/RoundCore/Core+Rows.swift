@@ -21,6 +21,7 @@ extension Core {
         if !scheduler.has(queue: row.queue) {
             let queue = QueueSettings(name: row.queue, concurrency: 1)
             scheduler.open(queue, perUser: settings.perUser(queue))
+            showQueues()
         }
         quotas.moved(from: nil, to: row)
         deadlines.note(row)

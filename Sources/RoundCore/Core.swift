@@ -110,6 +110,12 @@ package final class Core {
         pending = PendingEffects()
     }
 
+    /// Whether a ``CoreInput/tick`` is wanted at a time.
+    package func wantsTick(at now: CoreMoment) -> Bool {
+        let next = nextTick
+        return wantsTick || next.steady.map { $0 <= now.steady } ?? false || next.wall.map { $0 <= now.wall } ?? false
+    }
+
     /// Whether there is more to do at once than one round does: another ``CoreInput/tick`` is wanted.
     package var wantsTick: Bool { phase == .serving && (agenda.hasMore || schedules.rescan != .none) }
 

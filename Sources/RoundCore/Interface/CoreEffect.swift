@@ -25,6 +25,8 @@ package enum CoreEffect: Sendable {
     /// Files that no row names any more.
     case unlink([BlobReference])
     case saved(SaveID)
+    /// All queues, as they are now.
+    case queues([QueueStatus])
     /// ``CoreInput/zones(_:)`` is to follow, with the rules of these zones as they are now.
     case readZones([String])
     case log(CoreLog)

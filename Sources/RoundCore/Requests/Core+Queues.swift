@@ -32,6 +32,7 @@ extension Core {
         try round.transaction.put(changed)
         agenda.storedQueues.insert(name)
         scheduler.open(changed, perUser: settings.perUser(changed))
+        showQueues()
         answer(id, .queue(status(of: name)))
     }
 
@@ -55,7 +56,11 @@ extension Core {
         // Before the runs, whose owners would count as having nothing stored otherwise.
         for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         for run in running.all { scheduler.hold(run) }
+        showQueues()
     }
+
+    /// Has the queues shown that were made or changed.
+    func showQueues() { pending.emit(.queues(scheduler.names.map(status))) }
 
     func configure(_ changed: CoreSettings, _ round: Round) throws(StoreError) {
         settings = changed
@@ -72,14 +77,11 @@ extension Core {
     package struct Status: Sendable {
         package let counts: [CountKey: CountValue]
         package let totals: [UInt32: CoreTotals]
-        package let queues: [QueueStatus]
         package let shortage: String?
     }
 
     package var status: Status {
-        Status(
-            counts: quotas.counts, totals: experience.totals, queues: scheduler.names.map(status),
-            shortage: experience.shortage)
+        Status(counts: quotas.counts, totals: experience.totals, shortage: experience.shortage)
     }
 
     /// The intervals at which subscriptions report progress, in milliseconds.

@@ -41,6 +41,7 @@ extension EngineLoop {
             }
         case .unlink(let blobs):
             services.library.startBlocking(for: 0) { [blobStore = services.blobs] in blobStore.remove(blobs) }
+        case .queues(let queues): services.status.withLock { $0.queues = queues }
         case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
         case .readZones(let names): readZones(names)
         case .log(let entry): services.logger.log(entry)
@@ -106,7 +107,6 @@ extension EngineLoop {
 }
 
 extension EngineServices {
-    /// The job of a schedule, made of its spec.
     /// How long the engine waits for files to be removed: a file system may not answer.
     private static let patience = DispatchTimeInterval.seconds(1)
 
@@ -126,6 +126,7 @@ extension EngineServices {
         }
     }
 
+    /// The job of a schedule, made of its spec.
     fileprivate func job(of preparation: SchedulePreparation) -> Result<NewJob, CoreError> {
         let key = preparation.key
         do throws(StoreError) {

@@ -122,9 +122,7 @@ final class EngineLoop {
 
     private func mustTick(at now: CoreMoment) -> Bool {
         if let suspectTick, suspectTick > now.steady { return false }
-        let next = core.nextTick
-        return core.wantsTick || next.steady.map { $0 <= now.steady } ?? false
-            || next.wall.map { $0 <= now.wall } ?? false
+        return core.wantsTick(at: now)
     }
 
     /// How long nothing is to be done, if nothing comes.
@@ -217,7 +215,6 @@ final class EngineLoop {
         services.status.withLock { published in
             published.counts = status.counts
             published.totalsByOwner = status.totals
-            published.queues = status.queues
             published.shortage = status.shortage
             published.storageFailure = failure
             published.watches = core.watches(of: nil)

@@ -276,6 +276,7 @@ extension World {
             schedule(.filesRemoved(work.id, life: life), in: random.spread(0.000_1, 20))
         case .unlink(let blobs): trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
         case .saved(let save): trace.add(.saved, at: clock.elapsed, save)
+        case .queues: break
         case .list(let job, _): trace.add(.list, at: clock.elapsed, job)
         case .readZones(let names):
             trace.add(.readZones, at: clock.elapsed)
