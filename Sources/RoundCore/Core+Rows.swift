@@ -7,7 +7,7 @@ extension Core {
         row.version = old.version + 1
         try round.transaction.update(row)
         quotas.moved(from: old, to: row)
-        deadlines.note(row)
+        agenda.deadlines.note(row)
         // A job that starts has left its window already.
         let hasMoved = old.isReady != row.isReady || old.host != row.host
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
@@ -24,7 +24,7 @@ extension Core {
             showQueues()
         }
         quotas.moved(from: nil, to: row)
-        deadlines.note(row)
+        agenda.deadlines.note(row)
         log(row, .accepted, round)
         try tell(row, round)
         if row.isReady { scheduler.insert(row) }

@@ -14,7 +14,6 @@ package final class Core {
     // Rebuilt by `reset` of the rows and of the engine's runs.
     var running = RunningJobs()
     var scheduler: Scheduler
-    var deadlines = Deadlines()
     var quotas = Quotas()
     var agenda = Agenda()
 
@@ -112,8 +111,9 @@ package final class Core {
 
     /// Whether a ``CoreInput/tick`` is wanted at a time.
     package func wantsTick(at now: CoreMoment) -> Bool {
-        let next = nextTick
-        return wantsTick || next.steady.map { $0 <= now.steady } ?? false || next.wall.map { $0 <= now.wall } ?? false
+        phase == .serving
+            && (schedules.rescan != .none || agenda.wants(at: now)
+                || scheduler.nextPauseEnd.map { $0 <= now.steady } ?? false)
     }
 
     /// Whether there is more to do at once than one round does: another ``CoreInput/tick`` is wanted.
@@ -122,8 +122,8 @@ package final class Core {
     /// When a ``CoreInput/tick`` is wanted at the latest: by the steady clock, and by the wall.
     package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
         guard phase == .serving else { return (nil, nil) }
-        let steady = [deadlines.steady, scheduler.nextPauseEnd].compactMap(\.self).min()
-        let wall = [deadlines.wall, agenda.nextExpiry].compactMap(\.self).min()
+        let steady = [agenda.deadlines.steady, scheduler.nextPauseEnd].compactMap(\.self).min()
+        let wall = [agenda.deadlines.wall, agenda.nextExpiry].compactMap(\.self).min()
         return (steady, wall)
     }
 

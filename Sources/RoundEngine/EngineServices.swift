@@ -49,13 +49,7 @@ final class EngineServices: Sendable {
     }
 
     private static func admission(_ library: SourceLibrary, _ settings: EngineSettings) -> Admission {
-        let policy = library.policy
-        return Admission(
-            policy: ResourcePolicy(
-                checkURL: { (url) throws(JobError) in try policy.check(url: url).hostAndPort },
-                checkPath: { (path, owner) throws(JobError) in try policy.check(path: path, owner: owner) },
-                checkProgram: { (name) throws(JobError) in try policy.check(program: name) }),
-            limits: settings.limits)
+        Admission(policy: library.policy, limits: settings.limits)
     }
 
     /// Whether jobs can be submitted to a queue.

@@ -2,6 +2,8 @@ import JobModel
 
 /// What is to be done without an input that asks for it.
 struct Agenda {
+    /// When rows that wait for a time are due.
+    var deadlines = Deadlines()
     /// There may be work left over.
     var hasWork = false
     /// The owner whose work had its turn last.
@@ -22,6 +24,11 @@ struct Agenda {
     private(set) var immediate: [JobID: Carried] = [:]
 
     var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasMoreReady }
+
+    /// Whether there is something to do at a time.
+    func wants(at now: CoreMoment) -> Bool {
+        hasMore || deadlines.isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false
+    }
 
     mutating func remember(_ outcome: Carried, of job: JobID) { immediate[job] = outcome }
     mutating func endRound() { if !immediate.isEmpty { immediate = [:] } }

@@ -92,7 +92,7 @@ extension Core {
         row.version = (old?.version ?? 0) + 1
         try round.transaction.put(row, spec: spec)
         quotas.moved(schedule.key.owner, from: old?.schedule, to: schedule)
-        deadlines.note(row)
+        agenda.deadlines.note(row)
     }
 
     /// When a schedule is to be looked at next.

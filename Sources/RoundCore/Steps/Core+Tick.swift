@@ -20,7 +20,7 @@ extension Core {
     // MARK: - Times
 
     private func runDue(_ round: Round) throws(StoreError) {
-        guard agenda.hasMoreDue || deadlines.isDue(at: round.now) else { return }
+        guard agenda.hasMoreDue || agenda.deadlines.isDue(at: round.now) else { return }
         let rows = try round.transaction.due(
             steady: round.now.steady, wall: round.now.wall, limit: Self.dueAtOnce)
         // What one of them brings about may have changed another.
@@ -36,7 +36,7 @@ extension Core {
     /// Asks what comes next.
     func lookAhead(_ round: Round) throws(StoreError) {
         let times = try round.transaction.dueTimes()
-        deadlines = Deadlines(times)
+        agenda.deadlines = Deadlines(times)
         agenda.nextExpiry = times.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
     }
 

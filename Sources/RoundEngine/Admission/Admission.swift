@@ -1,32 +1,13 @@
+package import DataSources
 package import JobModel
 package import RoundCore
 
-/// Checks the URLs and paths in a spec against policy, by their text alone.
-package struct ResourcePolicy: Sendable {
-    /// Gives the host (name and port) of a URL that is allowed.
-    package var checkURL: @Sendable (String) throws(JobError) -> String
-    /// Refuses a path that lies where nothing of this uid is read or written.
-    package var checkPath: @Sendable (String, UInt32) throws(JobError) -> Void
-    /// Refuses a program that is not configured (kind `invalid`), and without a name any command where none is allowed.
-    package var checkProgram: @Sendable (_ name: String?) throws(JobError) -> Void
-
-    package init(
-        checkURL: @escaping @Sendable (String) throws(JobError) -> String,
-        checkPath: @escaping @Sendable (String, UInt32) throws(JobError) -> Void,
-        checkProgram: @escaping @Sendable (String?) throws(JobError) -> Void = { _ in }
-    ) {
-        self.checkURL = checkURL
-        self.checkPath = checkPath
-        self.checkProgram = checkProgram
-    }
-}
-
 /// Checks specs before they are accepted: their form, their limits, and their URLs and paths against policy.
 package struct Admission: Sendable {
-    package let policy: ResourcePolicy
+    package let policy: SourcePolicy
     package let limits: JobLimits
 
-    package init(policy: ResourcePolicy, limits: JobLimits) {
+    package init(policy: SourcePolicy, limits: JobLimits) {
         self.policy = policy
         self.limits = limits
     }
@@ -126,17 +107,17 @@ package struct Admission: Sendable {
             throw JobError(.invalid, "The source cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
         switch parameters {
-        case .url(let request), .json(let request, _): _ = try policy.checkURL(request.url)
+        case .url(let request), .json(let request, _): try policy.check(url: request.url)
         case .download(let download):
-            for url in [download.url] + download.mirrors { _ = try policy.checkURL(url) }
-            try policy.checkPath(download.path, owner)
+            for url in [download.url] + download.mirrors { try policy.check(url: url) }
+            try policy.check(path: download.path, owner: owner)
         case .upload(let upload):
-            _ = try policy.checkURL(upload.url)
-            try policy.checkPath(upload.path, owner)
+            try policy.check(url: upload.url)
+            try policy.check(path: upload.path, owner: owner)
         case .program(let program):
             switch program.subject {
-            case .named(let name): try policy.checkProgram(name)
-            case .command: try policy.checkProgram(nil)
+            case .named(let name): try policy.check(program: name)
+            case .command: try policy.check(program: nil)
             }
         default: break
         }
@@ -147,7 +128,8 @@ package struct Admission: Sendable {
     func host(of spec: JobSpec) -> String? {
         guard case .source(let source) = spec.source.action else { return nil }
         switch spec.source.type {
-        case .url, .json, .download, .upload: return source["url"]?.string.flatMap { try? policy.checkURL($0) }
+        case .url, .json, .download, .upload:
+            return source["url"]?.string.flatMap { try? policy.check(url: $0).hostAndPort }
         default: return nil
         }
     }
@@ -155,9 +137,9 @@ package struct Admission: Sendable {
     /// The host that a source sends its first request to; nil where it sends none.
     func host(of parameters: SourceParameters) -> String? {
         switch parameters {
-        case .url(let request), .json(let request, _): try? policy.checkURL(request.url)
-        case .download(let download): try? policy.checkURL(download.url)
-        case .upload(let upload): try? policy.checkURL(upload.url)
+        case .url(let request), .json(let request, _): try? policy.check(url: request.url).hostAndPort
+        case .download(let download): try? policy.check(url: download.url).hostAndPort
+        case .upload(let upload): try? policy.check(url: upload.url).hostAndPort
         default: nil
         }
     }

@@ -1,16 +1,17 @@
+import DataSources
 import JobModel
 import RoundCore
 
 /// Goes through a spec that has a form, children and links included: checks its URLs, paths and programs against policy, and
 /// gathers the queues that children name. Where an expression says what is named, that is known only when it is filled in.
 struct SpecCheck {
-    let policy: ResourcePolicy
+    let policy: SourcePolicy
     let owner: UInt32
     /// Each once, where it is named first.
     private(set) var queues: [NamedQueue] = []
     private var known: Set<String> = []
 
-    init(policy: ResourcePolicy, owner: UInt32) {
+    init(policy: SourcePolicy, owner: UInt32) {
         self.policy = policy
         self.owner = owner
     }
@@ -76,7 +77,7 @@ struct SpecCheck {
                 try check(url: url, pointer().appending("mirrors").appending(index))
             }
             if let path = literal(source["path"]) {
-                do { try policy.checkPath(path, owner) } catch {
+                do { try policy.check(path: path, owner: owner) } catch {
                     throw Refusal(error: error, pointer: pointer().appending("path"))
                 }
             }
@@ -88,12 +89,12 @@ struct SpecCheck {
             if let job = source["job"] { try check(job: job, pointer().appending("job"), isOpen: true) }
         case .program:
             if let name = literal(source["program"]) {
-                do { try policy.checkProgram(name) } catch {
+                do { try policy.check(program: name) } catch {
                     throw Refusal(error: error, pointer: pointer().appending("program"))
                 }
             }
             if let command = source["command"], !command.isNull {
-                do { try policy.checkProgram(nil) } catch {
+                do { try policy.check(program: nil) } catch {
                     throw Refusal(error: error, pointer: pointer().appending("command"))
                 }
             }
@@ -104,6 +105,6 @@ struct SpecCheck {
 
     @discardableResult
     private func check(url: String, _ pointer: @autoclosure () -> JSONPointer) throws(Refusal) -> String {
-        do { return try policy.checkURL(url) } catch { throw Refusal(error: error, pointer: pointer()) }
+        do { return try policy.check(url: url).hostAndPort } catch { throw Refusal(error: error, pointer: pointer()) }
     }
 }
