@@ -33,7 +33,7 @@ package final class Engine: Sendable {
         self.services = services
         self.store = store
         self.life = life
-        room = RoomWatch(path: path, minimum: settings.minimumFree, freeBytes: { _ in blobs.freeBytes }) { shortage in
+        room = RoomWatch(blobs, minimum: settings.minimumFree) { shortage in
             services.inbox.put(.input(.room(shortage: shortage)), of: nil)
         }
         // The core looks at the time with each input.

@@ -17,20 +17,17 @@ final class RoomWatch: Sendable {
 
     private static let interval: Int64 = 1_000_000_000
 
-    private let path: String
-    private let freeBytes: @Sendable (String) -> Int64?
+    private let blobs: BlobStore
     private let changed: @Sendable (String?) -> Void
     private let queue = DispatchQueue(label: "deferd.room", qos: .utility)
     private let state: Mutex<State>
 
     /// `changed` is told why there is too little room, or nil once there is enough again.
     init(
-        path: String, minimum: Int64, freeBytes: @escaping @Sendable (String) -> Int64?,
-        changed: @escaping @Sendable (String?) -> Void
+        _ blobs: BlobStore, minimum: Int64, changed: @escaping @Sendable (String?) -> Void
     ) {
-        self.path = path
+        self.blobs = blobs
         state = Mutex(State(minimum: minimum))
-        self.freeBytes = freeBytes
         self.changed = changed
     }
 
@@ -60,7 +57,7 @@ final class RoomWatch: Sendable {
     func configure(minimum: Int64) { state.withLock { $0.minimum = minimum } }
 
     private func look() {
-        let free = freeBytes(path)
+        let free = blobs.freeBytes
         let (isShort, wasShort, minimum) = state.withLock { state in
             let wasShort = state.isShort
             state.isShort = free.map { $0 < state.minimum } ?? false
@@ -68,7 +65,7 @@ final class RoomWatch: Sendable {
             return (state.isShort, wasShort, state.minimum)
         }
         if isShort != wasShort {
-            changed(isShort ? "\"\(path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)
+            changed(isShort ? "\"\(blobs.path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)
         }
         if isShort { queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.look() } }
     }
