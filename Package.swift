@@ -123,7 +123,8 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobCore", "JobEngine", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", deque, log,
+                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "RoundCore", "RoundEngine", deque,
+                log,
                 services,
                 system,
             ]
@@ -143,8 +144,8 @@ let package = Package(
             dependencies: [
                 // The program that it runs is built with it.
                 "deferd-guard",
-                "CLinux", "CTuning", "DataSources", "JobCore", "JobEngine", "JobModel", "JobProtocol", "JobServer",
-                "JobStore", "LoopTasks", "MetricsRegistry", "Systemd", "Yams",
+                "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
+                "MetricsRegistry", "RoundCore", "RoundEngine", "SQLiteRounds", "Systemd", "Yams",
                 arguments, log, metrics, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
@@ -170,7 +171,8 @@ let package = Package(
         .executableTarget(
             name: "crash",
             dependencies: [
-                "DataSources", "JobClient", "JobCore", "JobEngine", "JobModel", "JobStore", "TestOrigin", "TestSupport",
+                "DataSources", "JobClient", "JobModel", "RoundCore", "RoundEngine", "SQLiteRounds", "TestOrigin",
+                "TestSupport",
                 log, system,
             ] + nio,
             path: "Tests/Crash", swiftSettings: ours),
@@ -197,7 +199,7 @@ let package = Package(
         .target(
             name: "FuzzSourceBodies",
             dependencies: [
-                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "JobStore",
+                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "RoundCore", "SQLiteRounds",
                 .product(name: "Crypto", package: "swift-crypto"), log,
             ] + nio,
             path: "Tests/Fuzz/SourceBodies", swiftSettings: ours),
@@ -260,7 +262,7 @@ let package = Package(
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "MallocCounter", "JobServer", "JobCore", "JobEngine", "JobModel", "JobProtocol", "TestSupport",
+                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "RoundCore", "RoundEngine", "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -1,6 +1,6 @@
 import Glibc
-import JobCore
-package import JobEngine
+import RoundCore
+package import RoundEngine
 package import JobModel
 import JobProtocol
 package import Logging
@@ -12,14 +12,14 @@ import ServiceLifecycle
 
 /// Serves the protocol on a listening socket, until it is shut down gracefully.
 package struct JobServer: Service {
-    private let engine: JobEngine
+    private let engine: Engine
     private let listener: Listener
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
 
     package init(
-        engine: JobEngine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
+        engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
         adminGroup: UInt32?, metrics: MetricsRegistry? = nil, logger: Logger
     ) {
         self.engine = engine
@@ -27,8 +27,7 @@ package struct JobServer: Service {
         self.group = group
         self.logger = logger
         state = ServerState(
-            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, metrics: metrics
-        ) { engine.connected($0) }
+            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, metrics: metrics)
     }
 
     /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be

@@ -1,4 +1,4 @@
-import JobCore
+import RoundCore
 import JobModel
 import Logging
 import MetricsRegistry
@@ -29,20 +29,19 @@ final class ServerState: Sendable {
     }
 
     let identity: ServerIdentity
+    private let startedAt = ContinuousClock.now
+    /// Seconds since the daemon started.
+    var uptime: Double { startedAt.duration(to: .now) / .seconds(1) }
     /// What is counted for administrators; nil where nothing is.
     let metrics: MetricsRegistry?
     let limits: ServerLimits
-    private let connected: @Sendable (ConnectedUsers) -> Void
     private let state = Mutex(State())
 
-    /// `connected` is told who is there, one change after the other; it must not wait.
     init(
-        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil, metrics: MetricsRegistry? = nil,
-        connected: @escaping @Sendable (ConnectedUsers) -> Void = { _ in }
+        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil, metrics: MetricsRegistry? = nil
     ) {
         self.identity = identity
         self.limits = ServerLimits(limits, adminGroup: adminGroup)
-        self.connected = connected
         self.metrics = metrics
     }
 
@@ -85,14 +84,8 @@ final class ServerState: Sendable {
             guard own < mostOwn else { return .tooManyOfUser(own) }
             state.connections += 1
             state.byUser[uid] = own + 1
-            tell(state.byUser, wasChanged: own == 0)
             return nil
         }
-    }
-
-    private func tell(_ users: [UInt32: Int], wasChanged: Bool) {
-        guard wasChanged else { return }
-        connected(users.count > 1 ? .several : users.keys.first.map(ConnectedUsers.one) ?? .none)
     }
 
     /// The budget of a user, over all connections.
@@ -141,7 +134,6 @@ final class ServerState: Sendable {
             state.connections -= 1
             let own = state.byUser[uid, default: 1] - 1
             state.byUser[uid] = own > 0 ? own : nil
-            tell(state.byUser, wasChanged: own == 0)
         }
     }
 }

@@ -2,8 +2,8 @@ import JobModel
 
 /// The ways in which rows change: each goes through here, so that counts, times, windows and subscribers follow.
 extension Core {
-    /// Stores a job that changed from `old`, and tells those who watch it.
-    func store(_ row: inout JobRow, was old: JobRow, _ round: Round) throws(StoreError) {
+    /// Stores a job that changed from `old`, and tells those who watch it; `isPassing` where the round may change it again.
+    func store(_ row: inout JobRow, was old: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         row.version = old.version + 1
         try round.transaction.update(row)
         quotas.moved(from: old, to: row)
@@ -12,7 +12,7 @@ extension Core {
         let hasMoved = old.isReady != row.isReady || old.host != row.host
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
         if row.isReady, hasMoved { scheduler.insert(row) }
-        if row.state != old.state || row.link != old.link { try tell(row, round) }
+        if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }
     }
 
     /// Counts a job that was inserted, and offers it where it is ready.
@@ -31,7 +31,7 @@ extension Core {
     }
 
     /// Tells the subscribers of a job how it is now.
-    func tell(_ row: JobRow, _ round: Round) throws(StoreError) {
+    func tell(_ row: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         guard !subscriptions.isEmpty, !row.isRemoving else { return }
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
         let subscribers = subscriptions.covering(row, below: ancestors, wasOver: pending.ended.contains(row.id))
@@ -39,7 +39,8 @@ extension Core {
         let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
         var template: StoredValue?
         if case .item? = document { template = try self.template(of: row, round) }
-        pending.emit(.notify(subscribers, JobChange(row: row, document: document, template: template)))
+        pending.tell(
+            subscribers, JobChange(row: row, document: document, template: template), isPassing: isPassing)
     }
 
     private func template(of row: JobRow, _ round: Round) throws(StoreError) -> StoredValue? {

@@ -137,7 +137,7 @@ package final class Core {
     private func roomChanged(_ new: String?) {
         switch (experience.shortage, new) {
         case (nil, let reason?):
-            log(.error, "Submissions are refused until there is room again: \(reason)", event: .diskShort)
+            log(.error, "No new jobs until there is room: \(reason)", event: .diskShort)
         case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }

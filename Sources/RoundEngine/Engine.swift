@@ -128,11 +128,16 @@ package final class Engine: Sendable {
 
     /// Has the engine go by other settings from now on, and its sources by `sources` once they start; throws where one of these is
     /// not valid, and then nothing changes.
-    package func configure(_ settings: EngineSettings, sources: SourceSettings) throws(JobError) {
+    package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try services.library.configure(sources)
         services.configure(settings)
         room.configure(minimum: settings.minimumFree)
         services.inbox.put(.input(.configure(settings.core)), of: nil)
+        // Behind it in the engine's own queue: who asks from here on is answered by the new settings.
+        await withCheckedContinuation { continuation in
+            let probe = PendingRequest(answer: { _ in continuation.resume() }, over: nil)
+            services.inbox.put(.request(nextID(), .probe, Caller(uid: 0, isAdmin: true), probe), of: nil)
+        }
     }
 
     // MARK: - Requests
@@ -183,6 +188,8 @@ package final class Engine: Sendable {
     }
 
     // MARK: - Looking
+
+    package var wallTime: Timestamp { services.clock.wall() }
 
     /// How the engine stood after its last round.
     package var status: EngineStatus { services.status.withLock(\.self) }

@@ -74,7 +74,7 @@ package final class EngineMetrics: Sendable {
     package func update(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) {
         gauge("deferd_uptime_seconds", uptime)
         gauge("deferd_connections", Double(connections))
-        gauge("deferd_watches", Double(status.watches))
+        gauge("deferd_watches", Double(status.watches()))
         gauge("deferd_storage_failed", status.storageFailure == nil ? 0 : 1)
         if let freeBytes { gauge("deferd_storage_free_bytes", Double(freeBytes)) }
         for (state, count) in status.jobs() {

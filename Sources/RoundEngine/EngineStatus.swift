@@ -12,7 +12,8 @@ package struct EngineStatus: Sendable {
     package var shortage: String?
     /// Why nothing can be stored, while that is so.
     package var storageFailure: String?
-    package var watches = 0
+    /// Watches by owner.
+    package var watchesByUser: [UInt32: Int] = [:]
     package var runs = 0
 
     /// Jobs by state, of one owner or of all, in one queue or in all; every state is there.
@@ -22,6 +23,11 @@ package struct EngineStatus: Sendable {
             if queue.map({ $0 == key.queue }) ?? true { jobs[key.state, default: 0] += value.jobs }
         }
         return jobs
+    }
+
+    /// Watches of one user or of all.
+    package func watches(of user: UInt32? = nil) -> Int {
+        user.map { watchesByUser[$0, default: 0] } ?? watchesByUser.values.reduce(0, +)
     }
 
     /// What happened since the start, to the jobs of one owner or of all.

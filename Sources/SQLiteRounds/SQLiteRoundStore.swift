@@ -6,15 +6,13 @@ package import JobModel
 /// (``reader``), and one writes the log into the database beside them.
 ///
 /// Rounds are carried out, and the store is closed, by one thread at a time.
-package final class SQLiteRoundStore: RoundStore {
+package final class SQLiteRoundStore: RoundStore, @unchecked Sendable {
     /// Counts the starts on this store; 1 for the first.
     package let life: Int64
     /// Whether the life before ended with a clean stop; so too before the first, and after a backup was put in place.
     package let isAfterCleanStop: Bool
     /// Whether the last daemon did not close the database: it was killed, or the machine ended.
     package let wasLeftOpen: Bool
-    /// What is added to the boot time to get the steady time; nil before it was first stored.
-    package private(set) var steadyAnchor: SteadyTime?
     package let reader: SQLiteJobReader
 
     /// The directory of the engine's files, below that of the state.
@@ -33,6 +31,7 @@ package final class SQLiteRoundStore: RoundStore {
     private let commit: PreparedStatement
     /// Where SQLite leaves the length of the log after each commit, in pages.
     private let logLength: UnsafeMutablePointer<Int32>
+    private let stored: StoredNumbers
     private var isClosed = false
     private static let readers = 3
 
@@ -66,7 +65,7 @@ package final class SQLiteRoundStore: RoundStore {
         life = state.life + 1
         isAfterCleanStop = state.life == 0 || isRestored || mark.life == state.life
         wasLeftOpen = hasLog || !isAfterCleanStop
-        steadyAnchor = state.anchor
+        stored = state
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
         transaction = try SQLiteTransaction(connection, room, state.numbers, damage)
@@ -105,8 +104,10 @@ package final class SQLiteRoundStore: RoundStore {
         }
         let pages = logLength.pointee
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
-        if pages >= Checkpointer.pages || isSpacious { checkpointer.start(shrinks: isSpacious) }
-        if pages >= Checkpointer.mostPages { checkpointer.wait() }
+        // Where there is no more room, the log makes do with what it has.
+        let isFull = room.isShort && pages >= Checkpointer.fewPages
+        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start(shrinks: isSpacious) }
+        if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
         return end
     }
 
@@ -159,10 +160,16 @@ package final class SQLiteRoundStore: RoundStore {
     /// Those whose queries a test looks at.
     var connections: [SQLiteConnection] { [connection] + pool.idle }
 
-    /// Stores what is added to the boot time from now on.
-    package func setSteadyAnchor(_ anchor: SteadyTime) throws(StoreError) {
-        try connection.execute("UPDATE state SET anchor = \(anchor)")
-        steadyAnchor = anchor
+    /// What is added to the time since this boot to get the steady time. After another boot it is `fresh`, by the time of day,
+    /// but never less than before.
+    package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
+        if let anchor = stored.anchor, stored.boot == boot { return anchor }
+        let anchor = max(fresh, stored.anchor ?? fresh)
+        let update = try connection.prepare("UPDATE state SET anchor = ?1, boot = ?2")
+        update.bind(anchor, at: 1)
+        update.bind(boot, at: 2)
+        try update.run()
+        return anchor
     }
 
     /// Ends the use of the database; `isClean` says whether all that the engine had to store is stored.
@@ -183,17 +190,18 @@ struct StoredNumbers {
     let numbers: Numbers
     let life: Int64
     let anchor: SteadyTime?
+    let boot: String
     let round: Int64
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
         let select = try connection.prepare(
             """
-            SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), last_number, life, anchor, round FROM state
+            SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), last_number, life, anchor, round, boot FROM state
             """)
         let found = try select.row { row throws(StoreError) in
             (
                 numbers: Numbers(lastJob: row.integer(0), lastNumber: row.integer(1)), life: row.integer(2),
-                anchor: row.optionalInteger(3), round: row.integer(4)
+                anchor: row.optionalInteger(3), round: row.integer(4), boot: row.text(5) ?? ""
             )
         }
         // Beyond this JSON has no room for them.
@@ -201,6 +209,6 @@ struct StoredNumbers {
         guard let found,
             [found.numbers.lastJob, found.numbers.lastNumber, found.life, found.round].allSatisfy(sensible.contains)
         else { throw StoreError.damaged(connection.path, "its numbers make no sense") }
-        (numbers, life, anchor, round) = (found.numbers, found.life, found.anchor, found.round)
+        (numbers, life, anchor, round, boot) = (found.numbers, found.life, found.anchor, found.round, found.boot)
     }
 }

@@ -1,6 +1,6 @@
 import DataSources
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import Logging
 
@@ -47,7 +47,7 @@ struct Configuration: Sendable {
     }
 
     var engine: EngineSettings {
-        var settings = EngineSettings(bodies: stateDirectory + "/bodies")
+        var settings = EngineSettings()
         settings.core = core
         settings.minimumFree = Int64(downloads.minimumFree / 2)
         return settings

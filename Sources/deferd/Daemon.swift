@@ -1,14 +1,15 @@
 import CoreMetrics
 import SystemPackage
+import CLinux
 import DataSources
 import Foundation
 import Glibc
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import JobServer
-import JobStore
+import SQLiteRounds
 import Logging
 import MetricsRegistry
 import NIOPosix
@@ -33,16 +34,18 @@ struct Daemon {
 
     /// Runs until it is told to stop.
     func run() async throws {
-        let startedAt = EngineClock.system.now().wall
         // Until requests are served, however many jobs there are to be read.
         let timeout = TimeoutExtension(logger: logger)
         timeout.begin()
         defer { timeout.end() }
         StartSignals.opensState()
+        // It is the engine's until that has stopped.
         let store = try openStore()
+        let clock = try clock(of: store)
+        let startedAt = clock.wall()
         let group = MultiThreadedEventLoopGroup.singleton
         let settings = configuration.engine
-        try makeDirectory(settings.bodies)
+        try makeDirectory(store.blobs)
         if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let listener: Listener
@@ -61,11 +64,11 @@ struct Daemon {
         let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
         // What libraries count comes with it.
         MetricsSystem.bootstrap(registry)
-        let engine = JobEngine(
-            settings: settings, store: store, library: library, metrics: EngineMetrics(factory: registry),
-            logger: logger)
+        let engine = Engine(
+            settings: settings, store: store, reader: store.reader, library: library, life: store.life,
+            blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
         do {
-            try await engine.start()
+            try await engine.start(store.isAfterCleanStop ? .clean : .crashed)
         } catch {
             await library.shutdown()
             throw StartError(error)
@@ -101,7 +104,8 @@ struct Daemon {
             // A client that does not read must not keep the daemon from storing and closing the rest.
             logger.warning("Not every connection ended in time.", metadata: ["error": "\(error)"])
         }
-        await engine.stop()
+        let isClean = await engine.stop()
+        store.close(isClean: isClean)
         logger.notice(
             "deferd has stopped; every job is stored.",
             metadata: ["event": "\(CatalogEvent.stopped.rawValue)"])
@@ -117,10 +121,10 @@ struct Daemon {
         close(directory)
     }
 
-    private func openStore() throws(StartError) -> SQLiteStore {
+    private func openStore() throws(StartError) -> SQLiteRoundStore {
         let logger = logger
         do {
-            return try SQLiteStore(path: configuration.stateDirectory) { error in
+            return try SQLiteRoundStore(path: configuration.stateDirectory) { error in
                 if error.code == .damaged { return Self.tellOfDamage(error.message, logger) }
                 logger.error(
                     "A stored job cannot be read.",
@@ -140,9 +144,9 @@ struct Daemon {
     }
 
     /// Has the database checked where the last daemon did not close it, beside the work.
-    private func check(_ store: SQLiteStore) {
+    private func check(_ store: SQLiteRoundStore) {
         guard store.wasLeftOpen else { return }
-        store.check { [logger] flaws in
+        store.reader.check { [logger] flaws in
             for flaw in flaws { Self.tellOfDamage(flaw, logger) }
             if flaws.isEmpty { logger.notice("The last daemon did not close its database; a check finds it whole.") }
         }
@@ -152,6 +156,18 @@ struct Daemon {
         logger.error(
             "The database is damaged.",
             metadata: ["event": "\(CatalogEvent.stateDamaged.rawValue)", "error": "\(flaw)"])
+    }
+
+    /// The steady clock goes on where it was in this boot, or after another boot by the time of day.
+    private func clock(of store: SQLiteRoundStore) throws(StartError) -> EngineClock {
+        let sinceBoot = EngineClock.system(steadyAnchor: 0)
+        let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
+        do {
+            return .system(
+                steadyAnchor: try store.steadyAnchor(boot: String(cString: deferd_boot_id()), fresh: fresh))
+        } catch {
+            throw StartError(error)
+        }
     }
 
     private func listen() throws(ListenerError) -> Listener {

@@ -1,7 +1,7 @@
 import DataSources
 import Dispatch
 import Foundation
-import JobEngine
+import RoundEngine
 import JobModel
 import JobServer
 import Logging
@@ -11,7 +11,7 @@ import Logging
 /// Either all of it is taken over or, where anything is wrong, nothing is. One reload runs at a time.
 actor Reload {
     private let flags: Configuration.Flags
-    private let engine: JobEngine
+    private let engine: Engine
     private let server: JobServer
     private let level: LevelledLogHandler.Level
     private let logger: Logger
@@ -20,7 +20,7 @@ actor Reload {
 
     /// `configuration` is what the daemon started with.
     init(
-        of configuration: Configuration, flags: Configuration.Flags, engine: JobEngine, server: JobServer,
+        of configuration: Configuration, flags: Configuration.Flags, engine: Engine, server: JobServer,
         level: LevelledLogHandler.Level, logger: Logger
     ) {
         present = configuration

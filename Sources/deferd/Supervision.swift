@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import Logging
 import LoopTasks
@@ -14,7 +14,7 @@ import UnixSignals
 
 /// Keeps the service manager informed: ready, status, watchdog, reload, stopping.
 struct Supervision: Service {
-    let engine: JobEngine
+    let engine: Engine
     let group: MultiThreadedEventLoopGroup
     let reload: Reload
     /// SIGHUPs, also those that came while the daemon started.
@@ -25,7 +25,7 @@ struct Supervision: Service {
     private let status = StatusLine()
 
     init(
-        engine: JobEngine, group: MultiThreadedEventLoopGroup, reload: Reload, hangUps: UnixSignalsSequence,
+        engine: Engine, group: MultiThreadedEventLoopGroup, reload: Reload, hangUps: UnixSignalsSequence,
         timeout: TimeoutExtension, logger: Logger
     ) {
         self.timeout = timeout
@@ -41,11 +41,8 @@ struct Supervision: Service {
         if StartSignals.wasToldToStop { return }
         let notifier = ServiceNotifier()
         if notifier.isActive {
-            let (logger, status) = (logger, status)
-            await engine.observeStatus { statistics in
-                let text = status.text(Self.text(statistics))
-                Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
-            }
+            let text = status.text(Self.text(engine.status))
+            Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
         }
         timeout.end()
         Self.note(logger) { () throws(SystemdError) in
@@ -63,6 +60,7 @@ struct Supervision: Service {
                             await watchdog.run(clock: LoopClock(group.any()), logger: logger) { await probe() }
                         }
                     }
+                    if notifier.isActive { tasks.addTask { await report(to: notifier) } }
                     tasks.addTask { await reload(notifier) }
                 }
             }
@@ -79,11 +77,24 @@ struct Supervision: Service {
         }
     }
 
-    private static func text(_ statistics: CoreStatistics) -> String {
-        if let failure = statistics.storageFailure { return "Nothing can be stored: \(failure)" }
-        func count(_ state: JobState) -> Int { statistics.jobs[state, default: 0] }
+    private static func text(_ status: EngineStatus) -> String {
+        if let failure = status.storageFailure ?? status.shortage { return "Nothing can be stored: \(failure)" }
+        let (jobs, totals) = (status.jobs(), status.totals())
+        func count(_ state: JobState) -> Int { jobs[state, default: 0] }
         return "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
-            + "\(statistics.totals.succeeded) succeeded, \(statistics.totals.failed) failed"
+            + "\(totals.succeeded) succeeded, \(totals.failed) failed"
+    }
+
+    /// Tells the counts, at most once a second.
+    private func report(to notifier: ServiceNotifier) async {
+        var told = ""
+        while (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil {
+            let counts = Self.text(engine.status)
+            guard counts != told else { continue }
+            told = counts
+            let text = status.text(counts)
+            Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
+        }
     }
 
     /// Passes through every event loop, the engine and the store.

@@ -1,11 +1,11 @@
 import DataSources
 import Foundation
-import JobCore
-import JobEngine
 import JobModel
-import JobStore
 import Logging
 import NIOPosix
+import RoundCore
+import RoundEngine
+import SQLiteRounds
 import Synchronization
 import TestOrigin
 import TestSupport
@@ -51,7 +51,7 @@ struct FaultRun {
             report.jobs = ids.count
             self.files.fail(oneIn: 0)
             try await self.withEngine { engine in
-                for id in ids where await engine.ask(.job(id), for: Self.caller).job?.job.state == .failed {
+                for id in ids where try engine.reader.job(id)?.row.state == .failed {
                     _ = await engine.ask(.retry(id, from: .failed), for: Self.caller)
                 }
                 try await self.check(ids, nil, isLast: true, engine, &report)
@@ -65,22 +65,24 @@ struct FaultRun {
     }
 
     /// Runs `body` with an engine over the run's directory.
-    private func withEngine(_ body: (JobEngine) async throws -> Void) async throws {
+    private func withEngine(_ body: (Engine) async throws -> Void) async throws {
         let path = directory.path
-        for name in ["state", "downloads", "bodies"] { mkdir(path + "/" + name, 0o700) }
+        for name in ["state", "downloads"] { mkdir(path + "/" + name, 0o700) }
         var logger = Logger(label: "faults")
         logger.logLevel = .critical
         var settings = SourceSettings()
         settings.downloads.directory = path + "/downloads"
         let library = try SourceLibrary(
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files.operations)
-        let engine = JobEngine(
-            settings: EngineSettings(bodies: path + "/bodies"), store: try SQLiteStore(path: path + "/state") { _ in },
-            library: library, logger: logger)
-        try await engine.start()
+        let store = try SQLiteRoundStore(path: path + "/state")
+        mkdir(store.blobs, 0o700)
+        let engine = Engine(
+            settings: EngineSettings(), store: store, reader: store.reader, library: library, life: store.life,
+            blobs: store.blobs, clock: .system(steadyAnchor: 0), logger: logger)
+        try await engine.start(store.isAfterCleanStop ? .clean : .crashed)
         let outcome: Result<Void, any Error>
         do { outcome = .success(try await body(engine)) } catch { outcome = .failure(error) }
-        await engine.stop()
+        store.close(isClean: await engine.stop())
         try outcome.get()
     }
 
@@ -108,28 +110,37 @@ struct FaultRun {
         }
     }
 
-    private func submit(_ specs: [JSON], to engine: JobEngine, _ ends: Ends) async throws -> [JobID] {
+    private func submit(_ specs: [JSON], to engine: Engine, _ ends: Ends) async throws -> [JobID] {
         let jobs = try specs.map { spec in
-            let admitted = try engine.admission.spec(spec, from: Self.caller)
+            var job = try engine.admission.job(spec, from: Self.caller)
             let subscription = engine.nextID()
             engine.register(ends, as: subscription, of: Self.caller.uid)
-            return NewJob(admitted, subscription: subscription)
+            job.subscription = subscription
+            return job
         }
-        return try await engine.ask(.submit(jobs), for: Self.caller).submitted?.map { try $0.get().job } ?? []
+        guard case .submitted(let submitted) = await engine.ask(.submit(jobs), for: Self.caller) else { return [] }
+        return try submitted.map { try $0.get().job }
     }
 
     /// Waits for jobs, and looks at what became of them.
     private func check(
-        _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: JobEngine, _ report: inout FaultReport
+        _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: Engine, _ report: inout FaultReport
     ) async throws {
-        let wait = await engine.ask(.wait(ids, timeout: 120), for: Self.caller)
-        if case .failed = wait { report.problems.append("the wait for \(ids.count) jobs ended so: \(wait)") }
-        let answer = await engine.ask(.jobs(ids), for: Self.caller)
-        if answer.jobs == nil { report.problems.append("\(ids.count) jobs are shown so: \(answer)") }
-        for (id, job) in zip(ids, (answer.jobs ?? []).map { $0.json() }) {
+        let refusal = await withCheckedContinuation { continuation in
+            engine.ask(.wait(ids), for: Self.caller, over: { continuation.resume(returning: $0) }) { answer in
+                if case .failed(let error) = answer { continuation.resume(returning: error) }
+            }
+        }
+        if let refusal { report.problems.append("the wait for \(ids.count) jobs ended so: \(refusal)") }
+        for id in ids {
+            guard let stored = try engine.reader.job(id) else {
+                report.problems.append("job \(id) is not there")
+                continue
+            }
+            let job = JobView(stored.job).json()
             if let ends, ends.count(id) != 1 { report.problems.append("job \(id) ended \(ends.count(id)) times") }
             if job["state"] == "succeeded" {
-                check(job["result"] ?? .null, of: id, &report)
+                try await check(job["result"] ?? .null, of: stored.row, engine, &report)
                 continue
             }
             report.failed += 1
@@ -139,13 +150,15 @@ struct FaultRun {
     }
 
     /// Looks at the files that a result tells of.
-    private func check(_ result: JSON, of id: JobID, _ report: inout FaultReport) {
-        let bodies = directory.appending(path: "bodies").path
-        let paths =
-            result.array?.map { $0["path"]?.string ?? "" }
-            ?? [result["path"]?.string ?? "\(bodies)/\(id)-0"]
+    private func check(_ result: JSON, of row: JobRow, _ engine: Engine, _ report: inout FaultReport) async throws {
+        for blob in row.blobs.map(\.blob) {
+            let body = try await engine.read(blob, offset: 0, length: file.count + 1, for: Self.caller.uid)
+            if body.bytes != file { report.problems.append("job \(row.id): its body is not what the origin has") }
+        }
+        let paths = result.array?.map { $0["path"]?.string ?? "" } ?? result["path"]?.string.map { [$0] } ?? []
+        if paths.isEmpty, row.blobs.isEmpty { report.problems.append("job \(row.id) has neither a file nor a body") }
         for path in paths where FileManager.default.contents(atPath: path)?.elementsEqual(file) != true {
-            report.problems.append("job \(id): \(path) is not what the origin has")
+            report.problems.append("job \(row.id): \(path) is not what the origin has")
         }
     }
 }

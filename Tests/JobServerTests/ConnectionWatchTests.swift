@@ -2,8 +2,8 @@ import JobModel
 import Synchronization
 import Testing
 
-@testable import JobCore
-@testable import JobEngine
+@testable import RoundCore
+@testable import RoundEngine
 @testable import JobServer
 
 @Suite struct ConnectionWatchTests {
@@ -32,6 +32,15 @@ import Testing
         #expect(labels(of: outbox) == ["answer", "a", "b", "c"])
     }
 
+    @Test func whatTheAnswerTells_isNotToldAgain() async {
+        let (watch, outbox, _) = watch()
+        watch.receive(.state(7, label: "a", version: 2))
+        watch.receive(.state(7, label: "b", version: 4))
+        watch.open(unfinished: [7, 8], versions: [7: 3, 8: 5])
+        for version in 4...6 { watch.receive(.state(8, label: "\(version)", version: Int64(version))) }
+        #expect(labels(of: outbox) == ["b", "6"])
+    }
+
     @Test func progress_isHeldToo_andMergedThen() async {
         let (watch, outbox, _) = watch()
         for bytes in 1...3 { watch.receive(.progress(7, Int64(bytes))) }
@@ -45,7 +54,7 @@ import Testing
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
         let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
-        watch.open(unfinished: (0..<200).map { JobID($0) })
+        watch.open(unfinished: Set((0..<200).map { JobID($0) }))
         #expect(budget.used > 200 * 16 && count.now == 0)
         for job in 200..<1000 { watch.receive(.state(JobID(job), label: "")) }
         #expect(count.now == 1 && budget.used < 20_000, "nothing is added once it is closed")

@@ -2,8 +2,8 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-@testable import JobCore
-@testable import JobEngine
+@testable import RoundCore
+@testable import RoundEngine
 @testable import JobServer
 
 extension Outbox {
@@ -30,14 +30,20 @@ extension Outbox {
 
 extension JobEvent {
     /// A change to `state` of a job whose label says which change it is.
-    static func state(_ job: JobID, _ state: JobState = .running, label: String = "") -> JobEvent {
+    static func state(
+        _ job: JobID, _ state: JobState = .running, label: String = "", version: Int64 = 1
+    ) -> JobEvent {
         var spec: JSON = ["source": ["type": "timer", "seconds": 1]]
         if !label.isEmpty { spec = ["source": ["type": "timer", "seconds": 1], "label": .string(label)] }
         guard let spec = try? JobSpecReader.spec(spec, limits: JobLimits()) else {
             preconditionFailure("A test's spec is a good one.")
         }
+        var row = JobRow(
+            id: job, owner: 0, groups: nil, parent: nil, plan: JobPlan(spec), queue: spec.queue, priority: 0, key: nil,
+            tags: [], specSize: spec.size, createdAt: Timestamp(milliseconds: 0), state: state)
+        row.version = version
         return JobEvent(
-            JobView(Job(id: job, spec: spec, owner: 0, state: state, createdAt: Timestamp(milliseconds: 0))))
+            JobChange(row: row, document: .spec(spec.json.utf8), template: nil), inlineResult: JobLimits().inlineResult)
     }
 }
 

@@ -5,8 +5,8 @@ import NIOEmbedded
 import Synchronization
 import Testing
 
-@testable import JobCore
-@testable import JobEngine
+@testable import RoundCore
+@testable import RoundEngine
 @testable import JobServer
 
 @Suite struct OutboxTests {

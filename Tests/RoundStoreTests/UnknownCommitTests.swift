@@ -76,7 +76,7 @@ import Testing
             _ = try transaction.nextNumber()
         }
         #expect(try rounds.insert([.sample()]) == [2])
-        store.close()
+        store.close(isClean: true)
         #expect(try SQLiteRoundStore(path: directory.path).reader.job(3) == nil)
     }
 }

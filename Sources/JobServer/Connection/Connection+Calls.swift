@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import LoopTasks
@@ -150,7 +150,7 @@ extension Connection {
     func ask<Value: Sendable>(
         _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
     ) async throws(ProtocolError) -> Value {
-        let answer = await engine.ask(request, for: caller, on: loop)
+        let answer = await engine.ask(request, for: caller)
         if let value = value(answer) { return value }
         if case .failed(let error) = answer { throw ProtocolError(error) }
         throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")

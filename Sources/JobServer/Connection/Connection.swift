@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import Logging
@@ -10,7 +10,7 @@ import Synchronization
 /// One client: what it waits for, watches and has under way. ``run()`` takes its lines in order.
 final class Connection: Sendable {
     private let peer: Peer
-    let engine: JobEngine
+    let engine: Engine
     let outbox: Outbox
     let server: ServerState
     let budget: UserBudget
@@ -27,6 +27,7 @@ final class Connection: Sendable {
     struct Wait {
         let call: Call
         let charge: BudgetCharge
+        var timer: Scheduled<Void>?
     }
 
     struct State {
@@ -51,7 +52,7 @@ final class Connection: Sendable {
     }
 
     init(
-        peer: Peer, engine: JobEngine, server: ServerState, budget: UserBudget, channel: any Channel, logger: Logger
+        peer: Peer, engine: Engine, server: ServerState, budget: UserBudget, channel: any Channel, logger: Logger
     ) {
         self.peer = peer
         self.engine = engine
@@ -65,9 +66,7 @@ final class Connection: Sendable {
         outbox = Outbox(limit: limits.outbound, budget: budget) { outbox, atOnce in
             if atOnce, loop.inEventLoop { return outbox.write(to: channel) }
             // What comes together goes out together.
-            engine.afterwards {
-                if loop.inEventLoop { outbox.write(to: channel) } else { loop.execute { outbox.write(to: channel) } }
-            }
+            loop.execute { outbox.write(to: channel) }
         } overflowed: {
             server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
             channel.close(promise: nil)
@@ -176,9 +175,20 @@ final class Connection: Sendable {
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
 
+    /// Has a wait end with this timer; where it is over, the timer is.
+    func set(_ timer: Scheduled<Void>, of id: RequestID) {
+        let isOpen = state.withLock { state in
+            state.waits[id]?.timer = timer
+            return state.waits[id] != nil
+        }
+        if !isOpen { timer.cancel() }
+    }
+
     /// Removes a wait that gets its answer; nil where it was answered before.
     func endWait(_ id: RequestID) -> Call? {
-        state.withLock { $0.waits.removeValue(forKey: id) }?.call
+        let wait = state.withLock { $0.waits.removeValue(forKey: id) }
+        wait?.timer?.cancel()
+        return wait?.call
     }
 
     /// About what each job takes that a wait or a watch names: its id stands in the core under the job and in the order asked
@@ -204,7 +214,10 @@ final class Connection: Sendable {
             defer { state.waits = [:] }
             return Array(state.waits.values)
         }
-        for wait in waits { wait.call.fail(Self.shuttingDown) }
+        for wait in waits {
+            wait.timer?.cancel()
+            wait.call.fail(Self.shuttingDown)
+        }
         changed()
     }
 
@@ -248,9 +261,12 @@ final class Connection: Sendable {
                 state.waits = [:]
                 state.watches = [:]
             }
-            return (Array(state.waits.keys), Array(state.watches.values))
+            return (state.waits, Array(state.watches.values))
         }
-        for wait in waits { engine.abandon(wait, of: peer.uid) }
+        for (id, wait) in waits {
+            wait.timer?.cancel()
+            engine.abandon(id, of: peer.uid)
+        }
         for watch in watches { engine.unsubscribe(watch.subscription, of: peer.uid) }
         clientLeft()
     }

@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import Synchronization
 
@@ -17,11 +17,14 @@ final class ConnectionWatch: JobSubscriber {
     }
 
     fileprivate struct State {
+        var isEnded = false
         /// What came before the answer.
         var buffered: [Notification]? = []
         var bufferedBytes = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
+        /// The versions of the jobs that its answer tells of: what is told of an earlier one, or of the same, is no news.
+        var versions: [JobID: Int64] = [:]
         /// Bytes that are counted in memory.
         var charged = 0
         /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
@@ -33,7 +36,7 @@ final class ConnectionWatch: JobSubscriber {
     var name: String { "w\(number)" }
     private let outbox: Outbox
     /// What its jobs take in memory.
-    private let memory: BudgetCharge?
+    private let memory: Mutex<BudgetCharge?>
     private let state = Mutex(State())
     private let settled: @Sendable () -> Void
 
@@ -47,11 +50,11 @@ final class ConnectionWatch: JobSubscriber {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
-        memory = charge
+        memory = Mutex(charge)
         self.settled = settled
     }
 
-    var isGone: Bool { outbox.isClosed }
+    var isGone: Bool { outbox.isClosed || state.withLock(\.isEnded) }
 
     func receive(_ event: JobEvent) { receive(.event(event)) }
 
@@ -67,12 +70,16 @@ final class ConnectionWatch: JobSubscriber {
     private func receive(_ notification: Notification) {
         // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
         guard !outbox.isClosed else { return }
-        let (buffering, isSettled) = state.withLock { state in
+        let (buffering, isNews, isSettled) = state.withLock { state in
             let buffering = state.buffer(notification, within: outbox.most)
-            return (buffering, buffering == .open && state.count(notification))
+            guard buffering == .open, !state.isEnded, state.isNews(notification) else {
+                return (buffering, false, false)
+            }
+            return (buffering, true, state.count(notification))
         }
         switch buffering {
         case .open:
+            guard isNews else { return }
             send(notification)
             if isSettled { settled() }
             charge()
@@ -83,7 +90,7 @@ final class ConnectionWatch: JobSubscriber {
 
     /// Counts what is buffered, and what the jobs take that are not finished.
     private func charge() {
-        guard let memory else { return }
+        guard let memory = memory.withLock(\.self) else { return }
         let more = state.withLock { state -> Int in
             let more = state.bytes - state.charged
             guard more >= Self.countedAtOnce else { return 0 }
@@ -100,7 +107,13 @@ final class ConnectionWatch: JobSubscriber {
             state.charged -= less
             return less
         }
-        memory?.shrink(by: less)
+        memory.withLock(\.self)?.shrink(by: less)
+    }
+
+    /// Passes nothing on any more and gives back what it takes in memory, as its client has ended it.
+    func end() {
+        state.withLock { $0.isEnded = true }
+        memory.withLock { $0 = nil }
     }
 
     private func send(_ notification: Notification) {
@@ -111,17 +124,22 @@ final class ConnectionWatch: JobSubscriber {
     }
 
     /// Passes on what was buffered and all that comes; `jobs` are those that were unfinished when the watch began, or some of
-    /// them.
-    func open(unfinished jobs: [JobID], isAll: Bool = true) {
+    /// them, and `versions` those of the jobs that its answer tells of.
+    func open(unfinished jobs: Set<JobID>, versions: [JobID: Int64] = [:], isAll: Bool = true) {
         state.withLock { state in
             state.unfinished.formUnion(jobs)
+            state.versions = versions
             state.knowsAll = isAll
         }
         charge()
         while let buffered = drain() {
             for notification in buffered {
-                _ = state.withLock { $0.count(notification) }
-                send(notification)
+                let isNews = state.withLock { state in
+                    let isNews = state.isNews(notification)
+                    if isNews { _ = state.count(notification) }
+                    return isNews
+                }
+                if isNews { send(notification) }
             }
             release()
         }
@@ -165,6 +183,14 @@ extension ConnectionWatch.State {
             bufferedBytes += batch.rows.count * ConnectionWatch.bytesPerBuffered
         }
         return .buffered
+    }
+
+    /// Whether the answer does not tell it already.
+    fileprivate mutating func isNews(_ notification: ConnectionWatch.Notification) -> Bool {
+        guard case .event(let event) = notification, let version = versions[event.job] else { return true }
+        guard event.version > version else { return false }
+        versions[event.job] = nil
+        return true
     }
 
     /// Keeps count of what is unfinished; true where nothing is any more.

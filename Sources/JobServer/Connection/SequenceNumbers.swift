@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 
 /// The number of the last notification of each job in one watch.

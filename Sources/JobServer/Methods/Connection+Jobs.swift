@@ -1,7 +1,8 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
+import LoopTasks
 
 /// `job.submit`, `job.explain`, and what changes one job.
 extension Connection {
@@ -20,7 +21,8 @@ extension Connection {
                 let watch =
                     !submitted.isWatched
                     ? nil : try submit.batch == nil ? makeSubmissionWatch() : makeWatch(jobs: 1, isFixed: true)
-                requests.append(NewJob(submitted.admitted, subscription: watch?.subscription))
+                requests.append(
+                    NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(error))
@@ -28,27 +30,37 @@ extension Connection {
         }
         let submitted = read
         // Also where none is left: refusals are answered after the submissions before them.
-        engine.ask(.submit(requests), for: caller, on: loop) { answer in
-            var answers = (answer.submitted ?? []).makeIterator()
-            var replies = SubmitReplies(connection: self, lines: submits.count)
-            for (submit, read) in zip(submits, submitted) {
-                switch read {
-                case .failure(let error): replies.fail(submit, error)
-                case .success(let watch):
-                    switch answers.next() ?? .failure(.stopping) {
-                    case .success(let answer):
-                        replies.succeed(submit, answer, watch)
-                    case .failure(let error):
-                        if let watch, self.removeWatch(watch.number) != nil {
-                            self.engine.unsubscribe(watch.subscription, of: self.caller.uid)
-                        }
-                        replies.fail(submit, ProtocolError(error))
+        engine.ask(.submit(requests), for: caller) { [loop] answer in
+            // The engine goes on meanwhile.
+            loop.submit { self.reply(to: submits, submitted, answer, done) }
+        }
+    }
+
+    private func reply(
+        to submits: [Submit], _ submitted: [Result<ConnectionWatch?, ProtocolError>], _ answer: CoreAnswer,
+        _ done: @Sendable () -> Void
+    ) {
+        var refusal = CoreError.stopping
+        if case .failed(let error) = answer { refusal = error }
+        var answers = (answer.submitted ?? []).makeIterator()
+        var replies = SubmitReplies(connection: self, lines: submits.count)
+        for (submit, read) in zip(submits, submitted) {
+            switch read {
+            case .failure(let error): replies.fail(submit, error)
+            case .success(let watch):
+                switch answers.next() ?? .failure(refusal) {
+                case .success(let answer):
+                    replies.succeed(submit, answer, watch)
+                case .failure(let error):
+                    if let watch, self.removeWatch(watch.number) != nil {
+                        self.engine.unsubscribe(watch.subscription, of: self.caller.uid)
                     }
+                    replies.fail(submit, ProtocolError(error))
                 }
             }
-            replies.flush()
-            done()
         }
+        replies.flush()
+        done()
     }
 
     /// Checks the params of a submission.
@@ -81,7 +93,7 @@ extension Connection {
         }
         let spec: (queues: [NamedQueue], text: [UInt8])
         do { spec = try read.get() } catch { throw ProtocolError(error) }
-        let present = try await ask(.queues, \.queues).filter(\.takesJobs).map(\.settings.name)
+        let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
         if let missing = spec.queues.first(where: { !names.contains($0.name) }) {
             throw ProtocolError(.noQueue(missing, among: present))
@@ -91,12 +103,12 @@ extension Connection {
 
     func jobGet(_ call: Call) async throws(ProtocolError) {
         let id = try readJob(call)
-        call.succeed(job: try await ask(.job(id), \.job))
+        try await show(id, call)
     }
 
     func jobCancel(_ call: Call) async throws(ProtocolError) {
         let id = try readJob(call)
-        call.succeed(job: try await ask(.cancel(id), \.job), wasChanged: true)
+        try await show(try await ask(.cancel(id), \.changed), call, wasChanged: true)
     }
 
     func jobRetry(_ call: Call) async throws(ProtocolError) {
@@ -104,7 +116,14 @@ extension Connection {
             try params.allow(["job", "from"])
             return (try params.job(), try params.choice("from", of: Job.RetryPoint.self) ?? .failed)
         }
-        call.succeed(job: try await ask(.retry(id, from: point), \.job), wasChanged: true)
+        try await show(try await ask(.retry(id, from: point), \.changed), call, wasChanged: true)
+    }
+
+    /// Answers with a job as it is now.
+    private func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
+        call.succeed(
+            job: try await look { (lookup) throws(ProtocolError) in lookup.view(try lookup.job(id)) },
+            wasChanged: wasChanged)
     }
 
     func jobRemove(_ call: Call) async throws(ProtocolError) {
@@ -120,25 +139,15 @@ extension Connection {
         }
     }
 
-    /// As many of `jobs` from the first on as fit into `room`.
-    func page(of jobs: [JobView], within room: Int) -> JobPage {
-        var page = JobPage(within: room)
-        for job in jobs { guard page.add(job) else { break } }
-        return page
-    }
-
     func jobList(_ call: Call) async throws(ProtocolError) {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
-        let (jobs, next) = try await ask(.list(filter), \.page)
+        let room = call.room - 64
+        let (page, next) = try await look { (lookup) throws(ProtocolError) in try lookup.page(filter, within: room) }
         var writer = JSONWriter()
         writer.raw("{\"jobs\":[")
-        let page = page(of: jobs, within: call.room - 64)
-        guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
         writer.raw(page.text)
         writer.raw("],\"next\":")
-        // Jobs that did not fit come with the next page.
-        let last = page.count < jobs.count ? jobs[page.count - 1].job.id : next
-        writer.write(last.map { JSON(Int($0)) } ?? .null)
+        writer.write(next.map { JSON(Int($0)) } ?? .null)
         writer.raw("}")
         call.succeed(text: writer.bytes)
     }

@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 
@@ -7,7 +7,8 @@ import JobProtocol
 extension Connection {
     func queueList(_ call: Call) async throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        call.succeed(["queues": .array(try await ask(.queues, \.queues).map(\.json))])
+        let status = engine.status
+        call.succeed(["queues": .array(status.queues.map { $0.json(status, for: caller) })])
     }
 
     func queueSet(_ call: Call) async throws(ProtocolError) {
@@ -23,13 +24,14 @@ extension Connection {
                     perUser: try params.integer("perUser", in: 1...100_000), isSuspended: try params.flag("suspended"))
             )
         }
-        call.succeed(try await ask(.setQueue(name, change), \.queue).json)
+        call.succeed(try await ask(.setQueue(name, change), \.queue).json(engine.status, for: caller))
     }
 }
 
 extension QueueStatus {
     /// The queue object of the wire contract.
-    fileprivate var json: JSON {
+    fileprivate func json(_ status: EngineStatus, for caller: Caller) -> JSON {
+        let jobs = status.jobs(of: caller.owner, queue: settings.name)
         func count(_ state: JobState) -> JSON { JSON(jobs[state, default: 0]) }
         return [
             "queue": .string(settings.name), "concurrency": JSON(settings.concurrency), "perUser": JSON(perUser),

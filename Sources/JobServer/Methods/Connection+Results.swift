@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import NIOCore
@@ -19,18 +19,15 @@ extension Connection {
         }
         let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
-        switch try await ask(.result(id, offset: offset, length: wanted), \.result) {
-        case .value(let value): answer(call, ResultPart(of: value.utf8, offset: offset, length: wanted), at: offset)
-        case .body(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
-        case .part(let part): answer(call, part, at: offset)
-        case .file(let link):
+        switch try await look({ (lookup) throws(ProtocolError) in try lookup.result(of: id) }) {
+        case .bytes(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
+        case .blob(let blob):
             do throws(Errno) {
-                answer(
-                    call,
-                    try await engine.readBody(
-                        of: id, link: link, offset: offset, length: wanted, for: self.caller.uid), at: offset)
+                answer(call, try await engine.read(blob, offset: offset, length: wanted, for: caller.uid), at: offset)
             } catch {
-                throw ProtocolError(.storage, "The body of job \(id) cannot be read: \(error); retry the job.")
+                // It may have been removed since.
+                _ = try await look { (lookup) throws(ProtocolError) in try lookup.job(id) }
+                throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error); retry the job.")
             }
         }
     }

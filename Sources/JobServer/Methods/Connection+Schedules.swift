@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 
@@ -24,13 +24,13 @@ extension Connection {
         }
         let new = NewSchedule(
             key: request.key, timing: request.timing, zone: zone, catchUp: request.catchUp, overlap: request.overlap,
-            isSuspended: request.isSuspended, spec: request.spec, queues: queues)
-        succeed(call, schedule: try await ask(.setSchedule(new), \.schedule), wasChanged: true)
+            isSuspended: request.isSuspended, spec: request.spec.utf8, queues: queues)
+        _ = try await ask(.setSchedule(new), \.isDone)
+        try await show(new.key, call, wasChanged: true)
     }
 
     func scheduleGet(_ call: Call) async throws(ProtocolError) {
-        let key = try readSchedule(call)
-        succeed(call, schedule: try await ask(.schedule(key), \.schedule))
+        try await show(try readSchedule(call), call)
     }
 
     func scheduleRemove(_ call: Call) async throws(ProtocolError) {
@@ -52,8 +52,8 @@ extension Connection {
 
     func scheduleSuspend(_ call: Call, _ isSuspended: Bool) async throws(ProtocolError) {
         let key = try readSchedule(call)
-        let request = CoreRequest.suspendSchedule(key, isSuspended: isSuspended)
-        succeed(call, schedule: try await ask(request, \.schedule), wasChanged: true)
+        _ = try await ask(.suspendSchedule(key, isSuspended: isSuspended), \.isDone)
+        try await show(key, call, wasChanged: true)
     }
 
     func scheduleList(_ call: Call) async throws(ProtocolError) {
@@ -68,7 +68,9 @@ extension Connection {
             )
         }
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
-        let (schedules, next) = try await ask(.schedules(after: after, owner: owner, limit: limit), \.schedules)
+        let (schedules, next) = try await look { (lookup) throws(ProtocolError) in
+            try lookup.schedules(after: after, of: owner, limit: limit)
+        }
         var writer = JSONWriter()
         writer.raw("{\"schedules\":[")
         var count = 0
@@ -90,7 +92,8 @@ extension Connection {
 
     /// Answers with one schedule, whole. A call that changed it must be answered, so in a batch without room its spec is
     /// told by its size.
-    private func succeed(_ call: Call, schedule: ScheduleView, wasChanged: Bool = false) {
+    private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
+        let schedule = try await look { (lookup) throws(ProtocolError) in try lookup.schedule(key) }
         let whole = schedule.json(isWhole: true).utf8
         let room = wasChanged ? call.room : call.replies.roomOutsideBatch(for: call.request.id)
         call.succeed(text: whole.count <= room ? whole : schedule.json(isWhole: false, longestSpec: 0).utf8)
@@ -163,8 +166,11 @@ private struct ScheduleParameters {
 }
 
 extension ScheduleView {
+    /// Bytes of the longest spec that is shown among others.
+    private static let longestShownSpec = 4096
+
     /// The schedule object of the wire contract; a spec that is left out is told by its size.
-    fileprivate func json(isWhole: Bool, longestSpec: Int = StoredSchedule.longestShownSpec) -> JSON {
+    fileprivate func json(isWhole: Bool, longestSpec: Int = ScheduleView.longestShownSpec) -> JSON {
         var object = JSONObject()
         object.append("schedule", .string(schedule.key.name))
         switch schedule.timing {
@@ -176,7 +182,7 @@ extension ScheduleView {
         object.append("catchUp", .string(schedule.catchUp.rawValue))
         object.append("overlap", .string(schedule.overlap.rawValue))
         object.append("suspended", .bool(schedule.isSuspended))
-        if let spec = stored.spec, isWhole || schedule.specSize <= longestSpec {
+        if let spec = stored.spec.map(JSON.init(stored:)), isWhole || schedule.specSize <= longestSpec {
             object.append("spec", Masking.masked(spec))
         } else {
             object.append("specSize", JSON(schedule.specSize))

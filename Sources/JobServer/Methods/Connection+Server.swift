@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import MetricsRegistry
@@ -29,12 +29,13 @@ extension Connection {
         guard !wantsMetrics || caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators see the daemon's metrics; ask one of them.")
         }
-        let statistics = try await ask(.statistics, \.statistics)
+        let status = engine.status
+        let counts = status.jobs(of: caller.owner)
         var jobs = JSONObject()
-        for state in JobState.allCases { jobs.append(state.rawValue, JSON(statistics.jobs[state, default: 0])) }
-        let totals = statistics.totals
+        for state in JobState.allCases { jobs.append(state.rawValue, JSON(counts[state, default: 0])) }
+        let totals = status.totals(of: caller.owner)
         var answer = JSONObject([
-            JSONObject.Member(name: "uptime", value: JSON(statistics.uptime)),
+            JSONObject.Member(name: "uptime", value: JSON(server.uptime)),
             JSONObject.Member(name: "jobs", value: .object(jobs)),
             JSONObject.Member(
                 name: "totals",
@@ -45,16 +46,15 @@ extension Connection {
             JSONObject.Member(
                 name: "connections",
                 value: JSON(caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid))),
-            JSONObject.Member(name: "watches", value: JSON(statistics.watches)),
+            JSONObject.Member(name: "watches", value: JSON(status.watches(of: caller.owner))),
             JSONObject.Member(name: "bytes", value: ["received": JSON(Int(totals.bytesReceived))]),
         ])
         if caller.isAdmin {
             let free = await engine.freeBytes(for: caller.uid)
-            answer.append("storage", storage(statistics, free: free))
+            answer.append("storage", storage(status, free: free))
             if wantsMetrics, let registry = server.metrics {
-                let queues = try await ask(.queues, \.queues)
                 engine.metrics.update(
-                    statistics, queues: queues, connections: server.connectionCount, freeBytes: free)
+                    status, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
                 answer.append("metrics", .array(registry.families.map(\.json)))
             }
         }
@@ -62,11 +62,11 @@ extension Connection {
     }
 
     /// The room on the disk of the state, and why nothing can be stored where that is so.
-    private func storage(_ statistics: CoreStatistics, free: Int64?) -> JSON {
+    private func storage(_ status: EngineStatus, free: Int64?) -> JSON {
         var storage = JSONObject()
         storage.append("free", ifPresent: free.map { JSON(Int($0)) })
         storage.append("minimumFree", JSON(Int(engine.settings.minimumFree)))
-        storage.append("failure", ifPresent: statistics.storageFailure.map(JSON.string))
+        storage.append("failure", ifPresent: (status.storageFailure ?? status.shortage).map(JSON.string))
         return .object(storage)
     }
 }

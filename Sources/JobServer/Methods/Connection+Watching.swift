@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import LoopTasks
@@ -10,24 +10,29 @@ extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
         let watch = try makeWatch(jobs: scope.named, bytes: scope.bytes, isFixed: scope.isFixed)
-        let begun: (jobs: [JobView], isTruncated: Bool)
+        let beginning: Lookup.Beginning
         do throws(ProtocolError) {
-            begun = try await ask(.watch(scope, watch.subscription), \.watching)
+            _ = try await ask(.watch(scope, watch.subscription), \.isDone)
+            // After the answer: what changes from here on is told.
+            let room = call.room - 128
+            beginning = try await look { (lookup) throws(ProtocolError) in
+                try lookup.beginning(of: scope, within: room)
+            }
         } catch {
-            if let watch = removeWatch(watch.number) { await engine.endSubscription(watch.subscription) }
+            if let watch = removeWatch(watch.number) { engine.unsubscribe(watch.subscription, of: caller.uid) }
             throw error
         }
         var writer = JSONWriter()
         writer.raw("{\"watch\":")
         writer.write(watch.name)
         writer.raw(",\"jobs\":[")
-        let page = page(of: begun.jobs, within: call.room - 128)
-        writer.raw(page.text)
+        writer.raw(beginning.page.text)
         writer.raw("]")
-        if begun.isTruncated || page.count < begun.jobs.count { writer.raw(",\"truncated\":true") }
+        if beginning.isTruncated { writer.raw(",\"truncated\":true") }
         writer.raw("}")
-        let unfinished = begun.jobs.filter { !$0.job.state.isTerminal }.map(\.job.id)
-        call.succeed(text: writer.bytes) { watch.open(unfinished: unfinished, isAll: !begun.isTruncated) }
+        call.succeed(text: writer.bytes) {
+            watch.open(unfinished: beginning.unfinished, versions: beginning.versions, isAll: beginning.knowsAll)
+        }
     }
 
     func jobUnwatch(_ call: Call) async throws(ProtocolError) {
@@ -41,7 +46,8 @@ extension Connection {
             throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
         // What it takes in memory is given back before the answer, so that the next request finds room.
-        await engine.endSubscription(watch.subscription)
+        watch.end()
+        engine.unsubscribe(watch.subscription, of: caller.uid)
         outbox.end(watch: watch.number)
         call.succeed([:])
     }
@@ -57,48 +63,49 @@ extension Connection {
             return (ids, timeout, params.value("jobs") != nil)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
-        let deadline = timeout.map { NIODeadline.now() + .nanoseconds(Int64($0 * 1e9)) }
-        wait(for: ids, isList: isList, until: deadline, try beginWait(call, jobs: ids.count))
+        if timeout == 0 {
+            let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
+            guard let jobs = found else { throw Self.outOfTime }
+            return answer(call, with: jobs, isList: isList)
+        }
+        let id = try beginWait(call, jobs: ids.count)
+        wait(for: ids, isList: isList, id)
+        guard let timeout else { return }
+        let timer = loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] in
+            guard let self, let call = endWait(id) else { return }
+            engine.abandon(id, of: caller.uid)
+            call.fail(Self.outOfTime)
+        }
+        set(timer, of: id)
     }
 }
 
 extension Connection {
-    private func wait(for ids: [JobID], isList: Bool, until deadline: NIODeadline?, _ id: RequestID) {
-        let timeout = deadline.map { Double(max(0, ($0 - .now()).nanoseconds)) / 1e9 }
-        engine.ask(.wait(ids, timeout: timeout), for: caller, id: id) { [weak self] answer in
-            guard let self else { return }
-            switch answer {
-            // What is written here is written by the engine, which others wait for.
-            case .job(let job) where !isList && job.job.memorySize <= Self.writtenAtOnce:
-                endWait(id)?.succeed(job: job)
-            case .finished, .job: self.answer(id, ids, isList: isList, until: deadline)
-            case .failed(let error): endWait(id)?.fail(ProtocolError(error))
-            default:
-                endWait(id)?.fail(
-                    ProtocolError(.internal, "The wait got another answer; this is a defect of the daemon."))
+    private func wait(for ids: [JobID], isList: Bool, _ id: RequestID) {
+        engine.ask(
+            .wait(ids), for: caller, id: id,
+            over: { [weak self] error in
+                guard let self else { return }
+                if let error { endWait(id)?.fail(ProtocolError(error)) } else { answer(id, ids, isList: isList) }
             }
+        ) { [weak self] answer in
+            if case .failed(let error) = answer { self?.endWait(id)?.fail(ProtocolError(error)) }
         }
     }
 
-    /// Bytes that a job takes in memory which is written in a few microseconds, as most are.
-    private static let writtenAtOnce: Int64 = 8 << 10
-
-    /// Answers a wait for several jobs or a large one. They are read only once there is room for them, so that waits that are
-    /// over take no more memory than others.
-    private func answer(_ id: RequestID, _ ids: [JobID], isList: Bool, until deadline: NIODeadline?) {
+    /// Answers a wait that is over. Its jobs are read only once there is room for them, so that waits that are over take no more
+    /// memory than others.
+    private func answer(_ id: RequestID, _ ids: [JobID], isList: Bool) {
         // Owned by the wait: it ends with it.
         Task(executorPreference: loop) { [self] in
             await budget.room(on: loop.loop)
             guard isWaiting(id) else { return }
             let charge = BudgetCharge(.work, of: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
-                guard let jobs = try await ask(.jobs(ids), \.finishedJobs) else {
-                    // A job was retried meanwhile.
-                    return wait(for: ids, isList: isList, until: deadline, id)
-                }
-                if let call = endWait(id) {
-                    if isList { answer(call, with: jobs) } else if let job = jobs.first { call.succeed(job: job) }
-                }
+                let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
+                // A job was retried meanwhile.
+                guard let jobs = found else { return wait(for: ids, isList: isList, id) }
+                if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
             } catch {
                 endWait(id)?.fail(error)
             }
@@ -109,7 +116,10 @@ extension Connection {
     /// What the jobs of one wait take in memory while they are written, about.
     private static let answerBytes = 4 << 20
 
-    private func answer(_ call: Call, with jobs: [JobView]) {
+    private static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
+
+    private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
+        if !isList, let job = jobs.first { return call.succeed(job: job) }
         var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
         while complete.advance() != nil {}
         var writer = JSONWriter()
@@ -117,17 +127,6 @@ extension Connection {
         writer.raw(complete.page.text)
         writer.raw("]}")
         call.succeed(text: writer.bytes)
-    }
-}
-
-extension CoreAnswer {
-    /// The jobs of a wait; none where it goes on.
-    fileprivate var finishedJobs: [JobView]?? {
-        switch self {
-        case .jobs(let jobs): jobs
-        case .unfinished: .some(nil)
-        default: nil
-        }
     }
 }
 

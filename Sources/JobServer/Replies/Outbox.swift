@@ -1,4 +1,4 @@
-import JobEngine
+import RoundEngine
 import NIOCore
 import Synchronization
 

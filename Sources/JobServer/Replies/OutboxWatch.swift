@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 import NIOCore

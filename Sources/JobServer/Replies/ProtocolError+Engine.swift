@@ -1,5 +1,5 @@
-import JobCore
-import JobEngine
+import RoundCore
+import RoundEngine
 import JobModel
 import JobProtocol
 
@@ -23,4 +23,12 @@ extension ProtocolError {
         case .invalid(let pointer): self.init(SpecError(pointer, error.message))
         }
     }
+}
+
+/// The answer of each kind; nil for one of another.
+extension CoreAnswer {
+    var isDone: Bool? { if case .done = self { true } else { nil } }
+    var changed: JobID? { if case .changed(let job) = self { job } else { nil } }
+    var queue: QueueStatus? { if case .queue(let queue) = self { queue } else { nil } }
+    var submitted: [Result<SubmittedJob, CoreError>]? { if case .submitted(let jobs) = self { jobs } else { nil } }
 }

@@ -1,4 +1,4 @@
-import JobCore
+import RoundCore
 import JobModel
 import JobProtocol
 
@@ -12,7 +12,7 @@ struct SubmitReplies {
     /// The lines answered, calls without an id among them.
     private var answered = 0
     /// The watches that begin behind the answers.
-    private var watches: [(watch: ConnectionWatch, unfinished: [JobID])] = []
+    private var watches: [(watch: ConnectionWatch, unfinished: Set<JobID>)] = []
 
     init(connection: Connection, lines count: Int) {
         self.connection = connection
@@ -20,7 +20,7 @@ struct SubmitReplies {
     }
 
     mutating func succeed(_ submit: Submit, _ answer: SubmittedJob, _ watch: ConnectionWatch?) {
-        let unfinished = answer.state.isTerminal ? [] : [answer.job]
+        let unfinished: Set<JobID> = answer.state.isTerminal ? [] : [answer.job]
         func write(_ id: JSON, to writer: inout JSONWriter) {
             Answer.writeSubmission(
                 id: id, job: answer.job, state: answer.state, created: answer.isCreated, watch: watch?.name, to: &writer

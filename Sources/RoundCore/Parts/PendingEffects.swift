@@ -9,6 +9,8 @@ struct PendingEffects {
     }
 
     private(set) var effects: [CoreEffect] = []
+    /// Where the passing changes of jobs are among them.
+    private var passing: [JobID: Int] = [:]
     /// Jobs whose end the round stored, or that it dropped.
     private(set) var ended: Set<JobID> = []
     private(set) var waits: [Waits.Change] = []
@@ -22,6 +24,14 @@ struct PendingEffects {
     private(set) var shortage: Shortage?
 
     mutating func emit(_ effect: CoreEffect) { effects.append(effect) }
+
+    /// Tells of a change of a job. One that is `passing` is not told where the same round brings the next.
+    mutating func tell(_ subscribers: [SubscriptionID], _ change: JobChange, isPassing: Bool) {
+        if let index = passing.removeValue(forKey: change.row.id) { effects[index] = .notify([], change) }
+        if isPassing { passing[change.row.id] = effects.count }
+        emit(.notify(subscribers, change))
+    }
+
     mutating func end(_ job: JobID) {
         ended.insert(job)
         waits.append(.happened(.end(job)))

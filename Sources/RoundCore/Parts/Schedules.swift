@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// What is known of schedules beside their rows: the rules of their zones, and what is being prepared.
 struct Schedules {
@@ -56,5 +56,5 @@ struct Schedules {
 
 extension Schedule {
     /// Up to when its times are dealt with.
-    var floor: Timestamp { [doneUntil, lastTime, waiting.last].compactMap(\.self).max() ?? doneUntil }
+    package var floor: Timestamp { [doneUntil, lastTime, waiting.last].compactMap(\.self).max() ?? doneUntil }
 }

@@ -22,6 +22,8 @@ struct Subscriptions {
     private var ofAll: [UInt32?: Set<SubscriptionID>] = [:]
     /// How many report progress at each interval, in milliseconds.
     private var byInterval: [Int: Int] = [:]
+    /// How many each user has.
+    private(set) var byUser: [UInt32: Int] = [:]
     /// How many cover what is below the jobs that they name, by id or tag.
     private var withChildren = 0
 
@@ -32,12 +34,6 @@ struct Subscriptions {
     /// The intervals at which subscriptions report progress, in milliseconds.
     var intervals: some Collection<Int> { byInterval.keys }
     func interval(of id: SubscriptionID) -> Int? { subscriptions[id]?.scope.milliseconds }
-
-    /// How many there are, of one user or of all.
-    func count(of uid: UInt32?) -> Int {
-        guard let uid else { return subscriptions.count }
-        return subscriptions.values.count { $0.uid == uid }
-    }
 
     mutating func add(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
         var subscription = Subscription(scope: scope, owner: caller.owner, uid: caller.uid, open: [])
@@ -50,6 +46,7 @@ struct Subscriptions {
         }
         if scope.includesChildren { withChildren += 1 }
         byInterval[scope.milliseconds, default: 0] += 1
+        byUser[caller.uid, default: 0] += 1
         subscriptions[id] = subscription
     }
 
@@ -58,6 +55,7 @@ struct Subscriptions {
         if subscription.scope.includesChildren { withChildren -= 1 }
         let interval = subscription.scope.milliseconds
         byInterval[interval] = byInterval[interval].flatMap { $0 > 1 ? $0 - 1 : nil }
+        byUser[subscription.uid] = byUser[subscription.uid].flatMap { $0 > 1 ? $0 - 1 : nil }
         switch subscription.scope.subject {
         case .jobs: for job in subscription.open { Self.drop(id, from: &byJob, job) }
         case .tag(let tag): Self.drop(id, from: &byTag, Tag(owner: subscription.owner, text: tag))

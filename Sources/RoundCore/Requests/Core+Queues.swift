@@ -100,6 +100,6 @@ extension Core {
         return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
     }
 
-    /// How many subscriptions a user has, or all.
-    package func watches(of uid: UInt32?) -> Int { subscriptions.count(of: uid) }
+    /// How many subscriptions each user has.
+    package var watchesByUser: [UInt32: Int] { subscriptions.byUser }
 }

@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// Schedules: setting them, and submitting their jobs.
 extension Core {
@@ -219,7 +219,7 @@ extension Core {
 }
 
 extension CoreError {
-    static func noSchedule(_ key: ScheduleKey) -> CoreError {
+    package static func noSchedule(_ key: ScheduleKey) -> CoreError {
         CoreError(.notFound, "There is no schedule \"\(key.name)\", or it is not yours; list yours to see their names.")
     }
 }

@@ -215,7 +215,8 @@ extension Core {
         if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
         row.state = .queued
         row.waiting = mustClean ? .cleaning : .nothing
-        try store(&row, was: old, round)
+        // After a timer most have their turn in the same round.
+        try store(&row, was: old, isPassing: true, round)
     }
 
     /// A job is over. `isInside` says of a child that the gate of its list had let it in.

@@ -4,6 +4,7 @@ import DequeModule
 import JobModel
 import Logging
 import RoundCore
+import Synchronization
 
 /// Inputs of a round that was not committed: they come again in one round, and where that is not committed either, one by one.
 struct Replay {
@@ -79,7 +80,7 @@ extension EngineLoop {
         }
         switch end {
         case .committed:
-            if case .failing = phase { log(.notice, "The store works again.", .storageWorks) }
+            if case .failing = phase { log(.notice, "Storing works again.", .storageWorks) }
             phase = core.phase == .serving ? .serving : .stopping
             let effects = core.committed()
             publish()
@@ -89,9 +90,13 @@ extension EngineLoop {
             return true
         case .undone(let new), .unknown(let new):
             core.undone()
-            if case .failing = phase {} else { log(.error, "Nothing can be stored: \(new.message)", .storageFailed) }
+            if case .failing = phase {
+            } else {
+                log(.error, "Nothing can be stored; no new jobs until that works again: \(new.message)", .storageFailed)
+            }
             phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
-            publish()
+            // The core knows more than is stored.
+            services.status.withLock { $0.storageFailure = new.message }
             return false
         }
     }
@@ -106,7 +111,13 @@ extension EngineLoop {
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
-            if case .request(let id, _, _) = input { answer(id, .failed(refusal)) } else { kept.append(input) }
+            guard case .request(let id, let request, _) = input else {
+                kept.append(input)
+                continue
+            }
+            // On a full disk there is room for these, and they make more.
+            if case .remove = request, remove(input) { continue }
+            answer(id, .failed(refusal))
         }
         upcoming = kept
         giveUp(at: now.steady)
@@ -116,6 +127,25 @@ extension EngineLoop {
         } else if !hasTaken {
             services.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
         }
+    }
+
+    /// Removes jobs while nothing else can be stored, with what is left over by that; gives whether it was stored.
+    private func remove(_ request: CoreInput) -> Bool {
+        var inputs = [request]
+        repeat {
+            let now = now
+            let end = store.round { (transaction) throws(StoreError) in
+                try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+                for input in inputs { try core.handle(input, at: now, in: transaction) }
+            }
+            guard case .committed = end else {
+                core.undone()
+                return inputs.count > 1
+            }
+            for effect in core.committed() { carryOut(effect) }
+            inputs = [.tick]
+        } while core.wantsTick
+        return true
     }
 
     /// An input could not be stored, and nothing else was in its round: a run or request fails by that, and all else is tried again

@@ -217,7 +217,7 @@ final class EngineLoop {
             published.totalsByOwner = status.totals
             published.shortage = status.shortage
             published.storageFailure = failure
-            published.watches = core.watches(of: nil)
+            published.watchesByUser = core.watchesByUser
             published.runs = runs.count
         }
     }

@@ -6,6 +6,8 @@ import Synchronization
 package final class JobEvent: Sendable {
     package let job: JobID
     package let state: JobState
+    /// Tells which of this and a look at the row is the newer.
+    package let version: Int64
     private enum Form {
         case change(JobChange, inlineResult: Int)
         case text([UInt8])
@@ -17,6 +19,7 @@ package final class JobEvent: Sendable {
     package init(_ change: JobChange, inlineResult: Int) {
         job = change.row.id
         state = change.row.state
+        version = change.row.version
         form = Mutex(.change(change, inlineResult: inlineResult))
     }
 

@@ -24,29 +24,41 @@ struct ProgressReporting {
         return lists
     }
 
-    /// Progress was made while none was told: it is, at the end of the shortest interval.
+    /// Progress was made that was not looked at: it is, at the end of the shortest interval.
     mutating func wake(_ intervals: some Collection<Int>, at now: SteadyTime) {
-        guard next == nil, let shortest = intervals.min() else { return }
-        next = max(now, ends[shortest] ?? now)
+        guard let shortest = intervals.min() else { return }
+        let time = max(now, ends[shortest] ?? now)
+        next = min(next ?? time, time)
     }
 
-    /// Adds what has come further; gives what is to be told now, by interval.
+    /// Adds what has come further; gives what is to be told now, by interval. The first interval begins with the first progress.
     mutating func look(
         _ jobs: Set<JobID>, _ intervals: some Collection<Int>, at now: SteadyTime
     ) -> [Int: Set<JobID>] {
         let present = Set(intervals)
         dirty = dirty.filter { present.contains($0.key) }
-        ends = ends.filter { $0.value > now }
+        ends = ends.filter { present.contains($0.key) }
+        next = nil
         var due: [Int: Set<JobID>] = [:]
         for interval in present {
             if !jobs.isEmpty { dirty[interval, default: []].formUnion(jobs) }
-            guard ends[interval] == nil, let jobs = dirty.removeValue(forKey: interval) else { continue }
-            due[interval] = jobs
-            ends[interval] = now.saturatingAdding(Int64(interval))
+            guard let jobs = dirty[interval] else { continue }
+            var end = ends[interval] ?? now.saturatingAdding(Int64(interval))
+            if end <= now {
+                due[interval] = jobs
+                dirty[interval] = nil
+                end = now.saturatingAdding(Int64(interval))
+            }
+            ends[interval] = end
+            next = min(next ?? end, end)
         }
-        // As long as something was told, more may follow.
-        next = dirty.isEmpty && due.isEmpty ? nil : ends.values.min()
         return due
+    }
+
+    /// Whether the next look comes as soon as new progress is to be told.
+    func looksSoon(_ intervals: some Collection<Int>, after now: SteadyTime) -> Bool {
+        guard let next, let shortest = intervals.min() else { return false }
+        return next <= now.saturatingAdding(Int64(shortest))
     }
 }
 
@@ -59,13 +71,13 @@ extension EngineLoop {
         let changed = reports.take().union(reporting.takeLists())
         let jobs = services.board.affected(by: changed)
         let due = reporting.look(jobs, core.progressIntervals, at: now)
-        if reporting.next == nil, !reports.rest() { progressWasMade() }
+        if !reporting.looksSoon(core.progressIntervals, after: now), !reports.rest() { progressWasMade() }
         guard !due.isEmpty else { return }
         var rows: [[SubscriptionID]: [ProgressRow]] = [:]
         // Nothing is written, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
             for job in due.values.reduce(into: Set<JobID>(), { $0.formUnion($1) }).sorted() {
-                guard let progress = services.board.progress(of: job), progress.total != progress.completed,
+                guard let progress = services.board.progress(of: job), progress.isNews,
                     let (row, watchers) = try core.watchers(of: job, in: transaction)
                 else { continue }
                 let told = ProgressRow(
@@ -82,4 +94,9 @@ extension EngineLoop {
             tell(ids) { $0.receive(batch) }
         }
     }
+}
+
+extension Progress {
+    /// Neither a list without ended children, nor what its end says at once.
+    fileprivate var isNews: Bool { total != completed && (unit != .jobs || completed > 0) }
 }

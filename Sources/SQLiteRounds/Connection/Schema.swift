@@ -113,8 +113,8 @@ enum Schema {
 
         CREATE TABLE state (
             last_job INTEGER NOT NULL, last_number INTEGER NOT NULL, life INTEGER NOT NULL, anchor INTEGER,
-            round INTEGER NOT NULL
+            boot TEXT NOT NULL, round INTEGER NOT NULL
         ) STRICT;
-        INSERT INTO state VALUES (0, 0, 0, NULL, 0);
+        INSERT INTO state VALUES (0, 0, 0, NULL, '', 0);
         """
 }

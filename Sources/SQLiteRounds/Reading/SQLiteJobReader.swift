@@ -13,9 +13,14 @@ package final class SQLiteJobReader: JobReader {
     }
 
     private func read<Value>(_ body: (inout Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
-        try pool.read { connection throws(StoreError) in
-            var snapshot = Snapshot(connection, damage)
-            return try body(&snapshot)
+        do throws(StoreError) {
+            return try pool.read { connection throws(StoreError) in
+                var snapshot = Snapshot(connection, damage)
+                return try body(&snapshot)
+            }
+        } catch {
+            if error.code == .damaged { damage.tell(error) }
+            throw error
         }
     }
 

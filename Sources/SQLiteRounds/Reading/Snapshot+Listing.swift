@@ -58,7 +58,7 @@ extension Snapshot {
     private func kinds(_ filter: JobFilter) throws(StoreError) -> [Kind] {
         var kinds: [Kind] = []
         let fixed = filter.owner == nil ? 0 : 1
-        var last = filter.owner.map { Kind(owner: Int64($0), queue: "", state: -1, source: -2) }
+        var last = Kind(owner: filter.owner.map(Int64.init) ?? -1, queue: "", state: -1, source: -2)
         while let kind = try kind(after: last, fixed: fixed) {
             if kind.fits(filter) { kinds.append(kind) }
             last = kind
@@ -68,12 +68,10 @@ extension Snapshot {
 
     /// The combination behind `last` whose first `fixed` members are the same: one step in the index for each, however
     /// many jobs are in between.
-    private func kind(after last: Kind?, fixed: Int) throws(StoreError) -> Kind? {
-        func read(_ row: PreparedStatement) throws(StoreError) -> Kind? { Kind(row) }
-        guard let last else { return try connection.statement(Kind.first).row(read) }
+    private func kind(after last: Kind, fixed: Int) throws(StoreError) -> Kind? {
         for same in (fixed..<Kind.columns.count).reversed() {
             let next = try connection.statement(Kind.next[same], Array(last.values.prefix(same + 1)))
-            if let kind = try next.row(read) { return kind }
+            if let kind = try next.row({ row throws(StoreError) in Kind(row) }) { return kind }
         }
         return nil
     }
@@ -93,22 +91,14 @@ extension Kind {
     static let columns = ["owner", "queue", "state", "source"]
     static let isListed = "parent IS NULL AND removing = 0"
 
-    /// The query for the first combination.
-    static let first = query("")
-
-    /// The queries for the next one of which the first 0, 1, .. members are the same.
+    /// The queries for the next combination of which the first 0, 1, .. members are the same.
     static let next = columns.indices.map { same in
-        query(
-            columns[...same].enumerated().map { index, column in
-                " AND \(column) \(index < same ? "=" : ">") ?\(index + 1)"
-            }.joined())
-    }
-
-    private static func query(_ conditions: String) -> String {
+        let conditions = columns[...same].enumerated().map { index, column in
+            " AND \(column) \(index < same ? "=" : ">") ?\(index + 1)"
+        }
         let columns = columns.joined(separator: ", ")
-        return """
-            SELECT \(columns) FROM jobs INDEXED BY jobs_by_kind WHERE \(isListed)\(conditions) ORDER BY \(columns) LIMIT 1
-            """
+        return "SELECT \(columns) FROM jobs INDEXED BY jobs_by_kind WHERE \(isListed)\(conditions.joined()) "
+            + "ORDER BY \(columns) LIMIT 1"
     }
 
     init(_ row: PreparedStatement) {

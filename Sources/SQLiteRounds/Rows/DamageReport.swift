@@ -26,5 +26,10 @@ final class DamageReport: Sendable {
         if isNew { report(StoreError(.read, "\(what) makes no sense in the database; it is passed over.")) }
     }
 
+    /// Pages of the database cannot be read.
+    func tell(_ error: StoreError) {
+        if others.withLock({ $0.count < Self.most && $0.insert(error.message).inserted }) { report(error) }
+    }
+
     func contains(_ job: JobID) -> Bool { jobs.withLock { $0.contains(job) } }
 }

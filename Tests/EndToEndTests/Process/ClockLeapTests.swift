@@ -42,7 +42,8 @@ struct ClockLeapTests {
             let hourly = try await wire.call(
                 "schedule.set", ["schedule": "hourly", "calendar": "@hourly", "spec": spec])
             let untouched = try await wire.submit(.timer(3600))
-            let delayed = try await wire.submit(.value("delayed", ["delay": 86_400]))
+            let tomorrow = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 + 86_400) * 1000)
+            let delayed = try await wire.submit(.value("delayed", ["notBefore": .string(tomorrow.description)]))
             try await wire.eventually { $0["jobs"]?["running"] == 1 }
             #expect(hourly["submitted"] == 0)
 
@@ -81,13 +82,11 @@ struct ClockLeapTests {
                 let wire = try daemon.connect()
                 try clock.leap(to: Self.year)
                 _ = try await wire.call("job.watch", ["all": true])
-                let retry: JSON = ["max": 1, "initial": 86_400, "maxDelay": 86_400, "jitter": false]
+                let retry: JSON = ["max": 1, "initial": 3, "jitter": false]
                 let job = try await wire.submit(.fetch(origin.url("/x"), ["retry": retry]))
                 try await wire.state("scheduled", of: job)
                 try clock.leap(to: 0)
                 #expect(try await wire.succeed(.value(1)) == 1)
-                #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
-                try clock.leap(to: 2 * Self.year)
                 #expect(try await wire.wait(job)["state"] == "succeeded")
                 try await daemon.stop()
             }

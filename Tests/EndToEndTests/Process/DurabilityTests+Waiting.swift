@@ -115,14 +115,14 @@ extension DurabilityTests {
                 var daemon = try await household.start()
                 let job = try await daemon.connect().run(.fetch(.string(origin.url("/large"))))
                 #expect(job["result"]?["spilled"] == true)
-                let bodies = daemon.state + "/bodies"
-                let kept = try #require(Files.names(in: bodies).first)
+                let blobs = daemon.state + "/bodies"
+                let kept = try #require(Files.names(in: blobs).first)
                 try await daemon.crash()
                 // As a kill between a job's removal and that of its body leaves it.
-                try household.directory.write("left over", to: "state/bodies/999-0")
+                try household.directory.write("left over", to: "state/bodies/1-999")
                 daemon = try await household.start()
-                try await daemon.process.line(containing: "Bodies of removed jobs were left over")
-                #expect(Files.names(in: bodies) == [kept])
+                try await daemon.process.line(containing: "Files of an earlier daemon were left over")
+                #expect(Files.names(in: blobs) == [kept])
                 try await daemon.stop()
             }
         }
@@ -181,7 +181,7 @@ extension DurabilityTests {
             let queues = try await after.call("queue.list")["queues"]?.array ?? []
             #expect(
                 queues.contains([
-                    "queue": "held", "concurrency": 2, "perUser": 1, "suspended": true, "scheduled": 0, "queued": 1,
+                    "queue": "held", "concurrency": 2, "perUser": 2, "suspended": true, "scheduled": 0, "queued": 1,
                     "running": 0,
                 ]), "\(queues)")
             _ = try await after.call("queue.set", ["queue": "held", "suspended": false])

@@ -39,9 +39,15 @@ import Testing
             let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
             let (_, _, said) = try await ChildProcess.run(["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=4096"])
             #expect(said.contains("No space left"), "\(said)")
-            try await daemon.process.line(containing: "Nothing can be stored")
+            refusal = nil
+            for _ in 0..<1000 where refusal == nil {
+                let page = JSON.string(String(repeating: "x", count: 4000))
+                do { _ = try await wire.submit(.value(page, ["delay": 1000])) } catch let error as Wire.Refusal {
+                    refusal = error
+                }
+            }
+            #expect(refusal?.code == -32008)
             for id in [list] + finished { _ = try await wire.call("job.remove", .job(id)) }
-            try await daemon.process.line(containing: "Storing works again")
             #expect(try await wire.run(.value(large))["state"] == "succeeded")
             #expect(try await wire.refusal("job.get", .job(finished[0])).code == -32001)
             try await daemon.stop()

@@ -96,7 +96,7 @@ import Testing
                 for id in ids { #expect(try await wire.call("job.get", .job(id))["state"] == "running") }
             }
             try await daemon.reload("")
-            try await expectLeft(2)
+            try await expectLeft(1)
             try await daemon.stop()
             daemon = try await household.start(configuration: "")
             wire = try daemon.connect()

@@ -14,32 +14,36 @@ import Testing
     @Test func submit_isRefused_andTheRestGoesOn_whileNothingCanBeStored() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let done = try await wire.submit(.value(1))
-                _ = try await wire.wait(done)
+                let (wire, first) = (try daemon.connect(), try daemon.connect())
                 let running = try await wire.submit(.fetch(origin.url("/")))
                 let exchange = try await origin.exchange("/")
+                let wait = wire.send("job.wait", .job(running))
+                let done = try await wire.submit(.value(1))
+                _ = try await wire.wait(done)
                 try await limitFiles(of: daemon, to: "0")
 
+                // Its commit failed, and may yet be found in the log: it is answered once that is settled.
+                let unsettled = first.send("job.submit", .value(2))
+                try await daemon.process.line(containing: "Nothing can be stored")
+                try await daemon.status(containing: "Nothing can be stored")
                 for _ in 0..<2 {
                     let refusal = try await wire.refusal("job.submit", .value(2))
                     #expect(refusal.code == -32008)
                     #expect(refusal.data["kind"] == "storage")
                 }
-                try await daemon.process.line(containing: "Nothing can be stored")
-                try await daemon.status(containing: "Nothing can be stored")
                 #expect(try await wire.call("job.get", .job(done))["result"] == 1)
                 #expect(try await wire.call("job.list")["jobs"]?.array?.count == 2)
                 // What ends meanwhile is told once it is stored, and not before.
-                let wait = wire.send("job.wait", .job(running))
                 exchange.answer(.text("late"))
-                try await wire.eventually { $0["jobs"]?["running"] == 0 }
-                #expect(!wire.waiting.contains { $0.id == JSON(wait) })
                 #expect(try await wire.refusal("job.submit", .value(3)).code == -32008)
+                #expect(try await wire.call("server.stats")["jobs"]?["running"] == 1)
+                #expect(!wire.waiting.contains { $0.id == JSON(wait) } && first.waiting.isEmpty)
 
                 try await limitFiles(of: daemon, to: "unlimited")
                 try await daemon.process.line(containing: "Storing works again")
                 try await daemon.status(containing: "running")
+                let settled = try await first.next("answer") { $0.id == JSON(unsettled) }
+                #expect(settled.json["error"]?["code"] == -32008)
                 #expect(try await wire.result(wait)["result"]?["body"] == "late")
                 #expect(try await wire.succeed(.value(4)) == 4)
                 #expect(try await wire.call("job.list")["jobs"]?.array?.count == 3, "what was refused left no trace")

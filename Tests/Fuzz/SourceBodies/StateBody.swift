@@ -1,9 +1,8 @@
-import Dispatch
 import Foundation
 package import FuzzBodies
 import JobModel
-import JobStore
-import Synchronization
+import RoundCore
+import SQLiteRounds
 
 /// The state file and its log: a copy with bytes changed is refused, or read without a trap; what makes no sense is left
 /// out, and can be removed.
@@ -19,6 +18,7 @@ package final class StateBody: Sendable {
     private static let mostChanges = 64
     /// Changes in the log, each a transaction.
     private static let transactions = 8
+    private static let children: JobID = 20
 
     private let directory: String
     private let original: Files
@@ -26,51 +26,82 @@ package final class StateBody: Sendable {
     package init(directory: String) throws {
         self.directory = directory
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        let first = try SQLiteStore(path: directory)
+        let first = try SQLiteRoundStore(path: directory)
         try Self.fill(first)
-        Self.close(first)
-        let store = try SQLiteStore(path: directory)
+        first.close(isClean: true)
+        let store = try SQLiteRoundStore(path: directory)
         for number in 1...Self.transactions {
-            try Self.write(.queue(QueueSettings(name: "log", concurrency: number)), to: store)
+            try Self.round(store) { (transaction) throws(StoreError) in
+                try transaction.put(QueueSettings(name: "log", concurrency: number))
+            }
         }
         original = Files(
             database: [UInt8](try Data(contentsOf: URL(filePath: directory + "/deferd.db"))),
             log: [UInt8](try Data(contentsOf: URL(filePath: directory + "/deferd.db-wal"))))
-        Self.close(store)
+        store.close(isClean: false)
+    }
+
+    private static func round(
+        _ store: SQLiteRoundStore, _ body: (any JobTransaction) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        switch store.round(body) {
+        case .committed: return
+        case .undone(let error), .unknown(let error): throw error
+        }
     }
 
     /// Stores jobs in many forms, a list with children, and a schedule.
-    private static func fill(_ store: SQLiteStore) throws {
+    private static func fill(_ store: SQLiteRoundStore) throws {
         let now = Timestamp(milliseconds: 1_790_000_000_000)
-        func job(_ members: String, source: String = #"{"type": "value", "value": 1}"#) throws -> Job {
+        func job(_ members: String, source: String = #"{"type": "value", "value": 1}"#) throws -> NewJobRow {
             let json = try JSON(parsing: #"{"source": \#(source), "label": "job"\#(members)}"#)
-            return Job(
-                submitting: try JobSpecReader.spec(json, limits: JobLimits()), owner: 1000, parent: nil, at: now)
+            let spec = try JobSpecReader.spec(json, limits: JobLimits())
+            let row = JobRow(
+                owner: 1000, groups: nil, parent: nil, plan: JobPlan(spec), queue: spec.queue, priority: spec.priority,
+                key: spec.key, tags: spec.tags, specSize: spec.size, createdAt: now, state: .queued)
+            return NewJobRow(row: row, document: .spec(json.utf8), digest: 1)
         }
         let long = String(repeating: "long ", count: 1000)
-        var jobs = try [
-            job(#", "key": "tool", "tags": ["tools"], "delay": 60, "priority": 7"#), job(#", "deadline": 600"#),
+        let jobs = try [
+            job(#", "key": "tool", "tags": ["tools"], "priority": 7"#), job(#", "deadline": 600"#),
             job("", source: #"{"type": "list", "jobs": []}"#),
             job(#", "then": [{"fail": {"throw": {"message": "m"}}}]"#),
             job("", source: #"{"type": "value", "value": "\#(long)"}"#), job(""),
         ]
-        for (index, outcome) in [(3, Outcome.failure(JobError(.http, "No."))), (5, .success(.string(long)))] {
-            _ = try jobs[index].handle(.start, at: now)
-            _ = try jobs[index].handle(.finished(outcome, random: 0), at: now)
-        }
-        try write(.submit(jobs), to: store)
-        jobs[2].id = 3
-        let children = (0..<20).map { index in
-            NewChild(
-                index: index, body: .item(["n": JSON(index)]), queue: "default", priority: 0, source: .value,
-                state: .queued, createdAt: now, notBefore: nil, deadlineAt: nil, host: nil, tags: ["tools"],
-                isGated: index > 9, size: 100)
-        }
         let template: JSON = ["source": ["type": "value", "value": ["{{item/n}}", "{{index}}"]]]
-        try write(.children(NewChildren(parent: jobs[2], template: template, children: children)), to: store)
+        let list = ListRow(
+            job: 3, id: 1, link: 0, phase: .open, mode: .settled, concurrency: 10, total: Int(children),
+            template: .inline(template.utf8))
         let schedule = Schedule(
             key: ScheduleKey(owner: 1000, name: "nightly"), timing: .every(60_000), setAt: now, specSize: 40)
-        try write(.setSchedule(schedule, spec: ["source": ["type": "value", "value": 1]]), to: store)
+        try round(store) { (transaction) throws(StoreError) in
+            _ = try transaction.insert(jobs)
+            for (id, outcome) in [
+                (JobID(4), Carried.failure(JobError(.http, "No."))), (6, .success(.inline(JSON.string(long).utf8))),
+            ] {
+                guard var row = try transaction.job(id) else { continue }
+                row.state = outcome.error == nil ? .succeeded : .failed
+                row.carried = outcome
+                row.finishedAt = now
+                try transaction.update(row)
+            }
+            try transaction.put(list)
+        }
+        let plan = JobPlan(try JobSpecReader.spec(["source": ["type": "value", "value": 1]], limits: JobLimits()))
+        try round(store) { (transaction) throws(StoreError) in
+            let rows = (0..<Int(children)).map { index in
+                NewJobRow(
+                    row: JobRow(
+                        owner: 1000, groups: nil,
+                        parent: JobRow.Parent(job: 3, link: 0, list: 1, index: index, depth: 1), plan: plan,
+                        queue: "default", priority: 0, key: nil, tags: ["tools"], specSize: 100, createdAt: now,
+                        state: .queued),
+                    document: .item(.inline((["n": JSON(index)] as JSON).utf8)))
+            }
+            _ = try transaction.insert(rows)
+            try transaction.put(
+                ScheduleRow(schedule, next: now), spec: Array(#"{"source":{"type":"value","value":1}}"#.utf8))
+        }
     }
 
     private static func put(_ files: Files, into directory: String) {
@@ -99,51 +130,43 @@ package final class StateBody: Sendable {
         } catch { throw Finding("It is refused with \(error)") }
     }
 
-    private static func write(_ write: StoreWrite, to store: SQLiteStore) throws {
-        _ = try answer { store.write(write, $0) }
-    }
-
-    /// What the store answers, once it has.
-    private static func answer<Value: Sendable>(
-        _ ask: (_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) -> Void
-    ) throws -> Value? {
-        let answer = Mutex<Result<Value, StoreError>?>(nil)
-        let answered = DispatchSemaphore(value: 0)
-        ask { result in
-            answer.withLock { $0 = result }
-            answered.signal()
-        }
-        answered.wait()
-        return try answer.withLock(\.self)?.get()
-    }
-
-    private static func close(_ store: SQLiteStore) {
-        let closed = DispatchSemaphore(value: 0)
-        Task {
-            await store.close()
-            closed.signal()
-        }
-        closed.wait()
-    }
-
-    /// Asks for what a daemon reads at its start, all jobs with their results, and all schedules, and removes jobs. An answer
-    /// may be an error, but there has to be one.
+    /// Reads what a daemon reads at its start, all jobs with their results, and all schedules, and removes jobs. An answer may be
+    /// an error, but there has to be one.
     private static func use(_ directory: String) throws {
-        let store = try SQLiteStore(path: directory)
-        defer { close(store) }
+        let store = try SQLiteRoundStore(path: directory)
+        defer { store.close(isClean: false) }
+        let reader = store.reader
         var filter = JobFilter()
         filter.limit = 1000
-        var reads: [StoreRead] = [
-            .recovery, .jobs((1...50).map { JobID($0) }), .list(filter),
-            .children(of: 3, link: 0, from: 0, limit: 100), .childStates(of: 3, link: 0),
-            .gated(of: 3, link: 0, from: 0, limit: 100), .orphans(limit: 100), .times,
-            .schedules(after: nil, owner: nil, limit: 100),
-        ]
-        reads += (1...20).map { .result(of: JobID($0), offset: 0, length: 1 << 20) }
-        for read in reads { _ = try? answer { store.read(read, $0) } }
-        let time = Timestamp(milliseconds: 2_000_000_000_000)
-        for write in [StoreWrite.remove(3), .purge(finishedBefore: time, keeping: 0, atMost: 100)] {
-            _ = try? answer { store.write(write, $0) }
+        _ = try? reader.page(filter)
+        _ = try? reader.jobs((1...50).map { JobID($0) })
+        _ = try? reader.standings(of: (1...50).map { JobID($0) })
+        _ = try? reader.outcomes(of: 3, list: 1, from: 0, limit: 100)
+        _ = try? reader.schedules(after: nil, owner: nil, limit: 100)
+        _ = try? reader.unfinishedTransfers(of: nil, limit: 100)
+        let now = CoreMoment(wall: Timestamp(milliseconds: 2_000_000_000_000), steady: 1 << 50)
+        let core = Core(settings: CoreSettings(), life: store.life, at: now)
+        func step(_ body: (any JobTransaction) throws(StoreError) -> Void) throws(StoreError) {
+            try round(store) { (transaction) throws(StoreError) in
+                try body(transaction)
+                try core.close(at: now, in: transaction)
+            }
+            _ = core.committed()
+        }
+        do throws(StoreError) {
+            try step { (transaction) throws(StoreError) in
+                try core.reset(from: transaction, runs: [], start: .crashed, at: now)
+            }
+            let caller = Caller(uid: 0, isAdmin: true)
+            for request in 1...10 {
+                try step { (transaction) throws(StoreError) in
+                    let remove = CoreInput.request(RequestID(request), .remove(JobID(request)), caller)
+                    try core.handle(remove, at: now, in: transaction)
+                    try core.handle(.tick, at: now, in: transaction)
+                }
+            }
+        } catch {
+            try Finding.unless(!error.message.isEmpty, "A round fails with \(error.code) and no reason.")
         }
     }
 }

@@ -1,0 +1,275 @@
+import JobModel
+import JobProtocol
+import RoundCore
+import RoundEngine
+
+/// Reads jobs and schedules for one caller, who sees their own. Each call blocks, for a page of the database at a time.
+struct Lookup: Sendable {
+    let engine: Engine
+    let caller: Caller
+    private let inlineResult: Int
+
+    init(_ engine: Engine, for caller: Caller) {
+        self.engine = engine
+        self.caller = caller
+        inlineResult = engine.settings.limits.inlineResult
+    }
+
+    func read<Value>(_ body: (any JobReader) throws(StoreError) -> Value) throws(ProtocolError) -> Value {
+        do { return try body(engine.reader) } catch { throw ProtocolError(.storage, error.message) }
+    }
+
+    func view(_ job: StoredJob) -> JobView {
+        JobView(
+            job.job, progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
+            inlineResult: inlineResult)
+    }
+
+    // MARK: - Jobs
+
+    func job(_ id: JobID) throws(ProtocolError) -> StoredJob {
+        guard let job = try read({ (reader) throws(StoreError) in try reader.job(id) }), caller.sees(job.row) else {
+            throw ProtocolError(.noJob(id))
+        }
+        return job
+    }
+
+    /// A page of jobs, and the id to go on after; nil at the end.
+    func page(_ filter: JobFilter, within room: Int) throws(ProtocolError) -> (page: JobPage, next: JobID?) {
+        if let parent = filter.parent { _ = try standings(of: [parent]) }
+        var page = JobPage(within: room)
+        let (jobs, hasMore) = try self.jobs(filter)
+        for job in jobs { guard page.add(view(job)) else { break } }
+        guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
+        // Jobs that did not fit come with the next page.
+        let last = page.count > 0 ? jobs[page.count - 1].row.id : nil
+        return (page, hasMore || page.count < jobs.count ? last : nil)
+    }
+
+    /// The jobs that a filter asks for, and whether there are more behind them.
+    private func jobs(_ filter: JobFilter) throws(ProtocolError) -> (jobs: [StoredJob], hasMore: Bool) {
+        var filter = filter
+        if !caller.isAdmin { filter.owner = caller.uid }
+        let limit = filter.limit
+        filter.limit += 1
+        let (jobs, endsEarly) = try read { [filter] (reader) throws(StoreError) in try reader.page(filter) }
+        return (Array(jobs.prefix(limit)), endsEarly || jobs.count > limit)
+    }
+
+    /// The standings of jobs that are all the caller's.
+    private func standings(of ids: [JobID]) throws(ProtocolError) -> [JobID: JobStanding] {
+        let standings = try read { (reader) throws(StoreError) in try reader.standings(of: ids) }
+        for id in ids {
+            guard let standing = standings[id], caller.isAdmin || standing.owner == caller.uid else {
+                throw ProtocolError(.noJob(id))
+            }
+        }
+        return standings
+    }
+
+    /// Jobs that are read together.
+    private static let readTogether = 128
+
+    /// Calls `body` with each of these jobs that is there, in order, until it gives false.
+    private func forEach(
+        _ ids: [JobID], _ body: (StoredJob) throws(ProtocolError) -> Bool
+    ) throws(ProtocolError) {
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let part = Array(rest.prefix(Self.readTogether))
+            let found = try read { (reader) throws(StoreError) in try reader.jobs(part) }
+            for job in found { guard try body(job) else { return } }
+            // Fewer are found where some are gone, or where their texts are long.
+            let end = found.count < part.count ? found.last.flatMap { part.lastIndex(of: $0.row.id) } : nil
+            rest = rest.dropFirst(end.map { $0 + 1 } ?? part.count)
+        }
+    }
+
+    // MARK: - Waits
+
+    /// The jobs of a wait, in the order asked for; nil where one has not ended. A job that is waited for alone is shown whole.
+    func finished(_ ids: [JobID]) throws(ProtocolError) -> [JobView]? {
+        guard try standings(of: ids).values.allSatisfy(\.state.isTerminal) else { return nil }
+        var views: [JobView] = []
+        var results = JobPage.mostResults
+        var areOver = true
+        try forEach(ids) { (job) throws(ProtocolError) in
+            // One before it was removed meanwhile.
+            guard job.row.id == ids[views.count] else { throw ProtocolError(.noJob(ids[views.count])) }
+            areOver = job.row.state.isTerminal
+            let view = view(job)
+            views.append(ids.count == 1 ? view : view.brief(results: &results))
+            return areOver
+        }
+        guard areOver else { return nil }
+        guard views.count == ids.count else { throw ProtocolError(.noJob(ids[views.count])) }
+        return views
+    }
+
+    // MARK: - Watches
+
+    /// The most jobs that were not named, in the answer to a watch.
+    private static let snapshots = 1000
+
+    /// What the answer to a watch shows, and what the watch knows from the beginning.
+    struct Beginning: Sendable {
+        fileprivate(set) var page: JobPage
+        /// The versions of jobs that were looked at.
+        fileprivate(set) var versions: [JobID: Int64] = [:]
+        fileprivate(set) var unfinished: Set<JobID> = []
+        /// Whether all unfinished jobs that the watch covers are among these.
+        fileprivate(set) var knowsAll = true
+        /// Whether a job is left out of the page.
+        fileprivate(set) var isTruncated = false
+        /// How many more there may be that were not named.
+        fileprivate var left = Lookup.snapshots
+        /// Jobs whose unfinished children are yet to be looked for.
+        fileprivate var parents: [JobID] = []
+
+        fileprivate mutating func add(_ row: JobRow, _ view: @autoclosure () -> JobView) {
+            versions[row.id] = row.version
+            if !row.state.isTerminal {
+                unfinished.insert(row.id)
+                if row.children > 0 { parents.append(row.id) }
+            }
+            if !isTruncated, !page.add(view()) { isTruncated = true }
+        }
+    }
+
+    func beginning(of scope: WatchScope, within room: Int) throws(ProtocolError) -> Beginning {
+        var beginning = Beginning(page: JobPage(within: room))
+        var filter = JobFilter()
+        switch scope.subject {
+        case .jobs(let ids):
+            let standings = try standings(of: ids)
+            for (id, standing) in standings {
+                beginning.versions[id] = standing.version
+                if !standing.state.isTerminal { beginning.unfinished.insert(id) }
+            }
+            try forEach(ids) { (job) throws(ProtocolError) in
+                beginning.add(job.row, view(job))
+                return !beginning.isTruncated
+            }
+        case .tag(let tag):
+            filter.tag = tag
+            try addUnfinished(filter, to: &beginning)
+        case .all: try addUnfinished(filter, to: &beginning)
+        }
+        guard scope.includesChildren else { return beginning }
+        if beginning.isTruncated { beginning.knowsAll = false }
+        while !beginning.parents.isEmpty, beginning.knowsAll {
+            for parent in exchange(&beginning.parents, with: []) {
+                filter = JobFilter()
+                filter.parent = parent
+                try addUnfinished(filter, to: &beginning)
+            }
+        }
+        return beginning
+    }
+
+    private func addUnfinished(_ filter: JobFilter, to beginning: inout Beginning) throws(ProtocolError) {
+        var filter = filter
+        filter.states = [.scheduled, .queued, .running]
+        filter.order = .oldest
+        while true {
+            filter.limit = beginning.left
+            let (jobs, hasMore) = beginning.left > 0 ? try self.jobs(filter) : ([], true)
+            for job in jobs { beginning.add(job.row, view(job)) }
+            beginning.left -= jobs.count
+            guard hasMore else { return }
+            guard let last = jobs.last, beginning.left > 0, !beginning.isTruncated else {
+                beginning.isTruncated = true
+                beginning.knowsAll = false
+                return
+            }
+            filter.after = last.row.id
+        }
+    }
+
+    // MARK: - Results
+
+    /// Where the bytes of a result are.
+    enum Result: Sendable {
+        case bytes([UInt8])
+        case blob(BlobReference)
+    }
+
+    /// The result of a succeeded job: the body of a response, else the JSON of its value.
+    func result(of id: JobID) throws(ProtocolError) -> Result {
+        let row = try job(id).row
+        guard row.state == .succeeded, case .success(let value) = row.carried else {
+            throw ProtocolError(
+                CoreError(.wrongState(row.state), "Job \(id) has no result; it is \(row.state.rawValue)."))
+        }
+        guard case .inline(let text) = value else { return value.blob.map(Result.blob) ?? .bytes([]) }
+        let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
+        guard row.plan.mayBeResponse(link) else { return .bytes(text) }
+        if let body = row.blobs.last(where: { $0.link == link }) { return .blob(body.blob) }
+        let json = JSON(stored: text)
+        guard let body = json["body"]?.string else { return .bytes(text) }
+        return .bytes(json["encoding"] == "base64" ? Base64.decode(body) ?? [] : Array(body.utf8))
+    }
+
+    // MARK: - Schedules
+
+    func schedule(_ key: ScheduleKey) throws(ProtocolError) -> ScheduleView {
+        guard caller.isAdmin || caller.uid == key.owner,
+            let stored = try read({ (reader) throws(StoreError) in try reader.schedule(key) })
+        else { throw ProtocolError(.noSchedule(key)) }
+        return view(stored)
+    }
+
+    /// A page of schedules, and the key to go on after; nil at the end.
+    func schedules(
+        after key: ScheduleKey?, of owner: UInt32?, limit: Int
+    ) throws(ProtocolError) -> (schedules: [ScheduleView], next: ScheduleKey?) {
+        let owner = caller.isAdmin ? owner : caller.uid
+        let rows = try read { (reader) throws(StoreError) in
+            try reader.schedules(after: key, owner: owner, limit: limit + 1)
+        }
+        let shown = rows.prefix(limit)
+        return (shown.map(view), rows.count > limit ? shown.last?.row.schedule.key : nil)
+    }
+
+    private func view(_ stored: StoredScheduleRow) -> ScheduleView {
+        let schedule = stored.row.schedule
+        var next: Timestamp?
+        if !schedule.isSuspended {
+            let zone = schedule.timing.zone.map { try? engine.settings.zones.rules(of: $0) } ?? .utc
+            // After the clock was set back, times that were dealt with do not come again.
+            let last = max(engine.wallTime, schedule.floor)
+            next = zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
+        }
+        return ScheduleView(stored: stored, next: next)
+    }
+}
+
+extension StoredValue {
+    fileprivate var blob: BlobReference? { if case .file(let blob) = self { blob } else { nil } }
+}
+
+extension JobPlan {
+    /// Whether what a link gave can be the response to a request.
+    fileprivate func mayBeResponse(_ link: Int) -> Bool {
+        let steps = link == 0 ? [source] : links.indices.contains(link - 1) ? links[link - 1].steps : []
+        return steps.contains { $0.source == .url }
+    }
+}
+
+/// A schedule as it is shown.
+struct ScheduleView: Sendable {
+    let stored: StoredScheduleRow
+    /// Its next time; nil where it has none, or is suspended.
+    let next: Timestamp?
+    var schedule: Schedule { stored.row.schedule }
+}
+
+extension Connection {
+    /// Reads for the caller, away from event loops.
+    func look<Value: Sendable>(
+        _ body: @escaping @Sendable (Lookup) throws(ProtocolError) -> Value
+    ) async throws(ProtocolError) -> Value {
+        let lookup = Lookup(engine, for: caller)
+        return try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in try body(lookup) }
+    }
+}
