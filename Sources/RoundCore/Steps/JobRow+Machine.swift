@@ -129,7 +129,6 @@ extension JobRow {
         due = nil
         notBefore = nil
         deadline = nil
-        host = nil
         switch (stop, carried) {
         case (.cancelled, _): state = .cancelled
         case (.deadline, _): state = .failed
