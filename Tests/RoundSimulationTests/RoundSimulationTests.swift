@@ -27,4 +27,15 @@ import Testing
             #expect(world.figures.comparisons > 0)
         }
     }
+
+    @Test func everyMutantStandsOnceInTheCore() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().path
+        let mutants = try Mutant.all(in: "\(root)/Tests/RoundSimulation/Mutants")
+        #expect(mutants.count >= 40)
+        for mutant in mutants {
+            let text = try String(contentsOfFile: "\(root)/Sources/\(mutant.file)", encoding: .utf8)
+            #expect(text.split(separator: mutant.old, omittingEmptySubsequences: false).count == 2, "\(mutant.name)")
+        }
+    }
 }

@@ -161,6 +161,6 @@ final class World {
         guard let core, engine.runs.isEmpty, engine.inbox.isEmpty, engine.phase == .serving, !core.wantsTick else {
             return false
         }
-        return oracle.unfinished == 0
+        return oracle.unfinished == 0 && oracle.cleaning.isEmpty
     }
 }
