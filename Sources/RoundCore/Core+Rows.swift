@@ -19,8 +19,7 @@ extension Core {
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
         // A list can name a queue that was taken out of the configuration since it was accepted.
         if !scheduler.has(queue: row.queue) {
-            let queue = QueueSettings(name: row.queue, concurrency: 1)
-            scheduler.open(queue, perUser: settings.perUser(queue))
+            openUnconfigured(row.queue)
             showQueues()
         }
         quotas.moved(from: nil, to: row)

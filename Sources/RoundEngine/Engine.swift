@@ -193,6 +193,8 @@ package final class Engine: Sendable {
 
     /// How the engine stood after its last round.
     package var status: EngineStatus { services.status.withLock(\.self) }
+    /// Gives an element after the status may have changed, for one task.
+    package var statusChanges: AsyncStream<Void> { services.changes.stream }
     package var reader: any JobReader { services.reader }
     /// How far the jobs are that run now.
     package var board: Board { services.board }

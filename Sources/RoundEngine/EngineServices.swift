@@ -24,6 +24,8 @@ final class EngineServices: Sendable {
     let templates = TemplateCache()
     let current: Mutex<Current>
     let status = Mutex(EngineStatus())
+    /// Of the status; one that is not taken yet stands for all that follow it.
+    let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let lastID = Atomic<Int64>(0)
 
     init(

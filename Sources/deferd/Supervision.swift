@@ -88,12 +88,13 @@ struct Supervision: Service {
     /// Tells the counts, at most once a second.
     private func report(to notifier: ServiceNotifier) async {
         var told = ""
-        while (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil {
+        for await _ in engine.statusChanges {
             let counts = Self.text(engine.status)
             guard counts != told else { continue }
             told = counts
             let text = status.text(counts)
             Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
+            guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
     }
 

@@ -141,6 +141,23 @@ import Testing
         }
     }
 
+    @Test func removal_isStored_whileNothingElseCanBe() async throws {
+        try await TestEngine.with { test in
+            let items = JSON.array((0..<300).map { JSON($0) })
+            let list = try await test.run(["source": ["type": "each", "in": items, "job": Self.value]])
+            let job = try await test.run(Self.value)
+            test.store.faults.withLock { $0.isFull = true }
+            for id in [list.id, job.id] {
+                await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
+                guard case .done = await test.engine.ask(.remove(id), for: TestEngine.user) else {
+                    throw TestEngine.Unexpected("It was not removed.")
+                }
+            }
+            #expect(test.store.tables.withLock { $0.jobs.isEmpty && $0.work.isEmpty })
+            #expect(test.engine.status.storageFailure != nil)
+        }
+    }
+
     private final class FirstCall: Sendable {
         let isTrue = Atomic(true)
     }

@@ -23,7 +23,7 @@ final class ConnectionWatch: JobSubscriber {
         var bufferedBytes = 0
         /// The jobs whose end it has yet to report.
         var unfinished: Set<JobID> = []
-        /// The versions of the jobs that its answer tells of: what is told of an earlier one, or of the same, is no news.
+        /// The versions of jobs that its answer tells; an event of the same version or an earlier one is not passed on.
         var versions: [JobID: Int64] = [:]
         /// Bytes that are counted in memory.
         var charged = 0

@@ -52,8 +52,8 @@ extension Connection {
                 case .success(let answer):
                     replies.succeed(submit, answer, watch)
                 case .failure(let error):
-                    if let watch, self.removeWatch(watch.number) != nil {
-                        self.engine.unsubscribe(watch.subscription, of: self.caller.uid)
+                    if let watch, removeWatch(watch.number) != nil {
+                        engine.unsubscribe(watch.subscription, of: caller.uid)
                     }
                     replies.fail(submit, ProtocolError(error))
                 }

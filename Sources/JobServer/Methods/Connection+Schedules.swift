@@ -166,11 +166,8 @@ private struct ScheduleParameters {
 }
 
 extension ScheduleView {
-    /// Bytes of the longest spec that is shown among others.
-    private static let longestShownSpec = 4096
-
     /// The schedule object of the wire contract; a spec that is left out is told by its size.
-    fileprivate func json(isWhole: Bool, longestSpec: Int = ScheduleView.longestShownSpec) -> JSON {
+    fileprivate func json(isWhole: Bool, longestSpec: Int = StoredSchedule.longestShownSpec) -> JSON {
         var object = JSONObject()
         object.append("schedule", .string(schedule.key.name))
         switch schedule.timing {

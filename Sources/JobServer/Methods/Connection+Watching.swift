@@ -64,6 +64,8 @@ extension Connection {
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
+            let charge = BudgetCharge(.work, of: Self.answerBytes, in: budget)
+            defer { withExtendedLifetime(charge) {} }
             let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
             guard let jobs = found else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)

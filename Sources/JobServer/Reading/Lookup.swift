@@ -15,7 +15,7 @@ struct Lookup: Sendable {
         inlineResult = engine.settings.limits.inlineResult
     }
 
-    func read<Value>(_ body: (any JobReader) throws(StoreError) -> Value) throws(ProtocolError) -> Value {
+    private func read<Value>(_ body: (any JobReader) throws(StoreError) -> Value) throws(ProtocolError) -> Value {
         do { return try body(engine.reader) } catch { throw ProtocolError(.storage, error.message) }
     }
 
@@ -78,10 +78,13 @@ struct Lookup: Sendable {
         while !rest.isEmpty {
             let part = Array(rest.prefix(Self.readTogether))
             let found = try read { (reader) throws(StoreError) in try reader.jobs(part) }
-            for job in found { guard try body(job) else { return } }
-            // Fewer are found where some are gone, or where their texts are long.
-            let end = found.count < part.count ? found.last.flatMap { part.lastIndex(of: $0.row.id) } : nil
-            rest = rest.dropFirst(end.map { $0 + 1 } ?? part.count)
+            // Fewer are found where some are gone, or where their texts are long. A job may be named again.
+            var end = 0
+            for job in found {
+                guard try body(job) else { return }
+                end = (part[end...].firstIndex(of: job.row.id) ?? end) + 1
+            }
+            rest = rest.dropFirst(end > 0 ? end : part.count)
         }
     }
 
@@ -216,7 +219,8 @@ struct Lookup: Sendable {
         guard caller.isAdmin || caller.uid == key.owner,
             let stored = try read({ (reader) throws(StoreError) in try reader.schedule(key) })
         else { throw ProtocolError(.noSchedule(key)) }
-        return view(stored)
+        var zones: [String: ZoneRules?] = [:]
+        return view(stored, &zones)
     }
 
     /// A page of schedules, and the key to go on after; nil at the end.
@@ -227,15 +231,21 @@ struct Lookup: Sendable {
         let rows = try read { (reader) throws(StoreError) in
             try reader.schedules(after: key, owner: owner, limit: limit + 1)
         }
-        let shown = rows.prefix(limit)
-        return (shown.map(view), rows.count > limit ? shown.last?.row.schedule.key : nil)
+        var zones: [String: ZoneRules?] = [:]
+        let shown = rows.prefix(limit).map { view($0, &zones) }
+        return (shown, rows.count > limit ? shown.last?.schedule.key : nil)
     }
 
-    private func view(_ stored: StoredScheduleRow) -> ScheduleView {
+    /// `zones` keeps the rules that were read, as many schedules may go by the same.
+    private func view(_ stored: StoredScheduleRow, _ zones: inout [String: ZoneRules?]) -> ScheduleView {
         let schedule = stored.row.schedule
         var next: Timestamp?
         if !schedule.isSuspended {
-            let zone = schedule.timing.zone.map { try? engine.settings.zones.rules(of: $0) } ?? .utc
+            var zone: ZoneRules? = .utc
+            if let name = schedule.timing.zone {
+                if zones[name] == nil { zones[name] = .some(try? engine.settings.zones.rules(of: name)) }
+                zone = zones[name] ?? nil
+            }
             // After the clock was set back, times that were dealt with do not come again.
             let last = max(engine.wallTime, schedule.floor)
             next = zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }

@@ -50,13 +50,18 @@ extension Core {
             log(
                 .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
                 queue: name)
-            let queue = QueueSettings(name: name, concurrency: 1)
-            scheduler.open(queue, perUser: settings.perUser(queue))
+            openUnconfigured(name)
         }
         // Before the runs, whose owners would count as having nothing stored otherwise.
         for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         for run in running.all { scheduler.hold(run) }
         showQueues()
+    }
+
+    /// Opens a queue that has jobs and is not configured: they run one at a time.
+    func openUnconfigured(_ name: String) {
+        let queue = QueueSettings(name: name, concurrency: 1)
+        scheduler.open(queue, perUser: settings.perUser(queue))
     }
 
     /// Has the queues shown that were made or changed.

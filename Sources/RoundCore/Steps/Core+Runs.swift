@@ -3,16 +3,12 @@ import JobModel
 /// What runs come to.
 extension Core {
     func handle(_ event: RunEvent, of id: RunIdentity, _ round: Round) throws(StoreError) {
-        guard let live = running[id] else {
-            if case .ended(let end) = event, !end.files.isEmpty { pending.emit(.unlink(end.files)) }
-            return answerSaves(of: event)
-        }
+        guard let live = running[id] else { return drop(event) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed. Only its end counts, as what it held is free then.
             if event.isEnd { release(live) }
-            if case .ended(let end) = event, !end.files.isEmpty { pending.emit(.unlink(end.files)) }
-            return answerSaves(of: event)
+            return drop(event)
         }
         switch event {
         case .ended(let end):
@@ -41,9 +37,10 @@ extension Core {
     /// What was told to end only ends.
     private func mayGoOn(_ row: JobRow) -> Bool { !row.isEnding && phase == .serving }
 
-    /// A source that waits for something to be stored must not wait for ever.
-    private func answerSaves(of event: RunEvent) {
+    /// An event counts no more: its files go, and a source that waits for something to be stored must not wait for ever.
+    private func drop(_ event: RunEvent) {
         switch event {
+        case .ended(let end): if !end.files.isEmpty { pending.emit(.unlink(end.files)) }
         case .checkpoint(_, let save), .download(_, _, let save): pending.emit(.saved(save))
         default: break
         }
@@ -166,10 +163,10 @@ extension Core {
         if hasMovedOn, row.checkpointSize > 0 {
             let isOver = row.state == .succeeded || row.state == .cancelled
             if isOver {
-                mustClean = try removeParts(of: &row, links: 0...Int.max, round)
+                mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil
             } else if isDownload, action == .run {
                 // Its failure was caught, so nothing goes on with what it had.
-                mustClean = try removeParts(of: &row, links: link...link, round)
+                mustClean = try removeParts(of: &row, links: link...link, round) != nil
             }
         }
         switch action {
@@ -270,10 +267,10 @@ extension Core {
     }
 
     /// Has what transfers of these links have left removed; false where they have left nothing.
-    func removeParts(of row: inout JobRow, links: ClosedRange<Int>, _ round: Round) throws(StoreError) -> Bool {
+    func removeParts(of row: inout JobRow, links: ClosedRange<Int>, _ round: Round) throws(StoreError) -> WorkID? {
         let checkpoints = try round.transaction.checkpoints(of: row.id, fromLink: links.lowerBound)
             .filter { links.contains($0.link) }
-        guard !checkpoints.isEmpty else { return false }
+        guard !checkpoints.isEmpty else { return nil }
         var payload: [UInt8] = []
         for (link, text) in checkpoints {
             payload.append(payload.isEmpty ? UInt8(ascii: "[") : UInt8(ascii: ","))
@@ -282,18 +279,18 @@ extension Core {
             row.checkpointSize = max(0, row.checkpointSize - text.count)
         }
         payload.append(UInt8(ascii: "]"))
-        try add(
+        return try add(
             WorkRow(
                 kind: .removeParts, job: row.id, owner: row.owner, position: Int64(links.lowerBound), payload: payload),
-            round)
-        return true
+            round
+        ).id
     }
 
     /// What transfers had left is gone; a job that waited for that goes on.
     func cleaned(_ id: WorkID, _ round: Round) throws(StoreError) {
         pending.clean(id)
         guard let work = try round.transaction.work(after: id - 1, limit: 1).first, work.id == id else { return }
-        try round.transaction.endWork(id)
+        try end(work, round)
         try goOnIfClean(work.job, round)
     }
 

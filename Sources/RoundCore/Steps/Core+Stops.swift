@@ -18,7 +18,7 @@ extension Core {
             // One that a crash left half made is open while its job waits for a slot.
             if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
             var mustClean = false
-            if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) }
+            if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil }
             if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
             try store(&row, was: old, round)
             if row.state.isTerminal {
@@ -99,11 +99,10 @@ extension Core {
         pending.change(.begin(request, [.work(work)], .answer(.done)))
     }
 
-    /// Removes a finished root job: at once where nothing is below it, and else as work, whose id is given.
+    /// Removes a finished root job, at once where nothing is below it; gives the work that is left, where there is some.
     func dispose(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
         guard old.children > 0 else {
-            try delete(old, round)
-            return nil
+            return try delete(old, round)
         }
         var row = old
         row.isRemoving = true
@@ -113,10 +112,10 @@ extension Core {
         return try add(WorkRow(kind: .removeTree, job: row.id, owner: row.owner), round).id
     }
 
-    /// Drops a job. Its children are gone already.
-    func delete(_ old: JobRow, _ round: Round) throws(StoreError) {
+    /// Drops a job, whose children are gone already; gives the removal of what its transfers left, where there is some.
+    func delete(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
         var row = old
-        if row.checkpointSize > 0 { _ = try removeParts(of: &row, links: 0...Int.max, round) }
+        let parts = row.checkpointSize > 0 ? try removeParts(of: &row, links: 0...Int.max, round) : nil
         if let live = running.run(of: row.id) { cancel(live) }
         if row.isReady { scheduler.remove(row) }
         if try round.transaction.list(of: row.id) != nil {
@@ -129,6 +128,7 @@ extension Core {
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
         pending.end(row.id)
         if !row.state.isTerminal { pending.change(.happened(.stop(row.id))) }
+        return parts
     }
 }
 

@@ -84,7 +84,7 @@ extension Core {
         try round.transaction.update(work)
     }
 
-    private func end(_ work: WorkRow, _ round: Round) throws(StoreError) {
+    func end(_ work: WorkRow, _ round: Round) throws(StoreError) {
         try round.transaction.endWork(work.id)
         pending.change(.happened(.work(work.id)))
     }
@@ -92,7 +92,7 @@ extension Core {
     private func removeTree(_ work: WorkRow, _ round: Round) throws(StoreError) {
         var left = Self.pieceRows
         guard try removeChildren(of: work.job, fromLink: 0, &left, depth: 0, round) else { return }
-        if let row = try round.transaction.job(work.job) { try delete(row, round) }
+        if let row = try round.transaction.job(work.job) { _ = try delete(row, round) }
         try end(work, round)
     }
 
@@ -121,7 +121,7 @@ extension Core {
                 }
                 guard left > 0 else { return false }
                 left -= 1
-                try delete(child, round)
+                _ = try delete(child, round)
                 if depth == 0, var parent = try round.transaction.job(job) {
                     let old = parent
                     parent.children = max(0, parent.children - 1)

@@ -4,8 +4,8 @@ package import JobModel
 import Synchronization
 package import SystemPackage
 
-/// A copy of the state, of one moment, in a file without a name: it is gone once nobody has it any more, however the process
-/// ends.
+/// A copy of the state, of one moment, in a file without a name: the kernel drops it with its last descriptor, however the
+/// process ends.
 package final class StateBackup: Sendable {
     package enum Failure: Error, Equatable {
         /// It was not read for long, and another one was asked for.

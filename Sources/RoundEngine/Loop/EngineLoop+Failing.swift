@@ -72,6 +72,7 @@ extension EngineLoop {
     @discardableResult
     private func probe(_ error: StoreError) -> Bool {
         let now = now
+        let wasFailing = if case .failing = phase { true } else { false }
         let end = store.round { (transaction) throws(StoreError) in
             // A round that only reads would tell nothing of the disk.
             _ = try transaction.nextNumber()
@@ -80,7 +81,7 @@ extension EngineLoop {
         }
         switch end {
         case .committed:
-            if case .failing = phase { log(.notice, "Storing works again.", .storageWorks) }
+            if wasFailing { log(.notice, "Storing works again.", .storageWorks) }
             phase = core.phase == .serving ? .serving : .stopping
             let effects = core.committed()
             publish()
@@ -90,13 +91,13 @@ extension EngineLoop {
             return true
         case .undone(let new), .unknown(let new):
             core.undone()
-            if case .failing = phase {
-            } else {
+            if !wasFailing {
                 log(.error, "Nothing can be stored; no new jobs until that works again: \(new.message)", .storageFailed)
             }
             phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
             // The core knows more than is stored.
             services.status.withLock { $0.storageFailure = new.message }
+            services.changes.continuation.yield()
             return false
         }
     }
@@ -115,8 +116,8 @@ extension EngineLoop {
                 kept.append(input)
                 continue
             }
-            // On a full disk there is room for these, and they make more.
-            if case .remove = request, remove(input) { continue }
+            // On a full disk there is room for removals, and they make more.
+            if case .remove = request, remove(input, id) { continue }
             answer(id, .failed(refusal))
         }
         upcoming = kept
@@ -129,23 +130,37 @@ extension EngineLoop {
         }
     }
 
-    /// Removes jobs while nothing else can be stored, with what is left over by that; gives whether it was stored.
-    private func remove(_ request: CoreInput) -> Bool {
-        var inputs = [request]
-        repeat {
-            let now = now
-            let end = store.round { (transaction) throws(StoreError) in
-                try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
-                for input in inputs { try core.handle(input, at: now, in: transaction) }
-            }
-            guard case .committed = end else {
-                core.undone()
-                return inputs.count > 1
-            }
-            for effect in core.committed() { carryOut(effect) }
-            inputs = [.tick]
-        } while core.wantsTick
+    /// Pieces of work that follow a removal at once while the store fails.
+    private static let mostPieces = 100
+
+    /// Removes a job while nothing else can be stored; gives whether the request is done with.
+    private func remove(_ request: CoreInput, _ id: RequestID) -> Bool {
+        switch carryOutWhileFailing(request) {
+        case .committed: break
+        case .undone: return false
+        case .unknown:
+            unsettled.append(id)
+            return true
+        }
+        // What is below the job goes in pieces.
+        for _ in 0..<Self.mostPieces where core.wantsTick {
+            guard case .committed = carryOutWhileFailing(.tick) else { break }
+        }
         return true
+    }
+
+    private func carryOutWhileFailing(_ input: CoreInput) -> RoundEnd {
+        let now = now
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+            try core.handle(input, at: now, in: transaction)
+        }
+        if case .committed = end {
+            for effect in core.committed() { carryOut(effect) }
+        } else {
+            core.undone()
+        }
+        return end
     }
 
     /// An input could not be stored, and nothing else was in its round: a run or request fails by that, and all else is tried again

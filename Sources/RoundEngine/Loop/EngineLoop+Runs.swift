@@ -194,7 +194,7 @@ extension EngineLoop {
             services.library.startBlocking(for: owner) {
                 let elapsed = services.clock.steady().saturatingSubtracting(began)
                 services.metrics.ended(type, outcome.error, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
-                // Only such a source writes a result that names a file; others' say what a server or a program likes.
+                // Only the result of this source names a file; other results are what a server or a program wrote.
                 let end = services.end(
                     outcome, room: room, body: type == .url ? body : nil, bytes: progress.bytes,
                     received: progress.bytes)

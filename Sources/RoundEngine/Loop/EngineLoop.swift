@@ -220,6 +220,7 @@ final class EngineLoop {
             published.watchesByUser = core.watchesByUser
             published.runs = runs.count
         }
+        services.changes.continuation.yield()
     }
 
     /// The last thing that it does: the sources have ended, and what they had to store is stored.

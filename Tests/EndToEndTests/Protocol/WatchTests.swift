@@ -33,6 +33,19 @@ import Testing
         }
     }
 
+    /// The store gives jobs with long specs a few at a time.
+    @Test func answer_holdsEachJob_inTheOrderOfTheirNames_whenSomeAreNamedAgain() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            let long = JSON.string(String(repeating: "x", count: 900_000))
+            var ids: [Int] = []
+            for _ in 0..<4 { ids.append(try await wire.submit(.value(long))) }
+            let named = ids + [ids[2], ids[0]]
+            let answer = try await wire.call("job.watch", ["jobs": .array(named.map { JSON($0) })])
+            #expect(answer["jobs"]?.array?.map { $0["job"]?.int } == named)
+        }
+    }
+
     @Test func states_areAllTold_whenChainRuns() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

@@ -11,6 +11,8 @@ final class MemoryStore: RoundStore, Sendable {
         var ends: [RoundEnd?] = []
         /// No round that writes is committed.
         var isBroken = false
+        /// There is no room for new rows.
+        var isFull = false
         /// Jobs whose rows cannot be read in a round.
         var unreadable: Set<JobID> = []
         /// How many ends of work cannot be stored.
@@ -142,8 +144,9 @@ final class MemoryTransaction: JobTransaction {
 
     func document(of job: JobID) -> NewJobRow.Document? { tables.documents[job] }
 
-    func insert(_ jobs: [NewJobRow]) -> [Inserted] {
-        jobs.map { new in
+    func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted] {
+        try checkRoom()
+        return jobs.map { new in
             let key = new.row.key.map { Tables.Key(owner: new.row.owner, key: $0) }
             if let key, let taken = tables.keys[key] {
                 return .taken(taken, isSame: tables.digests[taken] == new.digest)
@@ -355,7 +358,12 @@ final class MemoryTransaction: JobTransaction {
         write { $0.work[id] = nil }
     }
 
-    func nextNumber() -> Int64 {
+    private func checkRoom() throws(StoreError) {
+        if store.faults.withLock(\.isFull) { throw MemoryStore.error }
+    }
+
+    func nextNumber() throws(StoreError) -> Int64 {
+        try checkRoom()
         write { $0.lastNumber += 1 }
         return tables.lastNumber
     }
