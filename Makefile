@@ -5,7 +5,7 @@ RACES = ^DeferredKitTests\.(MendedRace|PairRace|RandomProgram|Concurrency|Chaos|
 APART = DeferredKit|DataSources|EndToEnd
 DEFECTS = STEP_BACK CHECK_THEN_ACT EARLY_LOOK ORDER INTEREST
 
-.PHONY: demo test build lint install deb prepare test-deb test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak floods bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants rounds rounds-ci rounds-mutants
+.PHONY: demo test build lint install deb prepare test-deb test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash fuzz soak floods bench bench-kit bench-libraries simulate simulate-known simulate-ci simulate-mutants
 
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@for product in deferd deferctl demo; do $(SWIFT) build --product $$product || exit 1; done && "$$($(SWIFT) build --show-bin-path)/demo"
@@ -54,13 +54,6 @@ simulate-ci: # Runs the seeds that failed once, then as many of the commit's own
 	@$(SIMULATE) --from "$$((0x$$(git rev-parse HEAD | cut -c1-8)))" --seeds 100000 --seconds 60 --hours 8 Tests/Simulation/seeds.txt
 simulate-mutants: # Puts each of the defects in Tests/Simulation/Mutants into a copy of the core, and fails where the simulator does not find one.
 	@SWIFT="$(SWIFT)" Tests/Simulation/mutants.sh $(MUTANT)
-ROUNDS_SIMULATE = SWIFT="$(SWIFT)" Tests/RoundSimulation/package.sh .build/rounds && $(SWIFT) build -c release --package-path .build/rounds --product roundsimulate && .build/rounds/.build/release/roundsimulate
-rounds: # Does with the core that decides inside a transaction what `simulate` does with the present one, by the same words.
-	@$(ROUNDS_SIMULATE) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) --hours $(or $(HOURS),$(if $(JOBS),1000000,24)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TRACE),--trace)
-rounds-ci: # Runs its seeds that failed once, then the first 40; the commit chooses them once the daemon uses this core.
-	@$(ROUNDS_SIMULATE) --seeds 40 --hours 2 Tests/RoundSimulation/seeds.txt
-rounds-mutants: # Puts each of the defects in Tests/RoundSimulation/Mutants into a copy of it, and fails where the simulator does not find one.
-	@SWIFT="$(SWIFT)" Tests/RoundSimulation/mutants.sh $(MUTANT)
 bench: build # Measures deferd beside beanstalkd, redis, aria2, curl, wget and task-spooler, and prints one table; ROW=name measures one row.
 	@.ci/peers && $(SWIFT) build -c release --package-path Tests/Benchmarks --scratch-path .build/bench --product peerbench && .build/bench/release/peerbench --deferd "$$($(SWIFT) build -c release --show-bin-path)/deferd" $(ROW)
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output.

@@ -60,12 +60,7 @@ let package = Package(
     targets: [
         .target(name: "DeferredKit", swiftSettings: ours + trials),
         .target(name: "JobModel", swiftSettings: ours),
-        .target(
-            name: "JobCore",
-            dependencies: ["JobModel", deque, .product(name: "HeapModule", package: "swift-collections")],
-            swiftSettings: ours),
-        // The core that decides inside a transaction, which takes the place of `JobCore`.
-        .target(name: "RoundCore", dependencies: ["JobModel"], swiftSettings: ours),
+        .target(name: "JobCore", dependencies: ["JobModel"], swiftSettings: ours),
         .target(name: "CLinux"),
         // Without Swift's runtime, which SwiftPM gives programs in C as well.
         .executableTarget(
@@ -91,11 +86,6 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["CLinux", "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"), system],
-            swiftSettings: ours
-        ),
-        .target(
-            name: "SQLiteRounds",
             dependencies: ["CSQLite", "JobModel", sqlite, system],
             swiftSettings: ours
         ),
@@ -103,18 +93,7 @@ let package = Package(
         .target(
             name: "JobEngine",
             dependencies: [
-                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "JobStore", "MetricsRegistry", deque,
-                log,
-                metrics,
-                system,
-            ],
-            swiftSettings: ours
-        ),
-        // Drives `RoundCore`, and takes the place of `JobEngine`.
-        .target(
-            name: "RoundEngine",
-            dependencies: [
-                "CLinux", "DeferredKit", "JobModel", "RoundCore", "DataSources", "MetricsRegistry", deque, log, metrics,
+                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "MetricsRegistry", deque, log, metrics,
                 system,
             ],
             swiftSettings: ours
@@ -123,7 +102,7 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "RoundCore", "RoundEngine", deque,
+                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "JobCore", "JobEngine", deque,
                 log,
                 services,
                 system,
@@ -145,7 +124,7 @@ let package = Package(
                 // The program that it runs is built with it.
                 "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
-                "MetricsRegistry", "RoundCore", "RoundEngine", "SQLiteRounds", "Systemd", "Yams",
+                "MetricsRegistry", "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
                 arguments, log, metrics, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
@@ -163,7 +142,6 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
         // What a store holds, for the tests of the core and the simulator.
         .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),
-        .target(name: "InMemoryRounds", dependencies: ["JobModel"], path: "Tests/InMemoryRounds", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
             name: "demo", dependencies: [.product(name: "NIOHTTP1", package: "swift-nio")] + nio, path: "Tests/Demo",
@@ -171,7 +149,7 @@ let package = Package(
         .executableTarget(
             name: "crash",
             dependencies: [
-                "DataSources", "JobClient", "JobModel", "RoundCore", "RoundEngine", "SQLiteRounds", "TestOrigin",
+                "DataSources", "JobClient", "JobModel", "JobCore", "JobEngine", "JobStore", "TestOrigin",
                 "TestSupport",
                 log, system,
             ] + nio,
@@ -182,11 +160,8 @@ let package = Package(
                 + nio,
             path: "Tests/Soak", swiftSettings: ours),
         .executableTarget(
-            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
-            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours),
-        .executableTarget(
-            name: "roundsimulate", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"],
-            path: "Tests/RoundSimulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"],
+            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"],
+            path: "Tests/Simulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"],
             swiftSettings: ours),
         // What a program of somebody else sees of the products, without what this package keeps to itself.
         .executableTarget(
@@ -199,7 +174,7 @@ let package = Package(
         .target(
             name: "FuzzSourceBodies",
             dependencies: [
-                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "RoundCore", "SQLiteRounds",
+                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "JobCore", "JobStore",
                 .product(name: "Crypto", package: "swift-crypto"), log,
             ] + nio,
             path: "Tests/Fuzz/SourceBodies", swiftSettings: ours),
@@ -211,18 +186,12 @@ let package = Package(
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzBodies", "FuzzSourceBodies", "TestSupport"], swiftSettings: ours),
         .testTarget(
-            name: "SimulationTests", dependencies: ["JobCore", "JobModel", "TestSupport", "simulate"],
+            name: "SimulationTests", dependencies: ["TestSupport", "simulate"], swiftSettings: ours),
+        .testTarget(
+            name: "InMemoryStoreTests", dependencies: ["InMemoryStore", "JobModel", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
-            name: "RoundSimulationTests", dependencies: ["TestSupport", "roundsimulate"], swiftSettings: ours),
-        .testTarget(
-            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
-            swiftSettings: ours),
-        .testTarget(
-            name: "InMemoryRoundsTests", dependencies: ["InMemoryRounds", "JobModel", "TestSupport"],
-            swiftSettings: ours),
-        .testTarget(
-            name: "RoundCoreTests", dependencies: ["InMemoryRounds", "RoundCore", "JobModel"], swiftSettings: ours),
+            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [
@@ -232,24 +201,13 @@ let package = Package(
             ] + nio,
             swiftSettings: ours),
         .testTarget(
-            name: "JobStoreTests", dependencies: ["InMemoryStore", "JobStore", "JobModel", "TestSupport"],
-            swiftSettings: ours),
-        .testTarget(
-            name: "RoundStoreTests",
-            dependencies: ["InMemoryRounds", "JobModel", "SQLiteRounds", "TestSupport", sqlite],
+            name: "JobStoreTests",
+            dependencies: ["InMemoryStore", "JobModel", "JobStore", "TestSupport", sqlite],
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobCore", "JobEngine", "JobModel", "JobStore", "LoopTasks", "TestOrigin",
-                "TestSupport", log, system,
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-            ] + nio,
-            swiftSettings: ours),
-        .testTarget(
-            name: "RoundEngineTests",
-            dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "RoundCore", "RoundEngine", "TestOrigin", "TestSupport", log,
+                "DataSources", "DeferredKit", "JobModel", "JobCore", "JobEngine", "TestOrigin", "TestSupport", log,
                 system,
             ] + nio,
             swiftSettings: ours),
@@ -262,7 +220,7 @@ let package = Package(
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "RoundCore", "RoundEngine", "TestSupport",
+                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine", "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -1,7 +1,7 @@
 package import CoreMetrics
-package import JobCore
 import JobModel
 package import MetricsRegistry
+import JobCore
 import Synchronization
 
 /// Feeds swift-metrics; nothing else in the daemon does.
@@ -60,10 +60,10 @@ package final class EngineMetrics: Sendable {
     }
 
     /// An attempt of a source of this type ended, after so many nanoseconds.
-    func ended(_ type: SourceType, _ result: Result<JSON, JobError>, nanoseconds: Int64) {
+    func ended(_ type: SourceType, _ error: JobError?, nanoseconds: Int64) {
         guard let run = runs[type] else { return }
         run.time.recordNanoseconds(max(0, nanoseconds))
-        guard case .failure(let error) = result else { return run.succeeded.increment() }
+        guard let error else { return run.succeeded.increment() }
         let kind = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
         Counter(
             label: "deferd_runs", dimensions: [("source", type.rawValue), ("result", kind)], factory: factory
@@ -71,24 +71,24 @@ package final class EngineMetrics: Sendable {
     }
 
     /// Passes on what is counted elsewhere.
-    package func update(_ statistics: CoreStatistics, queues: [QueueStatus], connections: Int, freeBytes: Int64?) {
-        gauge("deferd_uptime_seconds", statistics.uptime)
+    package func update(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) {
+        gauge("deferd_uptime_seconds", uptime)
         gauge("deferd_connections", Double(connections))
-        gauge("deferd_watches", Double(statistics.watches))
-        gauge("deferd_storage_failed", statistics.storageFailure == nil ? 0 : 1)
+        gauge("deferd_watches", Double(status.watches()))
+        gauge("deferd_storage_failed", status.storageFailure == nil ? 0 : 1)
         if let freeBytes { gauge("deferd_storage_free_bytes", Double(freeBytes)) }
-        for state in JobState.allCases {
-            gauge("deferd_jobs", Double(statistics.jobs[state, default: 0]), [("state", state.rawValue)])
+        for (state, count) in status.jobs() {
+            gauge("deferd_jobs", Double(count), [("state", state.rawValue)])
         }
-        for queue in queues {
+        for queue in status.queues {
             let labels = [("queue", queue.settings.name)]
             gauge("deferd_queue_slots", Double(queue.settings.concurrency), labels)
             gauge("deferd_queue_suspended", queue.settings.isSuspended ? 1 : 0, labels)
-            for state in JobState.allCases where !state.isTerminal {
-                gauge("deferd_queue_jobs", Double(queue.jobs[state, default: 0]), labels + [("state", state.rawValue)])
+            for (state, count) in status.jobs(queue: queue.settings.name) where !state.isTerminal {
+                gauge("deferd_queue_jobs", Double(count), labels + [("state", state.rawValue)])
             }
         }
-        count(statistics.totals)
+        count(status.totals())
     }
 
     /// Lets the counters catch up with the totals.

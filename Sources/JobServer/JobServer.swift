@@ -1,6 +1,6 @@
 import Glibc
-import RoundCore
-package import RoundEngine
+import JobCore
+package import JobEngine
 package import JobModel
 import JobProtocol
 package import Logging

@@ -1,4 +1,4 @@
-import RoundCore
+import JobCore
 import JobModel
 import Logging
 import MetricsRegistry

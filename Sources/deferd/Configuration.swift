@@ -1,6 +1,6 @@
 import DataSources
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 import Logging
 

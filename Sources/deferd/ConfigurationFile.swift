@@ -1,5 +1,5 @@
 import Foundation
-import RoundEngine
+import JobEngine
 import Yams
 
 /// A configuration file in YAML: its keys in their order, each with its line, and what is wrong with its form.

@@ -4,12 +4,12 @@ import CLinux
 import DataSources
 import Foundation
 import Glibc
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 import JobProtocol
 import JobServer
-import SQLiteRounds
+import JobStore
 import Logging
 import MetricsRegistry
 import NIOPosix
@@ -121,10 +121,10 @@ struct Daemon {
         close(directory)
     }
 
-    private func openStore() throws(StartError) -> SQLiteRoundStore {
+    private func openStore() throws(StartError) -> SQLiteStore {
         let logger = logger
         do {
-            return try SQLiteRoundStore(path: configuration.stateDirectory) { error in
+            return try SQLiteStore(path: configuration.stateDirectory) { error in
                 if error.code == .damaged { return Self.tellOfDamage(error.message, logger) }
                 logger.error(
                     "A stored job cannot be read.",
@@ -144,7 +144,7 @@ struct Daemon {
     }
 
     /// Has the database checked where the last daemon did not close it, beside the work.
-    private func check(_ store: SQLiteRoundStore) {
+    private func check(_ store: SQLiteStore) {
         guard store.wasLeftOpen else { return }
         store.reader.check { [logger] flaws in
             for flaw in flaws { Self.tellOfDamage(flaw, logger) }
@@ -159,7 +159,7 @@ struct Daemon {
     }
 
     /// The steady clock goes on where it was in this boot, or after another boot by the time of day.
-    private func clock(of store: SQLiteRoundStore) throws(StartError) -> EngineClock {
+    private func clock(of store: SQLiteStore) throws(StartError) -> EngineClock {
         let sinceBoot = EngineClock.system(steadyAnchor: 0)
         let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
         do {

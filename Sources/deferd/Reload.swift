@@ -1,7 +1,7 @@
 import DataSources
 import Dispatch
 import Foundation
-import RoundEngine
+import JobEngine
 import JobModel
 import JobServer
 import Logging

@@ -1,6 +1,6 @@
 import Glibc
 import JobModel
-import SQLiteRounds
+import JobStore
 
 /// `deferd --verify-state`: says whether a state or a backup is whole.
 enum StateCheck {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 import Logging
 import LoopTasks

@@ -3,9 +3,9 @@ import Foundation
 import JobModel
 import Logging
 import NIOPosix
-import RoundCore
-import RoundEngine
-import SQLiteRounds
+import JobCore
+import JobEngine
+import JobStore
 import Synchronization
 import TestOrigin
 import TestSupport
@@ -74,7 +74,7 @@ struct FaultRun {
         settings.downloads.directory = path + "/downloads"
         let library = try SourceLibrary(
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files.operations)
-        let store = try SQLiteRoundStore(path: path + "/state")
+        let store = try SQLiteStore(path: path + "/state")
         mkdir(store.blobs, 0o700)
         let engine = Engine(
             settings: EngineSettings(), store: store, reader: store.reader, library: library, life: store.life,

@@ -2,8 +2,8 @@ import JobModel
 import Synchronization
 import Testing
 
-@testable import RoundCore
-@testable import RoundEngine
+@testable import JobCore
+@testable import JobEngine
 @testable import JobServer
 
 @Suite struct ConnectionWatchTests {

@@ -2,8 +2,8 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-@testable import RoundCore
-@testable import RoundEngine
+@testable import JobCore
+@testable import JobEngine
 @testable import JobServer
 
 extension Outbox {

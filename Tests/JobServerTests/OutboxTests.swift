@@ -5,8 +5,8 @@ import NIOEmbedded
 import Synchronization
 import Testing
 
-@testable import RoundCore
-@testable import RoundEngine
+@testable import JobCore
+@testable import JobEngine
 @testable import JobServer
 
 @Suite struct OutboxTests {

@@ -1,8 +1,8 @@
 import Glibc
 import Testing
 
-@testable import RoundCore
-@testable import RoundEngine
+@testable import JobCore
+@testable import JobEngine
 @testable import JobServer
 
 @Suite struct PeerTests {

@@ -3,8 +3,8 @@ import MallocCounter
 import NIOCore
 import Testing
 
-@testable import RoundCore
-@testable import RoundEngine
+@testable import JobCore
+@testable import JobEngine
 @testable import JobServer
 
 /// The lines of progress: there are very many of them, so what one costs is guarded, without a clock.

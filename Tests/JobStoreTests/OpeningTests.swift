@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import Glibc
 import JobModel
 import TestSupport
@@ -7,6 +6,7 @@ import Testing
 
 @testable import JobStore
 
+/// What a start finds in its directory.
 @Suite struct OpeningTests {
     let directory: TemporaryDirectory
 
@@ -15,20 +15,21 @@ import Testing
     }
 
     /// Leaves a closed database with a few jobs in the directory.
-    private func fill(_ count: Int = 200) async throws {
+    private func fill(_ count: Int = 200) throws {
         let store = try SQLiteStore(path: directory.path)
-        _ = try await store.submit((0..<count).map { try .example(#""label": "\#($0)""#) })
-        await store.close()
+        try StoreUnderTest(store).insert((0..<count).map { .sample(tags: ["t\($0)"]) })
+        store.close(isClean: true)
     }
 
-    /// Leaves what a daemon that was killed does: a database whose jobs are all in the log, each in a transaction.
-    private func fillLog(_ count: Int = 10) async throws {
+    /// Leaves what a daemon that was killed does: a database whose jobs are all in the log, each in a round.
+    private func fillLog(_ count: Int = 10) throws {
         let source = try TemporaryDirectory()
         let store = try SQLiteStore(path: source.path)
-        for index in 0..<count { _ = try await store.create(.example(#""label": "\#(index)""#)) }
-        try FileManager.default.copyItem(atPath: source.database, toPath: directory.database)
-        try FileManager.default.copyItem(atPath: source.log, toPath: directory.log)
-        await store.close()
+        for _ in 0..<count { try StoreUnderTest(store).insert([.sample()]) }
+        for name in ["deferd.db", "deferd.db-wal"] {
+            try FileManager.default.copyItem(atPath: source.path + "/" + name, toPath: directory.path + "/" + name)
+        }
+        store.close(isClean: true)
     }
 
     private func change(_ path: String, _ body: (inout Data) -> Void) throws {
@@ -37,24 +38,33 @@ import Testing
         try bytes.write(to: URL(fileURLWithPath: path))
     }
 
-    private func expectDamaged(_ sourceLocation: SourceLocation = #_sourceLocation) throws {
-        for start in ["first", "second"] {
+    /// How many jobs a start finds.
+    private func jobs(_ store: SQLiteStore) throws -> Int {
+        var filter = JobFilter()
+        filter.limit = 1000
+        return try store.reader.page(filter).jobs.count
+    }
+
+    /// Expects that the directory cannot be opened, twice, and stays as it is.
+    private func expectRefusal(
+        _ code: StoreError.Code, _ words: String? = nil, at location: SourceLocation = #_sourceLocation
+    ) throws {
+        for _ in 0..<2 {
             let before = try directory.contents()
-            let error = #expect(throws: StoreError.self, "\(start)", sourceLocation: sourceLocation) {
+            let error = #expect(throws: StoreError.self, sourceLocation: location) {
                 try SQLiteStore(path: directory.path)
             }
-            #expect(error?.code == .damaged, "\(String(describing: error))", sourceLocation: sourceLocation)
-            #expect(error?.message.contains(directory.database) == true, sourceLocation: sourceLocation)
-            #expect(try directory.contents() == before, sourceLocation: sourceLocation)
+            let message = error?.message ?? ""
+            #expect(error?.code == code, "\(message)", sourceLocation: location)
+            #expect(message.contains(words ?? directory.database), "\(message)", sourceLocation: location)
+            #expect(try directory.contents() == before, sourceLocation: location)
         }
     }
 
-    // MARK: A new one
-
-    @Test func open_makesDirectoryAndFilesForTheOwnerOnly() async throws {
+    @Test func makesDirectoryAndFilesForTheOwnerOnly() throws {
         let path = directory.path + "/a/b"
         let store = try SQLiteStore(path: path)
-        _ = try await store.create(.example())
+        try StoreUnderTest(store).insert([.sample()])
         func mode(_ path: String) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         }
@@ -63,189 +73,30 @@ import Testing
         for name in try FileManager.default.contentsOfDirectory(atPath: path) {
             #expect(try mode(path + "/" + name) == 0o600, "\(name)")
         }
-        await store.close()
-        #expect(
-            try Set(FileManager.default.contentsOfDirectory(atPath: path)).isSuperset(of: ["deferd.db", "deferd.lock"]))
+        store.close(isClean: true)
     }
 
-    @Test func open_beginsAgain_whenMakingTheDatabaseWasCutShort() async throws {
-        try Data("half".utf8).write(to: URL(fileURLWithPath: directory.database + ".new"))
+    @Test func beginsAgain_whenMakingTheDatabaseWasCutShort() throws {
+        try directory.write("half", to: "deferd.db.new")
         let store = try SQLiteStore(path: directory.path)
-        #expect(try await store.create(.example()) == [1])
-        #expect(!FileManager.default.fileExists(atPath: directory.database + ".new"))
-        await store.close()
+        #expect(try StoreUnderTest(store).insert([.sample()]) == [1])
+        #expect(!directory.names.contains("deferd.db.new"))
     }
 
     @Test(arguments: ["/proc/deferd", "/dev/null", "/dev/null/deferd"])
-    func open_saysWhatIsWrong_whenThePathCannotBeUsed(_ path: String) throws {
+    func saysWhatIsWrong_whenThePathCannotBeUsed(_ path: String) throws {
         let error = #expect(throws: StoreError.self) { try SQLiteStore(path: path) }
         #expect(error?.code == .write)
         #expect(error?.message.contains(path) == true, "\(String(describing: error))")
     }
 
-    @Test func open_saysWhatIsWrong_whenADirectoryStandsInPlaceOfTheDatabase() throws {
+    @Test func isRefused_whenADirectoryStandsInPlaceOfTheDatabase() throws {
         try FileManager.default.createDirectory(atPath: directory.database, withIntermediateDirectories: false)
         let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
-        #expect(error?.code == .read)
-        #expect(error?.message.contains(directory.database) == true, "\(String(describing: error))")
+        #expect(error?.code == .write && error?.message.contains(directory.database) == true)
     }
 
-    // MARK: The lock
-
-    @Test func open_isRefused_whenAnotherHasTheDirectory() async throws {
-        let store = try SQLiteStore(path: directory.path)
-        let id = try await store.create(.example())[0]
-        for _ in 0..<2 {
-            let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
-            #expect(error?.code == .locked)
-            #expect(error?.message.contains(directory.path) == true)
-        }
-        #expect(try await store.create(.example()) == [id + 1])
-        #expect(try await store.job(id) != nil)
-        await store.close()
-        let again = try SQLiteStore(path: directory.path)
-        #expect(try await again.job(id + 1) != nil)
-        await again.close()
-    }
-
-    // MARK: Damage
-
-    @Test func open_isRefused_whenTheDatabaseIsEmpty() async throws {
-        try await fill()
-        try change(directory.database) { $0 = Data() }
-        try expectDamaged()
-    }
-
-    @Test func open_isRefused_whenTheDatabaseIsGarbage() async throws {
-        try Data((0..<20_000).map { _ in UInt8.random(in: 0...255) }).write(
-            to: URL(fileURLWithPath: directory.database))
-        try expectDamaged()
-    }
-
-    @Test(arguments: [50, 100, 4096, 5000, 40_960])
-    func open_isRefused_whenTheDatabaseIsCutShort(_ length: Int) async throws {
-        try await fill()
-        try change(directory.database) { $0 = $0.prefix(length) }
-        try expectDamaged()
-    }
-
-    @Test(arguments: [0, 68, 100])
-    func open_isRefused_whenTheFirstPageIsOverwritten(_ offset: Int) async throws {
-        try await fill()
-        try change(directory.database) { bytes in
-            for place in offset..<offset + 64 { bytes[place] = 0xA5 }
-        }
-        try expectDamaged()
-    }
-
-    @Test func open_isRefused_whenOnlyTheLogIsLeft() async throws {
-        try await fillLog()
-        try FileManager.default.removeItem(atPath: directory.database)
-        try expectDamaged()
-    }
-
-    @Test func open_isRefused_whenTheDatabaseIsOfAnotherProgram() async throws {
-        let queue = try DatabaseFile(directory.database)
-        try queue.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
-        try expectDamaged()
-    }
-
-    // MARK: Other versions
-
-    private func expectOtherVersion(_ sign: String) throws {
-        let before = try directory.contents()
-        let error = #expect(throws: StoreError.self) { try SQLiteStore(path: directory.path) }
-        #expect(error?.code == .otherVersion && error?.isLasting == true)
-        #expect(error?.message.contains(directory.database) == true)
-        #expect(error?.message.contains(sign) == true, "\(String(describing: error))")
-        #expect(try directory.contents() == before)
-    }
-
-    /// The last two are what deferd wrote before its first release.
-    @Test(arguments: [2, 8, 1008]) func open_isRefused_whenTheDatabaseHasAnotherVersion(_ version: Int) async throws {
-        try await fill()
-        try DatabaseFile(directory.database).execute("PRAGMA user_version = \(version)")
-        try expectOtherVersion("version \(version)")
-    }
-
-    /// The first of these is such as one of version 1 from before the first release.
-    @Test(arguments: [
-        ("ALTER TABLE jobs DROP COLUMN gated_since", "CREATE TABLE jobs"), ("DROP TABLE notes", "CREATE TABLE notes"),
-        ("DROP INDEX jobs_due", "CREATE INDEX jobs_due"),
-    ])
-    func open_isRefused_whenATableIsAnother(_ change: String, _ sign: String) async throws {
-        try await fill()
-        let before = "ALTER TABLE jobs ADD COLUMN gated_since INTEGER; ALTER TABLE jobs ADD COLUMN more INTEGER; "
-        try DatabaseFile(directory.database).execute((change.contains("gated_since") ? before : "") + change)
-        try expectOtherVersion(sign)
-    }
-
-    // MARK: Unclean ends
-
-    @Test func open_takesUpTheLog_whenTheLastDaemonWasKilled() async throws {
-        try await fillLog(10)
-        let store = try SQLiteStore(path: directory.path)
-        #expect(try await store.counts().map(\.count) == [10])
-        #expect(try await store.create(.example()) == [11])
-        await store.close()
-    }
-
-    @Test(arguments: [1, 3000, 4120])
-    func open_leavesOutTheLastTransaction_whenItsEndIsMissing(_ missing: Int) async throws {
-        try await fillLog(10)
-        try change(directory.log) { $0.removeLast(missing) }
-        let store = try SQLiteStore(path: directory.path)
-        #expect(try await store.counts().map(\.count) == [9])
-        await store.close()
-    }
-
-    @Test func open_leavesOutTheLastTransaction_whenItIsWrong() async throws {
-        try await fillLog(10)
-        try change(directory.log) { $0[$0.count - 10] ^= 1 }
-        let store = try SQLiteStore(path: directory.path)
-        #expect(try await store.counts().map(\.count) == [9])
-        await store.close()
-    }
-
-    @Test(arguments: [0, 31, 32])
-    func open_holdsTheDatabaseAlone_whenTheLogWasJustBegun(_ length: Int) async throws {
-        try await fill(5)
-        try Data(count: length).write(to: URL(fileURLWithPath: directory.log))
-        let store = try SQLiteStore(path: directory.path)
-        #expect(try await store.counts().map(\.count) == [5])
-        await store.close()
-    }
-
-    // MARK: The check
-
-    private func check(_ store: SQLiteStore) async -> [String] {
-        await withCheckedContinuation { continuation in store.check { continuation.resume(returning: $0) } }
-    }
-
-    @Test func store_wasLeftOpen_onlyWhenTheLastDaemonWasKilled() async throws {
-        try await fillLog(10)
-        for wasLeftOpen in [true, false] {
-            let store = try SQLiteStore(path: directory.path)
-            #expect(store.wasLeftOpen == wasLeftOpen)
-            #expect(await check(store) == [])
-            await store.close()
-        }
-    }
-
-    @Test func check_saysWhatIsWrong() async throws {
-        try await fill()
-        let store = try SQLiteStore(path: directory.path)
-        let page = try await store.pool.read { connection in
-            try UInt64.fetchOne(connection, sql: "SELECT rootpage FROM sqlite_schema WHERE name = 'notes'")
-        }
-        let file = try #require(FileHandle(forUpdatingAtPath: directory.database))
-        try file.seek(toOffset: (#require(page) - 1) * 4096)
-        try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
-        #expect(await !check(store).isEmpty)
-        await store.close()
-    }
-
-    @Test func directory_canBeOpenedAgain_whenAProgramBeingStartedHasItsLockFile() async throws {
+    @Test func canBeOpenedAgain_whenAProgramBeingStartedHasItsLockFile() throws {
         let store = try SQLiteStore(path: directory.path)
         let path = directory.path + "/deferd.lock"
         // What a child has between fork(2) and exec(2).
@@ -255,8 +106,144 @@ import Testing
             })
         let inherited = dup(lock)
         defer { Glibc.close(inherited) }
-        await store.close()
+        store.close(isClean: true)
+        try SQLiteStore(path: directory.path).close(isClean: true)
+    }
+
+    // MARK: Damage and other versions
+
+    @Test func isRefused_whenTheDatabaseIsEmptyOrGarbage() throws {
+        try directory.write("", to: "deferd.db")
+        try expectRefusal(.damaged)
+        try directory.write(String(repeating: "garbage ", count: 5_000), to: "deferd.db")
+        try expectRefusal(.damaged)
+    }
+
+    @Test(arguments: [50, 100, 4096, 5000, 40_960])
+    func isRefused_whenTheDatabaseIsCutShort(_ length: Int) throws {
+        try fill()
+        try change(directory.database) { $0 = $0.prefix(length) }
+        try expectRefusal(.damaged)
+    }
+
+    @Test(arguments: [0, 68, 100]) func isRefused_whenTheFirstPageIsOverwritten(_ offset: Int) throws {
+        try fill()
+        try change(directory.database) { bytes in
+            for place in offset..<offset + 64 { bytes[place] = 0xA5 }
+        }
+        try expectRefusal(.damaged)
+    }
+
+    @Test func isRefused_whenOnlyTheLogIsLeft() throws {
+        try fillLog()
+        try FileManager.default.removeItem(atPath: directory.database)
+        try expectRefusal(.damaged)
+    }
+
+    /// Version 1 is that of the store before this one.
+    @Test(arguments: [1, 8, 1008]) func isRefused_whenTheDatabaseHasAnotherVersion(_ version: Int) throws {
+        try fill()
+        try directory.execute("PRAGMA user_version = \(version)")
+        try expectRefusal(.otherVersion, "version \(version)")
+    }
+
+    @Test func isRefused_whenTheDatabaseIsOfAnotherProgram() throws {
+        try fill()
+        try directory.execute("PRAGMA application_id = 5")
+        try expectRefusal(.damaged)
+    }
+
+    // MARK: Ends
+
+    @Test func takesUpTheLog_whenTheLastDaemonWasKilled() throws {
+        try fillLog(10)
+        do {
+            let store = try SQLiteStore(path: directory.path)
+            #expect(store.wasLeftOpen)
+            #expect(try jobs(store) == 10)
+            #expect(try StoreUnderTest(store).insert([.sample()]) == [11])
+            store.close(isClean: true)
+        }
         let again = try SQLiteStore(path: directory.path)
-        await again.close()
+        #expect(!again.wasLeftOpen && again.isAfterCleanStop)
+    }
+
+    @Test func tellsAStopThatWasNotClean() throws {
+        try SQLiteStore(path: directory.path).close(isClean: false)
+        let store = try SQLiteStore(path: directory.path)
+        #expect(store.wasLeftOpen && !store.isAfterCleanStop)
+    }
+
+    @Test(arguments: [1, 3000, 4120]) func leavesOutTheLastRound_whenItsEndIsMissing(_ missing: Int) throws {
+        try fillLog(10)
+        try change(directory.log) { $0.removeLast(missing) }
+        #expect(try jobs(SQLiteStore(path: directory.path)) == 9)
+    }
+
+    @Test func leavesOutTheLastRound_whenItIsWrong() throws {
+        try fillLog(10)
+        try change(directory.log) { $0[$0.count - 10] ^= 1 }
+        #expect(try jobs(SQLiteStore(path: directory.path)) == 9)
+    }
+
+    @Test(arguments: [0, 31, 32]) func opens_whenTheLogWasJustBegun(_ length: Int) throws {
+        try fill(5)
+        try Data(count: length).write(to: URL(fileURLWithPath: directory.log))
+        #expect(try jobs(SQLiteStore(path: directory.path)) == 5)
+    }
+
+    @Test(arguments: [1, 400]) func holdsAllThatWasCommitted_whenTheProcessIsKilled(_ rounds: Int) async throws {
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = directory.path as String, rounds = rounds as Int] in
+            let store = try SQLiteStore(path: path)
+            for _ in 0..<rounds { try StoreUnderTest(store).insert([.sample()]) }
+            kill(getpid(), SIGKILL)
+        }
+        let store = try SQLiteStore(path: directory.path)
+        #expect(store.wasLeftOpen)
+        #expect(try jobs(store) == rounds)
+        #expect(try StoreUnderTest(store).insert([.sample()]) == [JobID(rounds) + 1])
+    }
+
+    // MARK: The check
+
+    @Test func check_saysWhatIsWrong() async throws {
+        try fill()
+        let store = try SQLiteStore(path: directory.path)
+        func check() async -> [String] {
+            await withCheckedContinuation { continuation in
+                store.reader.check { continuation.resume(returning: $0) }
+            }
+        }
+        #expect(await check() == [])
+        let page = try SQLiteConnection(directory.database, errors: .read).number(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'tags'")
+        let file = try #require(FileHandle(forUpdatingAtPath: directory.database))
+        try file.seek(toOffset: UInt64(page - 1) * 4096)
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+        #expect(await !check().isEmpty)
+        store.close(isClean: true)
+        store.reader.check { _ in Issue.record("A closed store is checked.") }
+    }
+}
+
+extension TemporaryDirectory {
+    var database: String { path + "/deferd.db" }
+    var log: String { database + "-wal" }
+
+    /// The bytes of every file in it but the lock.
+    func contents() throws -> [String: Data] {
+        var contents: [String: Data] = [:]
+        for name in names where name.hasPrefix("deferd.") && name != "deferd.lock" {
+            contents[name] = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
+        }
+        return contents
+    }
+
+    /// Changes the database behind the store's back.
+    func execute(_ sql: String) throws {
+        let connection = try SQLiteConnection(database, errors: .write)
+        try connection.execute(sql)
+        try connection.checkpoint(3)
     }
 }

@@ -1,206 +1,160 @@
 import JobModel
-import TestSupport
 import Testing
 
-@testable import JobStore
-
+/// Queries for jobs: what they find, in which order, and how many.
 @Suite struct QueryTests {
-    let directory: TemporaryDirectory
-    let store: SQLiteStore
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        store = try SQLiteStore(path: directory.path)
+    @Test(arguments: StoreKind.allCases) func findsReadyJobsInStartingOrder(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        let ids = try store.insert([
+            .sample(), .sample(priority: 5), .sample().with { $0.host = "a:80" },
+            .sample(priority: 5).with { $0.host = "b:80" }, .sample().with { $0.waiting = .gate },
+            .sample(state: .running), .sample(owner: 2), .sample(queue: "other"),
+            .sample().with { $0.isRemoving = true }, .sample(priority: -1),
+        ])
+        func found(
+            _ transaction: any JobTransaction, after: ReadyPosition? = nil, excluding: Set<String> = [], limit: Int = 10
+        ) throws -> [JobID] {
+            try transaction.ready(queue: "default", owner: 1000, after: after, excluding: excluding, limit: limit)
+                .map(\.position.id)
+        }
+        try store.round { transaction throws in
+            #expect(try found(transaction) == [ids[1], ids[3], ids[0], ids[2], ids[9]])
+            #expect(try found(transaction, limit: 2) == [ids[1], ids[3]])
+            #expect(try found(transaction, excluding: ["b:80"]) == [ids[1], ids[0], ids[2], ids[9]])
+            let position = ReadyPosition(priority: 5, id: ids[3])
+            #expect(try found(transaction, after: position) == [ids[0], ids[2], ids[9]])
+            #expect(try found(transaction, after: position, excluding: ["a:80"], limit: 1) == [ids[0]])
+            let rows = try transaction.ready(
+                queue: "default", owner: 1000, after: nil, excluding: [], limit: 10)
+            #expect(rows.map(\.host) == [nil, "b:80", nil, "a:80", nil])
+            #expect(rows.map(\.position.priority) == [5, 5, 0, 0, -1])
+            // What the round changes counts at once.
+            var row = try #require(try transaction.job(ids[1]))
+            row.state = .running
+            try transaction.update(row)
+            let new = try transaction.create([.sample(priority: 7)])
+            try transaction.delete(ids[0])
+            #expect(try found(transaction) == [new[0], ids[3], ids[2], ids[9]])
+        }
     }
 
-    /// Every combination of what a filter may ask for, twice; and children of the first job.
-    private func populate() async throws -> [Job] {
-        var jobs: [Job] = []
-        for _ in 0..<2 {
-            for owner in [UInt32(0), 1000] {
-                for queue in ["default", "other"] {
-                    for source in [#"{"type": "value", "value": 1}"#, #"{"type": "timer", "seconds": 1}"#] {
-                        for tags in ["", #", "tags": ["t", "u"]"#] {
-                            let job = try Job.example(#""queue": "\#(queue)"\#(tags)"#, source: source, owner: owner)
-                            jobs += [job, try job.finished(at: .after(5))]
-                        }
-                    }
-                }
+    @Test(arguments: StoreKind.allCases) func passesOverManyJobsOfExcludedHosts(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        try store.insert((0..<4_500).map { _ in JobRow.sample(priority: 1).with { $0.host = "full:80" } })
+        let ids = try store.insert((0..<20).map { index in JobRow.sample().with { $0.host = "h\(index % 3):80" } })
+        let found = try store.round { transaction throws in
+            try transaction.ready(queue: "default", owner: 1000, after: nil, excluding: ["full:80", "h1:80"], limit: 5)
+        }
+        #expect(found.map(\.position.id) == [ids[0], ids[2], ids[3], ids[5], ids[6]])
+        #expect(found.map(\.host) == ["h0:80", "h2:80", "h0:80", "h2:80", "h0:80"])
+    }
+
+    @Test(arguments: StoreKind.allCases) func findsWhatIsDue(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        let wall = Timestamp(milliseconds: 1_800_000_000_000)
+        let later = wall.adding(seconds: 1)
+        let ids = try store.insert([
+            .sample(state: .scheduled).with { $0.due = 100 },
+            .sample(state: .running).with { ($0.due, $0.deadline) = (50, 60) },
+            .sample(state: .scheduled).with { $0.notBefore = wall },
+            .sample(state: .scheduled).with { ($0.notBefore, $0.due) = (wall, 1_000) },
+            .sample(state: .scheduled).with { $0.notBefore = later },
+            .sample().with { $0.deadline = 200 },
+            .sample(state: .failed).with { ($0.due, $0.deadline) = (1, 1) },
+            .sample(state: .scheduled).with { ($0.due, $0.isRemoving) = (1, true) },
+        ])
+        try store.round { transaction throws in
+            #expect(try transaction.due(steady: 100, wall: wall, limit: 10).map(\.id) == [ids[0], ids[1], ids[2]])
+            #expect(try transaction.due(steady: 99, wall: wall, limit: 10).map(\.id) == [ids[1], ids[2]])
+            #expect(try transaction.due(steady: 1_000, wall: later, limit: 10).map(\.id) == Array(ids[0...5]))
+            #expect(try transaction.due(steady: 1_000, wall: later, limit: 2).count == 2)
+            #expect(try transaction.due(steady: 10, wall: wall.adding(seconds: -1), limit: 10).isEmpty)
+            #expect(try transaction.dueTimes() == DueTimes(steady: 50, wall: wall))
+            for id in ids[..<3] { try transaction.delete(id) }
+            #expect(try transaction.dueTimes() == DueTimes(steady: 200, wall: later))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases) func findsRunsOfOtherLivesAndSuspects(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        let ids = try store.insert([
+            .sample(state: .running).with { $0.run = RunID(life: 1, number: 7) },
+            .sample(state: .running).with { $0.run = RunID(life: 2, number: 7) },
+            .sample(state: .running).with { ($0.run, $0.crashes) = (RunID(life: 3, number: 1), 1) },
+            .sample(state: .failed).with { $0.crashes = 3 }, .sample().with { $0.crashes = 2 },
+        ])
+        try store.round { transaction throws in
+            #expect(try transaction.running(exceptLife: 2, limit: 10).map(\.id) == [ids[0], ids[2]])
+            #expect(try transaction.running(exceptLife: 9, limit: 2).map(\.id) == [ids[0], ids[1]])
+            #expect(try transaction.suspects(after: 0, limit: 10).map(\.id) == [ids[2], ids[4]])
+            #expect(try transaction.suspects(after: ids[2], limit: 10).map(\.id) == [ids[4]])
+            #expect(try transaction.suspects(after: 0, limit: 1).map(\.id) == [ids[2]])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases) func findsChildren(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        let parent = try #require(try store.insert([.sample(state: .running)]).first)
+        func child(_ index: Int, link: Int = 1, list: Int64 = 5, _ state: JobState = .queued) -> JobRow {
+            .sample(
+                state: state, parent: JobRow.Parent(job: parent, link: link, list: list, index: index, depth: 1))
+        }
+        let ids = try store.insert([
+            child(0, .succeeded), child(1), child(2).with { $0.waiting = .gate },
+            child(3, .scheduled).with { $0.waiting = .gate }, child(4, .failed), child(0, link: 3, list: 8), .sample(),
+        ])
+        try store.round { transaction throws in
+            func found(
+                _ which: ChildSelection, list: Int64 = 5, after: JobID = 0, limit: Int = 10
+            ) throws -> [JobID] {
+                try transaction.children(of: parent, list: list, which, after: after, limit: limit).map(\.id)
             }
-        }
-        for index in 0..<4 {
-            jobs.append(
-                try .example(
-                    #""tags": ["\#(index < 2 ? "t" : "u")"]"#,
-                    parent: .init(job: 1, link: index % 2, index: index, depth: 1)))
-        }
-        let ids = try await store.submit(jobs)
-        return zip(jobs, ids).compactMap { job, id in
-            if case .created(let id) = id { job.numbered(id) } else { nil }
-        }
-    }
-
-    private func fits(_ job: Job, _ filter: JobFilter) -> Bool {
-        job.parent?.job == filter.parent && (filter.states.isEmpty || filter.states.contains(job.state))
-            && (filter.queue == nil || filter.queue == job.spec.queue)
-            && (filter.tag.map(job.spec.tags.contains) ?? true)
-            && (filter.source == nil || filter.source == job.spec.source.type)
-            && (filter.owner == nil || filter.owner == job.owner)
-    }
-
-    @Test(arguments: [JobFilter.Order.newest, .oldest])
-    func jobs_areThoseThatTheFilterAsksFor_inPages(_ order: JobFilter.Order) async throws {
-        let all = try await populate()
-        for states in [[], [.queued], [.queued, .succeeded, .running]] as [Set<JobState>] {
-            for (queue, source) in [(nil, nil), ("other", nil), (nil, .timer), ("default", .value)]
-                as [(String?, SourceType?)]
-            {
-                for (tag, parent) in [(nil, nil), ("t", nil), (nil, 1), ("u", 1)] as [(String?, JobID?)] {
-                    for owner in [nil, UInt32(1000)] {
-                        var filter = JobFilter()
-                        filter.states = states
-                        filter.queue = queue
-                        filter.tag = tag
-                        filter.source = source
-                        filter.parent = parent
-                        filter.owner = owner
-                        filter.order = order
-                        filter.limit = 5
-                        let wanted = all.filter { fits($0, filter) }.sorted {
-                            order == .oldest ? $0.id < $1.id : $0.id > $1.id
-                        }
-                        var found: [Job] = []
-                        while case let page = try await store.jobs(filter), let last = page.last {
-                            #expect(page.count <= 5)
-                            found += page
-                            filter.after = last.id
-                        }
-                        #expect(found == wanted, "\(filter)")
-                    }
-                }
+            #expect(try found(.all) == Array(ids[0...4]))
+            #expect(try found(.all, after: ids[1], limit: 2) == [ids[2], ids[3]])
+            #expect(try found(.unfinished) == Array(ids[1...3]))
+            #expect(try found(.unfinished, after: ids[1]) == [ids[2], ids[3]])
+            #expect(try found(.gated) == [ids[2], ids[3]])
+            #expect(try found(.gated, limit: 1) == [ids[2]])
+            #expect(try found(.all, list: 8) == [ids[5]])
+            #expect(try found(.all, list: 6) == [])
+            func byLink(_ link: Int, limit: Int = 10) throws -> [JobID] {
+                try transaction.children(of: parent, fromLink: link, limit: limit).map(\.id)
             }
+            #expect(try byLink(1) == Array(ids[0...5]))
+            #expect(try byLink(2) == [ids[5]])
+            #expect(try byLink(0, limit: 3) == Array(ids[0...2]))
+            var row = try #require(try transaction.job(ids[2]))
+            row.waiting = .nothing
+            try transaction.update(row)
+            try transaction.delete(ids[0])
+            #expect(try found(.gated) == [ids[3]])
+            #expect(try found(.all) == Array(ids[1...4]))
+            // Its position may be gone.
+            #expect(try found(.all, after: ids[0], limit: 1) == [ids[1]])
         }
     }
 
-    @Test func ready_givesJobsInStartingOrder() async throws {
-        let ids = try await store.create(
-            .example(), .example(#""priority": 5"#), .example(), .example(#""priority": -5"#),
-            .example(#""priority": 5"#), .example(#""queue": "other""#), .example(#""delay": 5"#))
-        let order = [1, 4, 0, 2, 3].map { ids[$0] }
-        #expect(try await store.ready(limit: 10).map(\.id) == order)
-        #expect(
-            try await store.ready(limit: 2).map(\.id)
-                == Array(order[..<2]))
-        for index in order.indices {
-            let job = try await store.existing(order[index])
-            let position = ReadyPosition(priority: job.spec.priority, id: job.id)
-            let rest = try await store.ready(after: position, limit: 10)
-            #expect(rest.map(\.id) == Array(order[(index + 1)...]))
+    @Test(arguments: StoreKind.allCases) func findsFinishedRootJobs(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        func ended(_ time: Int64, owner: UInt32 = 1000) -> JobRow {
+            .sample(owner: owner, state: .succeeded).with { $0.finishedAt = Timestamp(milliseconds: time) }
         }
-    }
-
-    @Test func ready_leavesOutJobsForExcludedHosts() async throws {
-        let hosts: [String?] = ["a:80", nil, "b:80", "a:80", "c:\"443"]
-        let jobs = try hosts.map { host in
-            var job = try Job.example()
-            job.host = host
-            return job
-        }
-        _ = try await store.submit(jobs)
-        let ready = try await store.ready(excluding: ["a:80", "c:\"443"], limit: 10)
-        #expect(ready.map(\.id) == [2, 3])
-    }
-
-    @Test func ready_findsJobsBehindThoseForExcludedHosts_howeverMany() async throws {
-        var jobs: [Job] = []
-        for number in 0..<9_000 {
-            var job = try Job.example(#""priority": \#(number % 3)"#)
-            job.host = number % 1000 == 7 ? "b:\(number)" : number % 1000 == 8 ? nil : "a:80"
-            jobs.append(job)
-        }
-        _ = try await store.submit(jobs)
-        let wanted = jobs.enumerated().filter { $0.element.host != "a:80" }
-            .map { ReadyPosition(priority: $0.element.spec.priority, id: JobID($0.offset) + 1) }.sorted()
-        for limit in [1, 4, 100] {
-            var found: [ReadyPosition] = []
-            while case let page = try await store.ready(
-                after: found.last, excluding: ["a:80"], limit: limit), !page.isEmpty
-            {
-                #expect(page.count <= limit)
-                found += page
+        let ids = try store.insert([
+            ended(300), ended(100), ended(200, owner: 7), ended(100), ended(50).with { $0.isRemoving = true },
+            .sample(
+                state: .failed, parent: JobRow.Parent(job: 1, link: 0, list: 1, index: 0, depth: 1)
+            ).with { $0.finishedAt = Timestamp(milliseconds: 10) }, .sample(),
+        ])
+        try store.round { transaction throws in
+            func found(_ owner: UInt32?, before: Int64, limit: Int = 10) throws -> [JobID] {
+                try transaction.finished(owner: owner, before: Timestamp(milliseconds: before), limit: limit).map(\.id)
             }
-            #expect(found == wanted)
+            #expect(try found(nil, before: 1_000) == [ids[1], ids[3], ids[2], ids[0]])
+            #expect(try found(nil, before: 300) == [ids[1], ids[3], ids[2]])
+            #expect(try found(nil, before: 1_000, limit: 2) == [ids[1], ids[3]])
+            #expect(try found(7, before: 1_000) == [ids[2]])
+            #expect(try found(8, before: 1_000) == [])
+            #expect(try transaction.dueTimes().firstEnd == Timestamp(milliseconds: 100))
         }
-    }
-
-    @Test func due_givesScheduledJobsEarliestFirst() async throws {
-        let ids = try await store.create(
-            .example(#""delay": 30"#), .example(#""delay": 10"#), .example(#""delay": 20"#), .example())
-        #expect(try await store.jobs(.due(at: .after(9), limit: 10)).isEmpty)
-        #expect(try await store.jobs(.due(at: .after(20), limit: 10)).map(\.id) == [ids[1], ids[2]])
-        #expect(try await store.jobs(.due(at: .after(99), limit: 2)).map(\.id) == [ids[1], ids[2]])
-        #expect(try await store.times().due == .after(10))
-    }
-
-    @Test func overdue_givesUnfinishedJobsPastTheirDeadline() async throws {
-        let ids = try await store.create(
-            .example(#""deadline": 30"#), .example(#""deadline": 10"#), .example(#""deadline": 5"#), .example())
-        try await store.save(store.existing(ids[2]).finished(at: .after(1)))
-        #expect(try await store.jobs(.overdue(at: .after(9), limit: 10)).isEmpty)
-        #expect(try await store.jobs(.overdue(at: .after(30), limit: 10)).map(\.id) == [ids[1], ids[0]])
-        #expect(try await store.times().deadline == .after(10))
-        #expect(try await store.times().due == nil)
-    }
-
-    @Test func firstEnd_isOfTheRootJobThatEndedFirst() async throws {
-        let parent = try await store.stored()
-        let child = Job.Parent(job: parent.id, link: 0, index: 0, depth: 1)
-        let ids =
-            try await store.create(.example(), .example(), .example())
-            + store.submit(children: [.example(parent: child)], of: parent)
-        #expect(try await store.times().firstEnd == nil)
-        for (id, end) in zip(ids, [20, 10, 30, 5]) {
-            try await store.save(store.existing(id).finished(at: .after(end)))
-        }
-        #expect(try await store.times().firstEnd == .after(10))
-    }
-
-    @Test func interrupted_givesRunningJobs() async throws {
-        let parent = Job.Parent(job: 1, link: 0, index: 0, depth: 1)
-        let ids = try await store.create(
-            .example(), .example(#""queue": "other""#, owner: 1), .example(), .example(parent: parent))
-        for id in [ids[3], ids[0], ids[1]] {
-            var job = try await store.existing(id)
-            _ = try job.handle(.start, at: .after(1))
-            try await store.save(job)
-        }
-        #expect(try await store.recovery().running == [ids[0], ids[1], ids[3]])
-    }
-
-    @Test func counts_areByOwnerQueueAndState() async throws {
-        let all = try await populate()
-        let wanted = Dictionary(grouping: all) { [String($0.owner), $0.spec.queue, $0.state.rawValue] }
-        let counts = try await store.counts()
-        #expect(counts.count == wanted.count)
-        for count in counts {
-            #expect(wanted[[String(count.owner), count.queue, count.state.rawValue]]?.count == count.count)
-        }
-    }
-
-    @Test func children_areInTheOrderOfTheirIndex() async throws {
-        let parent = try await store.stored()
-        let children = try [3, 1, 0, 2].map { index in
-            try Job.example(parent: .init(job: parent.id, link: 1, index: index, depth: 1))
-        }
-        let ids = try await store.submit(children: children, of: parent)
-        let order = [ids[2], ids[1], ids[3], ids[0]]
-        #expect(try await store.jobs(.children(of: parent.id, link: 1, from: 0, limit: 10)).map(\.id) == order)
-        #expect(
-            try await store.jobs(.children(of: parent.id, link: 1, from: 1, limit: 2)).map(\.id) == Array(order[1...2]))
-        #expect(try await store.jobs(.children(of: parent.id, link: 0, from: 0, limit: 2)).isEmpty)
-        try await store.save(children[2].numbered(ids[2]).finished(at: .after(1)))
-        let states = try await store.childStates(of: parent.id, link: 1)
-        #expect(states.map(\.id) == order)
-        #expect(states.map(\.state) == [.succeeded, .queued, .queued, .queued])
     }
 }

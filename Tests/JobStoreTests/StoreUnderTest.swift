@@ -1,152 +1,137 @@
-import Foundation
-import GRDB
 import InMemoryStore
 import JobModel
+import JobStore
 import TestSupport
 import Testing
 
-@testable import JobStore
-
-/// The stores that must behave alike.
-enum Conformer: String, CaseIterable, CustomTestStringConvertible {
-    case memory
+/// What the suite runs against.
+enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     case sqlite
+    case memory
 
     var testDescription: String { rawValue }
+
+    func make() throws -> StoreUnderTest {
+        guard self == .sqlite else { return StoreUnderTest(InMemoryStore()) }
+        let directory = try TemporaryDirectory()
+        return StoreUnderTest(try SQLiteStore(path: directory.path), directory)
+    }
 }
 
-/// A store with a directory of its own, spoken to in commands.
+/// A new store, with what a test does with it.
 final class StoreUnderTest {
-    private let conformer: Conformer
-    private let directory: TemporaryDirectory
-    private(set) var store: any JobStore
+    let store: any JobStore
+    /// Gone with it.
+    private let directory: TemporaryDirectory?
 
-    init(_ conformer: Conformer) throws {
-        self.conformer = conformer
-        directory = try TemporaryDirectory()
-        store =
-            switch conformer {
-            case .memory: MemoryStore()
-            case .sqlite: try SQLiteStore(path: directory.path)
+    init(_ store: any JobStore, _ directory: TemporaryDirectory? = nil) {
+        self.store = store
+        self.directory = directory
+    }
+
+    /// Runs `body` in a round that is to be committed, and gives what it gives.
+    @discardableResult
+    func round<Value>(
+        at location: SourceLocation = #_sourceLocation, _ body: (any JobTransaction) throws -> Value
+    ) throws -> Value {
+        var value: Value?
+        var thrown: (any Error)?
+        let end = store.round { transaction throws(StoreError) in
+            do { value = try body(transaction) } catch {
+                thrown = error
+                throw error as? StoreError ?? StoreError(.write, "The test failed.")
             }
+        }
+        if let thrown { throw thrown }
+        if case .committed = end {} else { Issue.record("\(end)", sourceLocation: location) }
+        return try #require(value, sourceLocation: location)
     }
 
-    /// Closes the store and opens it again.
-    func reopen() async throws {
-        await store.close()
-        if let memory = store as? MemoryStore {
-            store = MemoryStore(memory.tables)
-        } else {
-            store = try SQLiteStore(path: directory.path)
+    /// Runs `body` in a round that is undone.
+    func undoneRound(_ body: (any JobTransaction) throws(StoreError) -> Void) {
+        let end = store.round { transaction throws(StoreError) in
+            try body(transaction)
+            throw StoreError(.write, "It is to be undone.")
+        }
+        guard case .undone = end else {
+            Issue.record("\(end)")
+            return
         }
     }
 
-    // MARK: Writing
+    /// Inserts jobs in a round of their own; gives their ids.
+    @discardableResult
+    func insert(_ rows: [JobRow]) throws -> [JobID] { try round { try $0.create(rows) } }
+}
 
-    func write(_ write: StoreWrite) async throws -> StoreWritten { try await store.write(write) }
-
-    func submit(_ jobs: [Job]) async throws -> [Submission] { try await store.submit(jobs) }
-
-    /// Submits jobs that must be new; gives them under their numbers.
-    func create(_ jobs: Job...) async throws -> [Job] {
-        try await zip(jobs, submit(jobs)).map { job, submission in
-            guard case .created(let id) = submission else { throw WrongAnswer() }
-            return job.numbered(id)
+extension JobTransaction {
+    /// Inserts jobs; gives their ids.
+    func create(_ rows: [JobRow]) throws -> [JobID] {
+        try insert(rows.map { NewJobRow(row: $0, document: .spec(Array("{}".utf8))) }).map { inserted in
+            guard case .created(let id) = inserted else { throw StoreError(.write, "The key is taken.") }
+            return id
         }
     }
-
-    func save(_ jobs: Job...) async throws {
-        guard case .done = try await write(.save(jobs)) else { throw WrongAnswer() }
-    }
-
-    func children(_ children: NewChildren) async throws -> [JobID] {
-        guard case .numbered(let ids) = try await write(.children(children)) else { throw WrongAnswer() }
-        return ids
-    }
-
-    func removing(_ write: StoreWrite) async throws -> [RemovedJob] { try await store.removing(write) }
-
-    func save(checkpoint: JSON?, of job: JobID, link: Int) async throws {
-        try await store.save(checkpoint: checkpoint, of: job, link: link)
-    }
-
-    // MARK: Reading
-
-    func read(_ read: StoreRead) async throws -> StoreRows { try await store.read(read) }
-
-    func jobs(_ read: StoreRead) async throws -> [Job] { try await store.jobs(read) }
-
-    func jobs(_ ids: [JobID]) async throws -> [Job] { try await jobs(.jobs(ids)) }
-
-    func list(_ change: (inout JobFilter) -> Void) async throws -> [JobID] {
-        var filter = JobFilter()
-        change(&filter)
-        return try await jobs(.list(filter)).map(\.id)
-    }
-
-    func childStates(of parent: JobID, link: Int = 0) async throws -> [ChildState] {
-        try await store.childStates(of: parent, link: link)
-    }
-
-    func ready(_ read: StoreRead) async throws -> [ReadyJob] {
-        guard case .ready(let jobs) = try await self.read(read) else { throw WrongAnswer() }
-        return jobs
-    }
-
-    func ready(
-        _ queue: String = "default", owner: UInt32 = 1000, after: ReadyPosition? = nil, excluding: Set<String> = [],
-        limit: Int = 100
-    ) async throws -> [JobID] {
-        try await ready(.ready(queue: queue, owner: owner, after: after, excluding: excluding, limit: limit))
-            .map(\.position.id)
-    }
-
-    func times() async throws -> StoredTimes { try await store.times() }
-
-    func recovery() async throws -> StoredState { try await store.recovery() }
 }
 
-/// The store answered with something else than asked for.
-struct WrongAnswer: Error {}
-
-extension NewChild {
-    /// A child that is ready to run.
-    static func example(
-        _ index: Int, _ body: Body, queue: String = "default", priority: Int = 0, state: JobState = .queued,
-        notBefore: Timestamp? = nil, deadlineAt: Timestamp? = nil, host: String? = nil, tags: [String] = [],
-        isGated: Bool = false
-    ) -> NewChild {
-        NewChild(
-            index: index, body: body, queue: queue, priority: priority, source: .value, state: state,
-            createdAt: .after(0), notBefore: notBefore, deadlineAt: deadlineAt, host: host, tags: tags,
-            isGated: isGated, size: body.storedSize(queue: queue, priority: priority))
-    }
-}
-
-extension TemporaryDirectory {
-    var database: String { path + "/deferd.db" }
-    var log: String { database + "-wal" }
-
-    /// The bytes of every file in it but the lock.
-    func contents() throws -> [String: Data] {
-        var contents: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: path) where name != "deferd.lock" {
-            contents[name] = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
-        }
-        return contents
-    }
-}
-
-/// A database file that a test changes behind the store's back.
-struct DatabaseFile {
-    private let queue: DatabaseQueue
-
-    init(_ path: String) throws {
-        queue = try DatabaseQueue(path: path)
+extension JobRow {
+    static func sample(
+        owner: UInt32 = 1000, state: JobState = .queued, queue: String = "default", priority: Int = 0,
+        key: String? = nil, tags: [String] = [], parent: Parent? = nil, source: SourceType = .url
+    ) -> JobRow {
+        JobRow(
+            owner: owner, groups: nil, parent: parent,
+            plan: JobPlan(
+                source: JobPlan.Step(source: source, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                deadline: nil),
+            queue: queue, priority: priority, key: key, tags: tags, specSize: 100,
+            createdAt: Timestamp(milliseconds: 1_700_000_000_000), state: state)
     }
 
-    func execute(_ sql: String) throws {
-        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-        try queue.close()
+    /// The same with a change.
+    func with(_ change: (inout JobRow) -> Void) -> JobRow {
+        var row = self
+        change(&row)
+        return row
+    }
+
+    /// A job with a value in each of its columns.
+    static var full: JobRow {
+        let step = JobPlan.Step(source: .download, timeout: 30, retry: .none, isRepeatable: false)
+        var row = JobRow(
+            owner: 4_294_967_295, groups: CallerGroups([4, 24]),
+            parent: Parent(job: 7, link: 2, list: 9, index: 3, depth: 1),
+            plan: JobPlan(
+                source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .finally(step)], deadline: 60),
+            queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"], specSize: 77,
+            createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
+        let error = JobError(.http, "The server said no.", retryable: true, http: .init(status: 503, reason: "No"))
+        let blob = BlobReference(life: 3, number: 4, size: 5_000_000)
+        row.waiting = .timer
+        row.version = 12
+        row.run = RunID(life: 3, number: 99)
+        row.stop = .deadline
+        row.due = 12_345
+        row.notBefore = Timestamp(milliseconds: 1_700_000_000_002)
+        row.deadline = 23_456
+        row.startedAt = Timestamp(milliseconds: 1_700_000_000_003)
+        row.link = 2
+        row.attempt = 3
+        row.linkStartedAt = Timestamp(milliseconds: 1_700_000_000_004)
+        row.host = "example.org:443"
+        row.carried = .success(.file(blob))
+        row.outcomes = [
+            LinkOutcome(
+                link: 0, error: nil, startedAt: row.createdAt, finishedAt: row.createdAt, attempts: 1),
+            LinkOutcome(
+                link: 1, error: error, startedAt: row.createdAt, finishedAt: row.createdAt, attempts: 2),
+        ]
+        row.failedLink = FailedLink(link: 1, incoming: .success(.inline(Array("{\"a\":1}".utf8))))
+        row.lastFailure = error
+        row.blobs = [LinkBlob(link: 1, blob: blob)]
+        row.checkpointSize = 17
+        row.children = 4
+        row.crashes = 2
+        return row
     }
 }

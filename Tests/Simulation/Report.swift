@@ -7,65 +7,42 @@ struct Figures {
     /// Of these, those in which users were at work: what was left then came to its end.
     var nanosecondsOfUsers: Int64 = 0
     var events = 0
+    var rounds = 0
+    var failedCommits = 0
     var effects = 0
     var runs = 0
-    /// Programs that were told to end.
     var brokenOff = 0
     var crashes = 0
     var cleanStops = 0
     var clockSets = 0
     var storageFaults = 0
-    var hostileBouts = 0
     var hostileActs = 0
     var submitted = 0
+    var comparisons = 0
     var failedSeeds = 0
     var jobsByEnd: [JobState: Int] = [:]
-    var checked: [(String, Int)] = []
 
-    var hours: Double { Double(nanoseconds) / 3.6e12 }
-    var hoursOfUsers: Double { Double(nanosecondsOfUsers) / 3.6e12 }
-
-    mutating func add(_ other: Oracle.Checked) {
-        let rows = [
-            ("starts", other.starts), ("starts after a host was left alone", other.backOffs),
-            ("starts with somebody to compare with", other.fairStarts),
-            ("windows of 100 starts", other.fairWindows), ("queues with a free slot", other.idleSlots),
-            ("counts", other.counts), ("outcomes of lists", other.listOutcomes), ("pages", other.pages),
-            ("pauses before a retry", other.pauses), ("ends told to subscribers", other.ends), ("memory", other.memory),
-            ("jobs of schedules", other.scheduled), ("times of schedules that are due", other.schedules),
-        ]
-        checked = rows.enumerated().map { ($1.0, $1.1 + (checked.isEmpty ? 0 : checked[$0].1)) }
-    }
+    private static let sums: [any WritableKeyPath<Figures, Int> & Sendable] = [
+        \.seeds, \.events, \.rounds, \.failedCommits, \.effects, \.runs, \.brokenOff, \.crashes, \.cleanStops,
+        \.clockSets, \.storageFaults, \.hostileActs, \.submitted, \.comparisons, \.failedSeeds,
+    ]
 
     mutating func add(_ other: Figures) {
-        seeds += other.seeds
+        for sum in Self.sums { self[keyPath: sum] += other[keyPath: sum] }
         nanoseconds += other.nanoseconds
         nanosecondsOfUsers += other.nanosecondsOfUsers
-        events += other.events
-        effects += other.effects
-        runs += other.runs
-        brokenOff += other.brokenOff
-        crashes += other.crashes
-        cleanStops += other.cleanStops
-        clockSets += other.clockSets
-        storageFaults += other.storageFaults
-        hostileBouts += other.hostileBouts
-        hostileActs += other.hostileActs
-        submitted += other.submitted
-        failedSeeds += other.failedSeeds
         jobsByEnd.merge(other.jobsByEnd, uniquingKeysWith: +)
-        checked =
-            checked.isEmpty
-            ? other.checked : zip(checked, other.checked).map { ($0.0, $0.1 + $1.1) }
     }
 
     /// The closing table. `seconds` are of CPU time.
     func table(seconds: Double) -> String {
+        let hours = Double(nanoseconds) / 3.6e12
+        let hoursOfUsers = Double(nanosecondsOfUsers) / 3.6e12
         var rows: [(String, String)] = [
             ("seeds", "\(seeds)"), ("failed", "\(failedSeeds)"), ("simulated hours", Self.rounded(hours)),
-            ("of these, with users at work", Self.rounded(hoursOfUsers)),
-            ("events", "\(events)"), ("jobs submitted", "\(submitted)"), ("sources run", "\(runs)"),
-            ("programs told to end", "\(brokenOff)"),
+            ("of these, with users at work", Self.rounded(hoursOfUsers)), ("events", "\(events)"),
+            ("rounds", "\(rounds)"), ("rounds that were not committed", "\(failedCommits)"),
+            ("jobs submitted", "\(submitted)"), ("runs", "\(runs)"), ("runs told to end", "\(brokenOff)"),
         ]
         for state in JobState.allCases where state.isTerminal {
             rows.append(("jobs \(state.rawValue)", "\(jobsByEnd[state, default: 0])"))
@@ -73,10 +50,7 @@ struct Figures {
         rows += [
             ("crashes", "\(crashes)"), ("clean stops", "\(cleanStops)"), ("clocks set", "\(clockSets)"),
             ("storage faults", "\(storageFaults)"), ("hostile acts", "\(hostileActs)"),
-        ]
-        rows += checked.map { ("checked: \($0.0)", "\($0.1)") }
-        rows += [
-            ("seconds of CPU", Self.rounded(seconds)),
+            ("memories compared with one made anew", "\(comparisons)"), ("seconds of CPU", Self.rounded(seconds)),
             ("simulated hours per second of CPU", Self.rounded(hours / max(0.001, seconds))),
             ("of these, with users at work", Self.rounded(hoursOfUsers / max(0.001, seconds))),
         ]

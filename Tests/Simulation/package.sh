@@ -5,7 +5,6 @@ set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD
 scratch=$1
-[ -d .build/checkouts/swift-collections ] || "${SWIFT:-swift}" package resolve
 rm -rf "$scratch/Sources" "$scratch/Tests"
 mkdir -p "$scratch/Sources"
 if [ "${2:-}" = copy ]; then
@@ -23,25 +22,17 @@ import PackageDescription
 let ours: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
-    // 17 simulated hours a second instead of 14, with jemalloc. The tests of the core run with the checks of exclusive access.
     .unsafeFlags(["-cross-module-optimization", "-enforce-exclusivity=unchecked"]),
 ]
 let package = Package(
     name: "deferd",
-    dependencies: [.package(path: "$root/.build/checkouts/swift-collections")],
     targets: [
         .target(name: "JobModel", swiftSettings: ours),
-        .target(
-            name: "JobCore",
-            dependencies: [
-                "JobModel", .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
-            ],
-            swiftSettings: ours),
+        .target(name: "JobCore", dependencies: ["JobModel"], swiftSettings: ours),
         .target(name: "InMemoryStore", dependencies: ["JobModel"], swiftSettings: ours),
         .executableTarget(
-            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"], path: "Tests/Simulation",
-            exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
+            name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"],
+            path: "Tests/Simulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"], swiftSettings: ours,
             linkerSettings: [$allocator]),
     ])
 PACKAGE

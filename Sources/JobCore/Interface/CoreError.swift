@@ -29,7 +29,7 @@ package struct CoreError: Error, Sendable, Hashable {
         self.message = message
     }
 
-    static func noJob(_ id: JobID) -> CoreError {
+    package static func noJob(_ id: JobID) -> CoreError {
         CoreError(.notFound, "There is no job \(id), or it is not yours; list yours to see their ids.")
     }
 

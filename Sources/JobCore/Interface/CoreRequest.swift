@@ -1,71 +1,87 @@
 package import JobModel
 
-/// What a caller asks for.
+/// What a caller asks for. What only looks at jobs is asked of a reader of the store.
 package enum CoreRequest: Sendable {
-    /// New jobs. Answered with `submitted` once they are durable, in the order of the requests.
+    /// New jobs. Answered with `submitted` in their order.
     case submit([NewJob])
-    /// Answered with `job`.
-    case job(JobID)
-    /// Jobs whose wait was answered with `finished`. Answered with `jobs`, each in brief form, in the order asked for, or with
-    /// `unfinished` where one of them is not finished any more.
-    case jobs([JobID])
-    /// Answered with `page`.
-    case list(JobFilter)
-    /// Answered once all are finished, with `job` where there is one and else with `finished`, or with the error `timeout`
-    /// after so many seconds.
-    case wait([JobID], timeout: Double?)
-    /// Answered with `watching`; changes that come later are told to the subscription.
-    case watch(WatchScope, SubscriptionID)
-    /// Answered with `job`, once that is durable.
+    /// Answered with `changed` once the job has ended or, where it takes its time to, once it was told to.
     case cancel(JobID)
-    /// Answered with `job`, once that is durable.
+    /// Answered with `changed`.
     case retry(JobID, from: Job.RetryPoint)
-    /// Answered with `done`.
+    /// Answered with `done` once the job and all below it are gone.
     case remove(JobID)
-    /// The result of a succeeded job, or where that is not in memory `length` bytes of it from `offset` on. Answered with
-    /// `result`.
-    case result(JobID, offset: Int = 0, length: Int = 0)
-    /// Answered with `queues`.
-    case queues
+    /// Answered with `done`, and with ``CoreEffect/waitOver(_:)`` once each of these jobs has ended or is gone, which may be at
+    /// once. One that is not there, or not the caller's, fails it.
+    case wait([JobID])
+    /// Answered with `done`; every later change is told. The caller looks at the jobs after the answer.
+    case watch(WatchScope, SubscriptionID)
     /// Answered with `queue`.
     case setQueue(String, QueueChange)
-    /// Answered with `schedule`, once that is durable.
+    /// Answered with `done`.
     case setSchedule(NewSchedule)
-    /// Answered with `schedule`.
-    case schedule(ScheduleKey)
-    /// Those that come after a name, of one owner or of all that the caller may see. Answered with `schedules`.
-    case schedules(after: ScheduleKey?, owner: UInt32?, limit: Int)
     /// Answered with `done`.
     case removeSchedule(ScheduleKey)
     /// Submits its job now. Answered with `submitted`.
     case runSchedule(ScheduleKey)
-    /// Answered with `schedule`.
+    /// Answered with `done`.
     case suspendSchedule(ScheduleKey, isSuspended: Bool)
-    /// Answered with `statistics`.
-    case statistics
-    /// Passes through the core and a write. Answered with `done`, also where the storage fails: a full disk is no hang.
+    /// Passes through a round. Answered with `done`.
     case probe
-    /// What the configuration says, read again; nil leaves the policy as it is. Only the daemon itself asks for it. Answered
-    /// with `done`. Jobs that were accepted before stay what they are; what of them is checked again, such as a URL whose
-    /// expressions are filled in, is checked by what holds then.
-    case configure(CoreSettings, policy: ResourcePolicy? = nil)
 }
 
-/// A job to be submitted, admitted by ``Admission``.
-package struct NewJob: Sendable {
-    package let spec: JobSpec
-    /// The host that its source asks, where that is known.
-    package let host: String?
-    /// The queues that children in it name.
-    package let queues: [NamedQueue]
-    /// The subscription that gets the job's changes, from the next one on.
-    package var subscription: SubscriptionID?
+/// What a request came to.
+package enum CoreAnswer: Sendable {
+    case failed(CoreError)
+    case done
+    /// In the order of the submission.
+    case submitted([Result<SubmittedJob, CoreError>])
+    /// The job was changed, and can be read.
+    case changed(JobID)
+    case queue(QueueStatus)
+}
 
-    package init(_ admitted: Admission.Admitted, subscription: SubscriptionID? = nil) {
-        spec = admitted.spec
-        host = admitted.host
-        queues = admitted.queues
-        self.subscription = subscription
+/// What became of a submission.
+package struct SubmittedJob: Sendable, Hashable {
+    package let job: JobID
+    package let state: JobState
+    /// False where the key joined an earlier job.
+    package let isCreated: Bool
+}
+
+package struct QueueStatus: Sendable, Hashable {
+    package let settings: QueueSettings
+    /// The most slots that one owner gets.
+    package let perUser: Int
+    /// Whether jobs can be submitted to it, and not only those run that it has.
+    package let takesJobs: Bool
+}
+
+/// A schedule to be set, its spec checked by ``Admission``.
+package struct NewSchedule: Sendable {
+    package let key: ScheduleKey
+    package let timing: ScheduleTiming
+    /// The rules of its calendar's zone.
+    package let zone: ZoneRules
+    package let catchUp: ScheduleCatchUp
+    package let overlap: ScheduleOverlap
+    package let isSuspended: Bool
+    /// The JSON text of its spec.
+    package let spec: [UInt8]
+    /// The queues that its jobs and their children go to, where no expression says that.
+    package let queues: [NamedQueue]
+
+    package init(
+        key: ScheduleKey, timing: ScheduleTiming, zone: ZoneRules, catchUp: ScheduleCatchUp, overlap: ScheduleOverlap,
+        isSuspended: Bool, spec: [UInt8], queues: [NamedQueue]
+    ) {
+        self.key = key
+        self.timing = timing
+        self.zone = zone
+        self.catchUp = catchUp
+        self.overlap = overlap
+        self.isSuspended = isSuspended
+        self.spec = spec
+        self.queues = queues
     }
 }
 
@@ -96,23 +112,24 @@ package struct Caller: Sendable, Hashable {
         self.groups = groups
     }
 
-    /// Whose jobs it sees; nil for everybody's.
-    var owner: UInt32? { isAdmin ? nil : uid }
+    /// Whose jobs it sees; nil for those of all users.
+    package var owner: UInt32? { isAdmin ? nil : uid }
 
-    func sees(_ job: Job) -> Bool { isAdmin || job.owner == uid }
+    package func sees(_ job: JobRow) -> Bool { !job.isRemoving && (isAdmin || job.owner == uid) }
 }
 
 /// Which jobs a subscription covers, and how often it reports progress.
 package struct WatchScope: Sendable, Hashable {
     package enum Subject: Sendable, Hashable {
+        /// Jobs that were looked at and are the caller's.
         case jobs([JobID])
         case tag(String)
         case all
     }
 
     package var subject: Subject
-    /// The least number of seconds between two reports of a job's progress, rounded up to two digits: what is watched at the
-    /// same interval is looked up once, so a user's watches must not all have different ones.
+    /// The least number of seconds between two reports of a job's progress, rounded up to two digits, so that watches
+    /// have few different ones.
     package let interval: Double
     package var includesChildren: Bool
 
@@ -125,6 +142,5 @@ package struct WatchScope: Sendable, Hashable {
         self.includesChildren = includesChildren
     }
 
-    /// The interval in milliseconds, from 1 to an hour.
     var milliseconds: Int { Int((interval * 1000).rounded()) }
 }

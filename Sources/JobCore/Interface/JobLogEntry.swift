@@ -17,6 +17,14 @@ package struct JobLogEntry: Sendable, Hashable {
         case succeeded
         case failed(JobError)
         case cancelled
+
+        /// Whether it goes into the log before others where not all do.
+        var isTrouble: Bool {
+            switch self {
+            case .failed, .retrying: true
+            default: false
+            }
+        }
     }
 
     package let event: Event
@@ -28,36 +36,19 @@ package struct JobLogEntry: Sendable, Hashable {
     package let host: String?
     package let link: Int
     package let attempt: Int
-    /// Entries on jobs that were left out since the last one.
+    /// Entries on its owner's jobs that were left out since the last one.
     package let leftOut: Int
 
-    init(_ event: Event, of job: Job, leftOut: Int) {
+    init(_ event: Event, of job: JobRow, leftOut: Int) {
         self.event = event
         self.job = job.id
         parent = job.parent?.job
         owner = job.owner
-        queue = job.spec.queue
-        host = Self.host(job.host)
+        queue = job.queue
+        host = job.host
         link = job.link
         attempt = job.attempt
         self.leftOut = leftOut
-    }
-
-    /// A child that its list made.
-    init(accepted child: JobID, of parent: Job, queue: String, host: String?, leftOut: Int) {
-        event = .accepted
-        job = child
-        self.parent = parent.id
-        owner = parent.owner
-        self.queue = queue
-        self.host = Self.host(host)
-        link = 0
-        attempt = 0
-        self.leftOut = leftOut
-    }
-
-    private static func host(_ name: String?) -> String? {
-        if case .host(let name) = ConcurrencyKey(host: name) { name } else { nil }
     }
 
     /// What went wrong.

@@ -73,7 +73,7 @@ package struct JobRow: Sendable, Hashable {
     /// Grows by one with each change that is stored; a reader tells by it which of two looks is the newer.
     package var version: Int64 = 1
     /// The run that is at work for it; only of a running job.
-    package var run: RunIdentity?
+    package var run: RunID?
     /// Why nothing but `finally` links runs any more.
     package var stop: Job.Stop?
     /// It is being removed, and no reader shows it.
@@ -144,7 +144,7 @@ package struct LinkBlob: Sendable, Hashable {
 }
 
 /// One run of one job's source, by one life of one daemon; never used twice.
-package struct RunIdentity: Sendable, Hashable, Comparable {
+package struct RunID: Sendable, Hashable, Comparable {
     /// Counts the starts of daemons on this store.
     package let life: Int64
     package let number: Int64
@@ -154,7 +154,7 @@ package struct RunIdentity: Sendable, Hashable, Comparable {
         self.number = number
     }
 
-    package static func < (left: RunIdentity, right: RunIdentity) -> Bool {
+    package static func < (left: RunID, right: RunID) -> Bool {
         (left.life, left.number) < (right.life, right.number)
     }
 }

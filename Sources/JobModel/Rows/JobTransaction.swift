@@ -125,7 +125,7 @@ package enum RoundEnd: Sendable {
 }
 
 /// Keeps jobs on stable storage, a round at a time.
-package protocol RoundStore: AnyObject {
+package protocol JobStore: AnyObject {
     /// Runs `body` in a transaction and commits it with one fsync; nothing is synced where nothing was written. To be called
     /// by one thread at a time.
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 
 /// Who is at the other end of a connection, as the kernel says.

@@ -1,5 +1,5 @@
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 
 /// The number of the last notification of each job in one watch.

@@ -1,5 +1,5 @@
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 import JobModel
 import JobProtocol
 import LoopTasks

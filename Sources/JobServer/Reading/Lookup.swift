@@ -1,7 +1,7 @@
 import JobModel
 import JobProtocol
-import RoundCore
-import RoundEngine
+import JobCore
+import JobEngine
 
 /// Reads jobs and schedules for one caller, who sees their own. Each call blocks, for a page of the database at a time.
 struct Lookup: Sendable {

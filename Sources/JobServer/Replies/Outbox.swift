@@ -1,4 +1,4 @@
-import RoundEngine
+import JobEngine
 import NIOCore
 import Synchronization
 

@@ -1,8 +1,8 @@
 import Foundation
 package import FuzzBodies
 import JobModel
-import RoundCore
-import SQLiteRounds
+import JobCore
+import JobStore
 
 /// The state file and its log: a copy with bytes changed is refused, or read without a trap; what makes no sense is left
 /// out, and can be removed.
@@ -26,10 +26,10 @@ package final class StateBody: Sendable {
     package init(directory: String) throws {
         self.directory = directory
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        let first = try SQLiteRoundStore(path: directory)
+        let first = try SQLiteStore(path: directory)
         try Self.fill(first)
         first.close(isClean: true)
-        let store = try SQLiteRoundStore(path: directory)
+        let store = try SQLiteStore(path: directory)
         for number in 1...Self.transactions {
             try Self.round(store) { (transaction) throws(StoreError) in
                 try transaction.put(QueueSettings(name: "log", concurrency: number))
@@ -42,7 +42,7 @@ package final class StateBody: Sendable {
     }
 
     private static func round(
-        _ store: SQLiteRoundStore, _ body: (any JobTransaction) throws(StoreError) -> Void
+        _ store: SQLiteStore, _ body: (any JobTransaction) throws(StoreError) -> Void
     ) throws(StoreError) {
         switch store.round(body) {
         case .committed: return
@@ -51,7 +51,7 @@ package final class StateBody: Sendable {
     }
 
     /// Stores jobs in many forms, a list with children, and a schedule.
-    private static func fill(_ store: SQLiteRoundStore) throws {
+    private static func fill(_ store: SQLiteStore) throws {
         let now = Timestamp(milliseconds: 1_790_000_000_000)
         func job(_ members: String, source: String = #"{"type": "value", "value": 1}"#) throws -> NewJobRow {
             let json = try JSON(parsing: #"{"source": \#(source), "label": "job"\#(members)}"#)
@@ -133,7 +133,7 @@ package final class StateBody: Sendable {
     /// Reads what a daemon reads at its start, all jobs with their results, and all schedules, and removes jobs. An answer may be
     /// an error, but there has to be one.
     private static func use(_ directory: String) throws {
-        let store = try SQLiteRoundStore(path: directory)
+        let store = try SQLiteStore(path: directory)
         defer { store.close(isClean: false) }
         let reader = store.reader
         var filter = JobFilter()

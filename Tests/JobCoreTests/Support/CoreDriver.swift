@@ -1,320 +1,236 @@
+import InMemoryStore
 import JobModel
-import Testing
+import JobCore
 
-@testable import JobCore
-
-/// A core with a store, sources and a clock that the test turns: carries effects out and remembers them.
-///
-/// What the core asks of the store is answered at once, unless the test holds it back.
+/// Plays the engine: gives the core inputs in rounds on a store in memory, and keeps what it wants done.
 final class CoreDriver {
-    var settings: CoreSettings
-    private(set) var core: JobCore
-    var store = TestStore()
-    var now = CoreTime(wall: Timestamp(milliseconds: 1_790_000_000_000), monotonic: 1_000_000_000_000)
-    /// What `random` is with the end of each source.
-    var random = 0.0
-    /// The zones that the machine knows.
-    var zones: [String: ZoneRules] = ["Test/One": .utc]
-
-    // MARK: What is held back
-
-    var holdsWrites = false
-    var holdsReads = false
-    /// Checks of the specs of schedules.
-    var holdsChecks = false
-    /// Turns of owners for what takes long.
-    var holdsTurns = false
-    /// Says which reads and writes fail.
-    var failsWrite: (StoreWrite) -> Bool = { _ in false }
-    var failsRead: (StoreRead) -> Bool = { _ in false }
-    /// Says which reads find nothing, as rows that are damaged.
-    var missesRead: (StoreRead) -> Bool = { _ in false }
-    private(set) var heldWrites: [(id: WriteID, write: StoreWrite)] = []
-    /// Durable, but the core was not told.
-    private(set) var unanswered: [(id: WriteID, result: Result<StoreWritten, StoreError>)] = []
-    /// With what the store held when they were asked.
-    private(set) var heldReads: [(id: ReadID, read: StoreRead, result: Result<StoreRows, StoreError>)] = []
-    private(set) var heldChecks: [CoreInput] = []
-    private(set) var heldTurns: [UInt32] = []
-    var holdsCleanUps = false
-    private(set) var heldCleanUps: [CleanUpID] = []
-    /// Crashes after so many more writes are durable, before the core is told.
-    var writesUntilCrash: Int?
-    private(set) var hasCrashed = false
-
-    // MARK: What happened
-
+    let store = InMemoryStore()
+    private(set) var core: Core
+    private(set) var now = CoreMoment(wall: Timestamp(milliseconds: 1_700_000_000_000), steady: 1_000_000)
+    private var life: Int64 = 1
+    private var lastID: Int64 = 0
+    /// Runs that are at work, by their ids.
+    private(set) var orders: [RunID: RunOrder] = [:]
+    private(set) var live: [RunID: LiveRun] = [:]
+    private(set) var cancelled: Set<RunID> = []
     private(set) var answers: [RequestID: CoreAnswer] = [:]
-    private(set) var open: [RunID: SourceRun] = [:]
-    private(set) var started: [SourceRun] = []
-    private(set) var cancelled: [RunID] = []
-    private(set) var told: [(subscribers: [SubscriptionID], change: JobChange)] = []
-    private(set) var reported: [(subscribers: [SubscriptionID], rows: [ProgressRow])] = []
-    private(set) var reads: [StoreRead] = []
-    private(set) var discarded: [(job: JobID, links: ClosedRange<Int>)] = []
-    private(set) var removed: [RemovedJob] = []
-    private(set) var logs: [CoreLog] = []
-    private(set) var hasStarted = false
-    private(set) var startFailure: StoreError?
-    private var inputs: [CoreInput] = []
-    private var isFeeding = false
-    private var lastRequest: RequestID = 0
+    private(set) var over: [RequestID] = []
+    private(set) var changes: [(subscribers: [SubscriptionID], row: JobRow)] = []
+    private(set) var effects: [CoreEffect] = []
+    /// Steps that make children or wait are carried out at once; all others wait for the test.
+    var expandsSteps = true
 
-    static let policy = ResourcePolicy(
-        checkURL: { (url) throws(JobError) in
-            let host = url.split(separator: "/").dropFirst().first.map(String.init) ?? ""
-            guard host != "denied" else { throw JobError(.policy, "The host is denied.") }
-            return host
-        }, checkPath: { (_, _) throws(JobError) in })
-
-    init(starts: Bool = true, _ configure: (inout CoreSettings) -> Void = { _ in }) {
-        var settings = CoreSettings()
-        settings.ownersShare = 1
-        configure(&settings)
-        self.settings = settings
-        core = JobCore(settings: settings, admission: Admission(policy: Self.policy, limits: settings.limits))
-        if starts { start() }
+    init(_ settings: CoreSettings = CoreSettings()) throws {
+        core = Core(settings: settings, life: 1, at: now)
+        try reset(.clean)
     }
 
-    // MARK: - Life
+    // MARK: - Rounds
 
-    func start() { feed(.start) }
-
-    /// The daemon is killed; what is durable stays.
-    func crash() {
-        forget()
-        start()
-    }
-
-    /// The daemon ends as it should, and starts again.
-    func restart() { stopAndWait(0) }
-
-    /// The daemon ends as it should, and another starts so many seconds later.
-    func stopAndWait(_ seconds: Double) {
-        feed(.stop)
-        holdsWrites = false
-        releaseWrites()
-        store.clearMarks()
-        forget()
-        turn(to: now.monotonic + Int64(seconds * 1e9))
-        start()
-    }
-
-    private func forget() {
-        core = JobCore(settings: settings, admission: Admission(policy: Self.policy, limits: settings.limits))
-        heldWrites = []
-        unanswered = []
-        heldReads = []
-        heldChecks = []
-        heldTurns = []
-        heldCleanUps = []
-        open = [:]
-        inputs = []
-        answers = [:]
-        hasCrashed = false
-        hasStarted = false
-    }
-
-    // MARK: - Inputs
-
-    func feed(_ input: CoreInput) {
-        inputs.append(input)
-        guard !isFeeding else { return }
-        isFeeding = true
-        defer { isFeeding = false }
-        var count = 0
-        while !inputs.isEmpty, !hasCrashed {
-            count += 1
-            guard count < 100_000 else {
-                Issue.record("The core goes on and on without time passing.")
-                inputs = []
-                return
+    /// A round of these inputs; gives how it ended.
+    @discardableResult
+    func round(_ inputs: [CoreInput]) -> RoundEnd {
+        let end = store.round { (transaction) throws(StoreError) in
+            for input in inputs {
+                try core.handle(input, at: now, in: transaction)
             }
-            for effect in core.handle(inputs.removeFirst(), at: now) where !hasCrashed { carryOut(effect) }
+            try core.close(at: now, in: transaction)
         }
+        switch end {
+        case .committed: carryOut(core.committed())
+        case .undone, .unknown: core.undone()
+        }
+        return end
     }
 
-    /// Lets time pass, stopping whenever the core wants to know of it.
-    func advance(_ seconds: Double) {
-        let end = now.monotonic + Int64(seconds * 1e9)
-        var count = 0
-        while let wake = wakeAt, wake <= end, count < 100_000, !hasCrashed {
-            count += 1
-            turn(to: max(wake, now.monotonic))
-            feed(.time)
-        }
-        turn(to: end)
-        feed(.time)
+    /// The same, and what the core wants to go on with at once.
+    func send(_ inputs: CoreInput...) {
+        round(inputs)
+        settle()
     }
 
-    /// Sets the time of day.
-    func setWall(by seconds: Double) {
+    func settle() {
+        while core.wantsTick { round([.tick]) }
+    }
+
+    func reset(_ start: Core.Start) throws {
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: Array(live.values), start: start, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        guard case .committed = end else { throw Failure(message: "The reset was not committed.") }
+        carryOut(core.committed())
+        settle()
+    }
+
+    /// A new daemon goes on where this one was killed, or ended in order.
+    func restart(_ start: Core.Start) throws {
+        life += 1
+        core = Core(settings: core.settings, life: life, at: now)
+        orders = [:]
+        live = [:]
+        cancelled = []
+        try reset(start)
+    }
+
+    func advance(by seconds: Double) {
+        now.steady += Int64(seconds * 1000)
         now.wall = now.wall.adding(seconds: seconds)
-        feed(.time)
-    }
-
-    private func turn(to monotonic: Int64) {
-        let passed = (monotonic - now.monotonic + 999_999) / 1_000_000
-        now.wall = Timestamp(milliseconds: now.wall.milliseconds + passed)
-        now.monotonic += passed * 1_000_000
-    }
-
-    private var wakeAt: Int64? {
-        let wake = core.nextWake
-        let wall = wake.wall.map { now.monotonic + max(0, $0.milliseconds - now.wall.milliseconds) * 1_000_000 }
-        return [wall, wake.monotonic].compactMap(\.self).min()
+        send(.tick)
     }
 
     // MARK: - Effects
 
-    private func carryOut(_ effect: CoreEffect) {
-        switch effect {
-        case .write(let id, let write):
-            heldWrites.append((id, write))
-            if !holdsWrites { releaseWrites() }
-        case .read(let id, let read):
-            reads.append(read)
-            let result: Result<StoreRows, StoreError> =
-                if failsRead(read) { .failure(StoreError(.read, "The disk cannot be read.")) } else {
-                    .success(missesRead(read) ? .jobs([]) : store.read(read))
-                }
-            if holdsReads { heldReads.append((id, read, result)) } else { inputs.append(.rows(id, result)) }
-        case .mark(let job, let isWorking): store.mark(job, isWorking: isWorking)
-        case .start(let run):
-            #expect(open[run.run] == nil)
-            open[run.run] = run
-            started.append(run)
-        case .cancel(let run, let awaitsEnd):
-            if !awaitsEnd { open[run] = nil }
-            cancelled.append(run)
-        case .discardParts(let id, let job, let links, _):
-            discarded.append((job, links))
-            if holdsCleanUps { heldCleanUps.append(id) } else { inputs.append(.cleanedUp(id)) }
-        case .cleanUp(let id, let jobs):
-            removed += jobs
-            if holdsCleanUps { heldCleanUps.append(id) } else { inputs.append(.cleanedUp(id)) }
-        case .check(let id, let spec):
-            let input = CoreInput.checked(id, spec.checked(by: core.admission))
-            if holdsChecks { heldChecks.append(input) } else { inputs.append(input) }
-        case .answer(let id, let answer):
-            #expect(answers[id] == nil, "a request is answered once")
-            answers[id] = answer
-        case .notify(let subscribers, let change): told.append((subscribers, change))
-        case .progress(let subscribers, let rows): reported.append((subscribers, rows))
-        case .started(.success): hasStarted = true
-        case .started(.failure(let error)): startFailure = error
-        case .readZones(let names): inputs.append(.zones(zones.filter { names.contains($0.key) }))
-        case .yield: inputs.append(.resume)
-        case .turn(let owner): if holdsTurns { heldTurns.append(owner) } else { inputs.append(.turn(owner)) }
-        case .log(let log):
-            #expect(log.level != .defect, "\(log.message)")
-            logs.append(log)
-        }
-    }
-
-    // MARK: - What was held back
-
-    /// Makes what was written durable; the core is told by ``releaseWrites(_:)``.
-    func commitWrites(_ most: Int = .max) {
-        var left = most
-        while left > 0, !heldWrites.isEmpty {
-            left -= 1
-            let (id, write) = heldWrites.removeFirst()
-            guard !failsWrite(write) else {
-                unanswered.append((id, .failure(StoreError(.write, "The disk is full."))))
-                continue
-            }
-            unanswered.append((id, .success(store.write(write))))
-            guard let further = writesUntilCrash else { continue }
-            writesUntilCrash = further - 1
-            if further == 1 {
-                writesUntilCrash = nil
-                hasCrashed = true
-                return
+    private func carryOut(_ effects: [CoreEffect]) {
+        self.effects += effects
+        var next: [CoreInput] = []
+        for effect in effects {
+            switch effect {
+            case .answer(let id, let answer): answers[id] = answer
+            case .waitOver(let id): over.append(id)
+            case .notify(let subscribers, let change): changes.append((subscribers, change.row))
+            case .start(let order): next += start(order)
+            case .proceed(let run, let host, let connections):
+                live[run]?.host = host
+                live[run]?.permits = connections
+            case .yield(let run): drop(run)
+            case .makeChildren(let run, let from): next += makeChildren(run, from: from)
+            case .cancel(let run): cancelled.insert(run)
+            default: break
             }
         }
+        if !next.isEmpty { round(next) }
     }
 
-    /// Tells the core of what was written, the first `most` of it.
-    func releaseWrites(_ most: Int = .max) {
-        commitWrites(most - min(most, unanswered.count))
-        var left = most
-        while left > 0, !unanswered.isEmpty, !hasCrashed {
-            left -= 1
-            let (id, result) = unanswered.removeFirst()
-            feed(.written(id, result))
+    private func start(_ order: RunOrder) -> [CoreInput] {
+        orders[order.run] = order
+        live[order.run] = LiveRun(
+            run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
+            hasSlot: { if case .step = order.kind { true } else { false } }(), host: order.host,
+            permits: order.connections, endsLater: order.job.step?.source == .program)
+        guard expandsSteps else { return [] }
+        if case .gather(let list) = order.kind {
+            let value = list.decided.map { "\($0)" } ?? "[\(list.ended),\(list.failed)]"
+            return [end(order.run, RunEnd(.success(.inline(Array(value.utf8)))))]
+        }
+        guard let source = step(of: order) else { return [] }
+        switch source["type"]?.string {
+        case "timer":
+            drop(order.run)
+            return [.run(order.run, .timer(source["seconds"]?.double ?? 0))]
+        case "list":
+            let mode = source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled
+            return [
+                .run(
+                    order.run,
+                    .list(
+                        ListOpening(
+                            mode: mode, concurrency: source["concurrency"]?.int,
+                            total: source["jobs"]?.array?.count ?? 0, template: nil)))
+            ]
+        case "value": return [end(order.run, RunEnd(.success(.inline(source["value"]?.utf8 ?? []))))]
+        case "error": return [end(order.run, RunEnd(.failure(JobError(.invalid, "It was written to fail."))))]
+        default: return []
         }
     }
 
-    /// Answers the reads that were held back, those that `isMeant` says; `isLate` lets the store look only now.
-    func releaseReads(isLate: Bool = false, where isMeant: (StoreRead) -> Bool = { _ in true }) {
-        let held = heldReads
-        heldReads = []
-        var released: [(ReadID, Result<StoreRows, StoreError>)] = []
-        for (id, read, result) in held {
-            if isMeant(read) {
-                released.append((id, isLate ? .success(store.read(read)) : result))
-            } else {
-                heldReads.append((id, read, result))
-            }
+    private func makeChildren(_ run: RunID, from: Int) -> [CoreInput] {
+        guard let order = orders[run], let jobs = step(of: order)?["jobs"]?.array else { return [] }
+        let end = min(jobs.count, from + 2)
+        let children = jobs[from..<end].enumerated().map { offset, job in
+            NewChildRow(index: from + offset, body: body(job), document: .spec(job.utf8))
         }
-        for (id, result) in released { feed(.rows(id, result)) }
+        return [.run(run, .children(children, isLast: end == jobs.count))]
     }
 
-    /// Answers one of the reads that were held back, whichever was asked first.
-    func releaseRead(at index: Int, isLate: Bool) {
-        let (id, read, result) = heldReads.remove(at: index)
-        feed(.rows(id, isLate ? .success(store.read(read)) : result))
+    private func body(_ json: JSON) -> NewChildRow.Body {
+        do { return .job(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil)) } catch {
+            return .invalid(JobError(.invalid, error.reason))
+        }
     }
 
-    func releaseChecks() {
-        let held = heldChecks
-        heldChecks = []
-        for input in held { feed(input) }
+    /// The source that a run's step has.
+    private func step(of order: RunOrder) -> JSON? {
+        guard case .spec(let text)? = order.document, let spec = try? JSON(parsing: text) else { return nil }
+        if order.job.link == 0 { return spec["source"] }
+        let link = spec["then"]?.array?[order.job.link - 1]
+        let isFailure = order.job.carried?.error != nil
+        let names = isFailure ? ["fail", "both", "finally"] : ["then", "both", "finally"]
+        return names.lazy.compactMap { link?[$0]?["source"] }.first
     }
 
-    /// Gives each owner that waits for one a turn.
-    func releaseTurns() {
-        let held = heldTurns
-        heldTurns = []
-        for owner in held { feed(.turn(owner)) }
+    private func drop(_ run: RunID) {
+        orders[run] = nil
+        live[run] = nil
+        cancelled.remove(run)
     }
 
-    func releaseCleanUps() {
-        let held = heldCleanUps
-        heldCleanUps = []
-        for id in held { feed(.cleanedUp(id)) }
+    private func end(_ run: RunID, _ end: RunEnd) -> CoreInput {
+        drop(run)
+        return .run(run, .ended(end))
     }
 
-    /// Takes a source from those at work: its end is fed next.
-    func finish(_ run: RunID) { open[run] = nil }
+    // MARK: - What tests do
 
-    // MARK: - Requests
+    func id() -> Int64 {
+        lastID += 1
+        return lastID
+    }
 
+    /// Asks, and gives the answer.
     @discardableResult
-    func ask(_ request: CoreRequest, as caller: Caller = .one) -> RequestID {
-        lastRequest += 1
-        feed(.request(lastRequest, request, caller))
-        return lastRequest
+    func ask(_ request: CoreRequest, as uid: UInt32 = 1, isAdmin: Bool = false) -> CoreAnswer? {
+        let id = id()
+        send(.request(id, request, Caller(uid: uid, isAdmin: isAdmin)))
+        return answers[id]
     }
 
-    func answer(to id: RequestID) -> CoreAnswer? { answers[id] }
-
-    /// Forgets what happened so far.
-    func forgetEvents() {
-        told = []
-        reported = []
-        started = []
-        cancelled = []
-        reads = []
-        removed = []
-        discarded = []
-        logs = []
+    /// Submits a job; gives its id.
+    func submit(_ spec: JSON, as uid: UInt32 = 1, host: String? = nil, watch: SubscriptionID? = nil) throws -> JobID {
+        var job = try new(spec, host: host)
+        job.subscription = watch
+        guard case .submitted(let jobs)? = ask(.submit([job]), as: uid) else {
+            throw Failure(message: "The submission got another answer.")
+        }
+        return try jobs[0].get().job
     }
-}
 
-extension Caller {
-    static let one = Caller(uid: 1, isAdmin: false)
-    static let two = Caller(uid: 2, isAdmin: false)
-    static let root = Caller(uid: 0, isAdmin: true)
+    func new(_ json: JSON, host: String? = nil) throws -> NewJob {
+        let spec = try JobSpecReader.spec(json, limits: JobLimits())
+        let text = spec.text ?? json.utf8
+        return NewJob(
+            terms: NewJob.Terms(spec, host: host), document: .spec(text),
+            digest: UInt64(bitPattern: Int64(json.description.count)))
+    }
+
+    func row(_ job: JobID) throws -> JobRow {
+        var found: JobRow?
+        _ = store.round { (transaction) throws(StoreError) in found = try transaction.job(job) }
+        guard let found else { throw Failure(message: "There is no job \(job).") }
+        return found
+    }
+
+    func exists(_ job: JobID) -> Bool { (try? row(job)) != nil }
+
+    /// The run that is at work for a job.
+    func run(of job: JobID) throws -> RunID {
+        guard let run = live.values.first(where: { $0.job == job })?.run else {
+            throw Failure(message: "No run is at work for job \(job).")
+        }
+        return run
+    }
+
+    func succeed(_ job: JobID, _ value: String = "1") throws {
+        send(end(try run(of: job), RunEnd(.success(.inline(Array(value.utf8))))))
+    }
+
+    func fail(_ job: JobID, _ error: JobError = JobError(.network, "It broke.")) throws {
+        send(end(try run(of: job), RunEnd(.failure(error))))
+    }
+
+    var inspection: Core.Inspection { core.inspection }
+
+    struct Failure: Error {
+        let message: String
+    }
 }

@@ -1,144 +1,174 @@
-import JobCore
+import InMemoryStore
 import JobModel
+import JobCore
 
-/// Sources that end, fail, hang, report, and do not hear that they are cancelled; programs that take their time to end.
+/// The runs at work: what steps are, and what servers, programs and files make of them.
 extension World {
-    func begin(_ run: SourceRun) {
+    func start(_ order: RunOrder) {
         figures.runs += 1
-        let (url, kind): (String, SourceType) =
-            switch run.parameters {
-            case .url(let request): (request.url, .url)
-            case .json(let request, _): (request.url, .json)
-            case .download(let download): (download.url, .download)
-            case .upload(let upload): (upload.url, .upload)
-            case .program: ("", .program)
-            default: ("", .value)
+        oracle.starts(order, self)
+        let isGathering = if case .gather = order.kind { true } else { false }
+        engine.runs[order.run] = SimulatedEngine.Run(
+            order: order,
+            live: LiveRun(
+                run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
+                hasSlot: !isGathering, host: order.host, permits: order.connections,
+                endsLater: order.job.step?.source == .program))
+        schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
+    }
+
+    /// Hands on what a run came to.
+    private func tell(_ run: RunID, _ event: RunEvent) {
+        guard engine.runs[run] != nil else { return }
+        feed(.run(run, event))
+    }
+
+    private func end(_ run: RunID, _ outcome: Carried, received: Int64 = 0) {
+        guard engine.runs[run] != nil, engine.runs[run]?.state != .ended else { return }
+        engine.runs[run]?.state = .ended
+        feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received))))
+    }
+
+    func expand(_ id: RunID) {
+        guard let run = engine.runs[id], run.state == .expanding else { return }
+        let order = run.order
+        if case .gather(let list) = order.kind { return gathered(id, list) }
+        if random.chance(0.005) {
+            return end(id, .failure(JobError(.template, "Its expression finds nothing.")))
+        }
+        guard let step = SpecReading.step(of: order) else {
+            return fail(2, "Job \(order.job.id) was started at link \(order.job.link), which has no step.")
+        }
+        switch step {
+        case .return(let value): end(id, .success(.inline(value)))
+        case .throw: end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "Thrown.")))
+        case .source(let source): expand(id, source)
+        }
+    }
+
+    private func expand(_ id: RunID, _ source: JSON) {
+        switch source["type"]?.string {
+        case "value": end(id, .success(.inline(source["value"]?.utf8 ?? [])))
+        case "error": end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "It was written to fail.")))
+        case "timer":
+            engine.runs[id]?.state = .ended
+            tell(id, .timer(source["seconds"]?.double ?? 0))
+        case "list", "each":
+            engine.runs[id]?.state = .making
+            let total = (source["jobs"] ?? source["in"])?.array?.count ?? 0
+            let template: StoredValue? = source["job"].map { .inline($0.utf8) }
+            tell(
+                id,
+                .list(
+                    ListOpening(
+                        mode: source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled,
+                        concurrency: source["concurrency"]?.int, total: total, template: template)))
+        default:
+            guard let url = source["url"]?.string else { return work(id) }
+            guard let host = Scenario.host(of: url) else {
+                return end(id, .failure(JobError(.policy, "That host may not be asked.")))
             }
-        let host = Scenario.host(of: url).flatMap(Scenario.number(ofHost:)).flatMap { number in
-            scenario.hosts.indices.contains(number) ? scenario.hosts[number] : nil
+            let segments = source["segments"]?.int ?? 1
+            guard let live = engine.runs[id]?.live else { return }
+            if live.host == host, segments == 1 { return work(id) }
+            engine.runs[id]?.state = .asking
+            tell(id, .host(host, connections: segments))
         }
-        let slowness = host?.slowness ?? 1
-        var seconds: Double
-        var outcome: Outcome
-        switch run.parameters.program?.first ?? Self.letter(of: url) {
-        case "f": seconds = random.spread(0.001, 0.2) * slowness
-        case "s": seconds = random.spread(1, 60) * slowness
-        case "l": seconds = random.spread(60, 3600)
-        case "h": seconds = 20_000
-        // Each takes as long as the other, so that who is served how often shows the shares.
-        case "e": seconds = 1 + random.unit() * 0.01
-        default: seconds = random.spread(0.01, 5) * slowness
+    }
+
+    func proceed(_ id: RunID, _ host: String, _ connections: Int) {
+        guard engine.runs[id] != nil else { return }
+        engine.runs[id]?.live.host = host
+        engine.runs[id]?.live.permits = connections
+        oracle.permits(host, self)
+        if engine.runs[id]?.state == .asking { work(id) }
+    }
+
+    func makeChildren(_ id: RunID, from: Int) {
+        guard let run = engine.runs[id], run.state == .making, let step = SpecReading.step(of: run.order),
+            case .source(let source) = step
+        else { return }
+        let total = (source["jobs"] ?? source["in"])?.array?.count ?? 0
+        let end = min(total, from + random.within(1...8))
+        let children = (from..<max(from, end)).map { index in
+            SpecReading.child(source, index, of: run.order.job, scenario.settings.limits)
         }
+        tell(id, .children(children, isLast: end >= total))
+    }
+
+    // MARK: - Work
+
+    private func work(_ id: RunID) {
+        guard let order = engine.runs[id]?.order else { return }
+        engine.runs[id]?.state = .working
+        let kind = order.job.step?.source ?? .url
+        let host = order.host ?? engine.runs[id]?.live.host ?? ""
+        let profile = scenario.hosts[abs(host.utf8.reduce(0) { $0 &* 31 &+ Int($1) }) % scenario.hosts.count]
+        if kind == .download, random.chance(0.5) {
+            tell(id, .checkpoint(Array("{\"at\":\(random.below(1000))}".utf8), Int64(id.number)))
+        }
+        var seconds = random.spread(0.005, 20) * profile.slowness
+        var outcome = outcome(of: profile)
         if isSettling { seconds = min(seconds, 1) }
-        if random.chance(host?.silenceRate ?? 0), !isSettling {
-            // Most are given up by the transfer itself; some are not.
-            seconds = random.chance(0.8) ? 60 : 20_000
-            outcome = .failure(JobError(.timeout, "The server was silent.", retryable: true))
-        } else if random.chance(host?.failureRate ?? 0.1), Self.letter(of: url) != "e" {
-            outcome = .failure(failureOfSource(host))
-        } else {
-            outcome = .success(result(of: kind, url: url))
-        }
-        if let timeout = run.timeout, timeout < seconds {
+        if random.chance(isSettling ? 0 : profile.silenceRate) { seconds = .infinity }
+        if let timeout = order.timeout, seconds > timeout {
             seconds = timeout
-            outcome = .failure(JobError(.timeout, "The source took too long.", retryable: true))
-            if kind == .program { seconds += secondsToEnd() }
+            outcome = .failure(JobError(.timeout, "It took too long.", retryable: true))
         }
-        let reports: Double? = seconds > 0.3 && random.chance(0.3) ? max(0.05, seconds / 6) : nil
-        sources.add(
-            .init(run: run, outcome: outcome, reportPause: reports, total: Int64(random.spread(1, 1e9))))
-        files.discardParts(of: run.job, links: run.link...run.link)
-        schedule(.runEnds(run.run), in: seconds)
-        if let reports { schedule(.runReports(run.run), in: reports) }
-        // It may come when the run is over, too.
-        if run.connections > 1, refusalRandom.chance(host?.retryAfterRate ?? 0) {
-            schedule(.connectionRefused(run.run), in: 1.2 * refusalRandom.unit() * seconds)
+        engine.runs[id]?.outcome = outcome
+        if seconds < .infinity { schedule(.runEnds(id), in: seconds) }
+    }
+
+    private func outcome(of profile: HostProfile) -> Carried {
+        guard random.chance(isSettling ? 0.02 : profile.failureRate) else {
+            return .success(.inline(result()))
         }
+        var error = JobError(
+            random.pick([.network, .timeout, .http, .storage]), "It broke.", retryable: random.chance(0.8))
+        if error.kind == .http { error.http = JobError.HTTPStatus(status: 503, reason: "Busy") }
+        if error.kind == .http, random.chance(profile.retryAfterRate) { error.retryAfter = random.spread(0.5, 7_000) }
+        if error.kind == .storage { error.postponed = random.pick([1, 5]) }
+        return .failure(error)
     }
 
-    /// The first letter behind the host, which says how long the answer takes.
-    static func letter(of url: String) -> Character? {
-        url.split(separator: "/", maxSplits: 2).dropFirst().dropFirst().first?.first
-    }
-
-    private func failureOfSource(_ host: HostProfile?) -> JobError {
-        let kinds: [(JobError.Kind, Bool)] = [
-            (.network, true), (.connect, true), (.http, true), (.http, false), (.dns, true), (.tls, false),
-            (.parse, false), (.checksum, false), (.policy, false), (.exists, false), (.storage, false),
-            (.tooLarge, false), (.internal, false), (JobError.Kind(rawValue: "odd"), true),
-        ]
-        let (kind, isRetryable) = random.pick(kinds)
-        var error = JobError(kind, "It failed as the seed wanted.", retryable: isRetryable)
-        if kind == .http { error.http = .init(status: isRetryable ? 503 : 404, reason: "No") }
-        if random.chance(host?.retryAfterRate ?? 0) { error.retryAfter = retryAfter(&random) }
-        return error
-    }
-
-    private func retryAfter(_ random: inout SeededGenerator) -> Double {
-        let asked = random.pick([0, 0.5, 3, 30, 900, 1e9, -1, .infinity, .nan])
-        // A host that asked for an hour each time would let fewer jobs through in two weeks than there can be for it.
-        return isSettling ? min(asked, 3) : asked
-    }
-
-    /// What a host says that refuses one of several connections.
-    func refusal() -> JobError {
-        var error = JobError(.http, "It has enough connections.", retryable: true)
-        error.retryAfter = retryAfter(&refusalRandom)
-        return error
-    }
-
-    private func result(of kind: SourceType, url: String) -> JSON {
-        if random.chance(0.01) { return oddResult() }
-        switch kind {
-        case .url:
-            return [
-                "status": 200, "headers": [:], "mediaType": "text/plain", "size": 5, "notModified": false,
-                "body": .string("hello"),
-            ]
-        case .json: return ["url": .string("http://h0.test/f"), "items": [1, 2, 3], "count": JSON(random.below(100))]
-        default: return ["path": .string("/d/file"), "size": 10, "status": 200, "attempts": 1, "url": .string(url)]
-        }
-    }
-
-    private func oddResult() -> JSON {
-        switch random.below(6) {
-        case 0: return .null
-        case 1: return .string(String(repeating: "x", count: random.within(1_000...60_000)))
-        case 2: return .array([])
-        case 3: return (0..<60).reduce(JSON.string("{{input}}")) { inner, _ in .array([inner]) }
-        case 4: return ["": "{{", "url": 7, "items": "none"]
-        default: return .string("")
+    private func result() -> [UInt8] {
+        switch random.below(20) {
+        case 0: return Array("null".utf8)
+        case 1: return Array("\"\(String(repeating: "x", count: random.within(1_000...60_000)))\"".utf8)
+        default: return Array("{\"status\":200}".utf8)
         }
     }
 
     func runEnds(_ id: RunID) {
-        guard let run = sources.remove(id) else { return }
-        if case .download = run.run.parameters, !run.outcome.isSuccess {
-            files.addPart(of: run.run.job, link: run.run.link)
-        }
-        let report = ProgressReport(
-            run: id, progress: Progress(completed: run.total, total: run.total), updates: run.updates + 1)
-        feed(.ended(id, run.outcome, random.chance(0.8) ? report : nil, random: random.unit()))
+        guard let run = engine.runs[id], run.state == .working || run.state == .stopping, let outcome = run.outcome
+        else { return }
+        end(id, outcome, received: Int64(random.below(1000)))
     }
 
-    func runReports(_ id: RunID) {
-        guard let (report, pause) = sources.report(id) else { return }
-        schedule(.runReports(id), in: pause)
-        feed(.progress([report]))
-    }
-
-    /// A source is told to end. Some go on for a while, and say so when they end.
+    /// A run is told to end. It says so when it has, some after a while; a program takes its time.
     func cancel(_ id: RunID) {
-        if sources.breakOff(id, Outcome.failure(JobError(.cancelled, "It was told to end."))) {
-            figures.brokenOff += 1
-            // What ends takes seconds at most, in which few crashes would come by themselves.
-            if effectsUntilCrash != nil, programRandom.chance(0.1) {
-                effectsUntilCrash = programRandom.within(1...40)
-            }
-            return schedule(.runEnds(id), in: secondsToEnd())
+        guard let run = engine.runs[id] else { return }
+        engine.runs[id]?.live.isStopping = true
+        guard run.state != .ended else { return }
+        figures.brokenOff += 1
+        engine.runs[id]?.state = .stopping
+        if run.outcome == nil || random.chance(0.7) {
+            engine.runs[id]?.outcome = .failure(JobError(.cancelled, "It was told to end."))
         }
-        guard let run = sources.remove(id) else { return }
-        guard random.chance(0.3) else { return }
-        schedule(.lateEnd(id, run.outcome), in: random.spread(0.0001, 30))
+        let late = run.live.endsLater ? 5.0 : 0.5
+        schedule(.runEnds(id), in: random.spread(0.000_1, late))
+    }
+
+    private func gathered(_ id: RunID, _ list: ListRow) {
+        oracle.gathers(list, self)
+        if random.chance(0.01) {
+            return end(id, .failure(JobError(.tooLarge, "Its outcome is too large.")))
+        }
+        switch (list.mode, list.decided) {
+        case (.first, let index?): end(id, .success(.inline(Array("{\"index\":\(index)}".utf8))))
+        case (.all, let index?): end(id, .failure(JobError(.list, "Child \(index) failed.")))
+        case (.first, nil): end(id, .failure(JobError(.list, "All failed.")))
+        default: end(id, .success(.inline(Array("[\(list.ended)]".utf8))))
+        }
     }
 }

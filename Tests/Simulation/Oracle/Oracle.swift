@@ -1,257 +1,332 @@
 import InMemoryStore
-import JobCore
 import JobModel
+import JobCore
 
-/// Knows what must hold, and sees everything that the core is told and says, and everything that becomes durable.
-///
-/// It shares no code with the core: chains are worked out by ``Chain``, shares by ``Shares``, counts by ``Counts``.
+/// What must always hold. It shares no code with the core: it sees each request and effect, and each change of a row.
 final class Oracle {
-    var settings: CoreSettings
-    var jobs: [JobID: KnownJob] = [:]
-    /// Jobs that are not over, by id.
-    var unfinished: Set<JobID> = []
-    /// Of these, those that wait for a time or have a deadline.
-    var timed: Set<JobID> = []
-    var lastJob: JobID = 0
-    var counts = Counts()
-    var shares = Shares()
-    var requests: [RequestID: OpenRequest] = [:]
-    /// The request that the last answer was for.
-    var lastAnswered: OpenRequest?
-    var subscriptions: [SubscriptionID: KnownSubscription] = [:]
-    var queues: [String: QueueSettings] = [:]
-    /// Queues whose change is not answered yet.
-    var changingQueues: [String: Int] = [:]
-    var runs: [RunID: KnownRun] = [:]
-    /// Jobs that writes under way are about, by write.
-    var pendingWrites: [WriteID: StoreWrite] = [:]
-    var isStarted = false
-    var startedAt: Int64 = 0
-    /// Elapsed time of the last change of the settings of hosts.
-    var hostLimit: Int
-    /// Until when a host asked to be left alone, in elapsed nanoseconds.
-    var backedOff: [String: Int64] = [:]
-    var checked = Checked()
-    /// The highest time of day since the daemon started.
-    var schedules: [ScheduleKey: KnownSchedule] = [:]
-    /// Those that were there at any time.
-    var storedSchedules: Set<ScheduleKey> = []
-    /// Requests that change schedules and have no answer.
-    var changingSchedules = 0
-    var latestWall = Timestamp(milliseconds: .min)
-
-    /// How often each of the costlier checks had something to look at: one that never has proves nothing.
-    struct Checked {
-        var starts = 0
-        var backOffs = 0
-        var fairStarts = 0
-        var fairWindows = 0
-        var idleSlots = 0
-        var counts = 0
-        var listOutcomes = 0
-        var pages = 0
-        var pauses = 0
-        var ends = 0
-        var memory = 0
-        var scheduled = 0
-        var schedules = 0
-    }
-
-    struct OpenRequest {
+    struct Asked {
         let request: CoreRequest
         let caller: Caller
         let user: Int?
-        let askedAt: Int64
-        /// The jobs named, as they were.
-        var existed: Bool
-        var isAbandoned = false
-        /// Writes and removals so far, to see whether a page can be compared.
-        let version: Int
     }
 
-    struct KnownRun {
-        let job: KnownJob
-        let link: Int
-        let attempt: Int
-        let key: Shares.Key
-        /// As the host's limit counts it.
-        let connections: Int
-        let isProgram: Bool
-        /// It was told to end, and takes its time.
-        var isEnding = false
+    /// Requests that wait for their answer.
+    var requests: [RequestID: Asked] = [:]
+    /// Waits that were answered, with the jobs that have not ended since.
+    var waits: [RequestID: Set<JobID>] = [:]
+    var watches: [SubscriptionID: Watch] = [:]
+    /// Ends that the effects of the present round have to tell.
+    var owed: [SubscriptionID: Set<JobID>] = [:]
+    /// Jobs whose removal, and whose retry, was asked for.
+    var removals: Set<JobID> = []
+    var retries: Set<JobID> = []
+    /// Waits that their clients gave up.
+    var abandoned: Set<RequestID> = []
+    var unsubscribed: Set<SubscriptionID> = []
+    /// Since when the jobs of a wait have ended, in elapsed time.
+    var overSince: [RequestID: Int64] = [:]
+    /// Finished jobs before the present round, with those that ended in it.
+    var finished = CountValue()
+    /// Counted by the changes of rows.
+    var counts: [CountKey: CountValue] = [:]
+    var unfinished = 0
+    /// Queues as they are and, where the present round changed them, as they were before.
+    var queues: [String: QueueSettings] = [:]
+    var before: [String: QueueSettings] = [:]
+    /// Files that are being removed, and the jobs that wait for that.
+    var cleaning: [WorkID: JobID] = [:]
+    /// Jobs that the present round changed.
+    var touched: Set<JobID> = []
+    private var roundsSinceLook = 0
+    private var looks = 0
+
+    // MARK: - Rounds
+
+    func roundBegins(_ world: World) {
+        for (id, jobs) in owed where watches[id] != nil && !jobs.isEmpty {
+            world.fail(7, "Subscription \(id) was not told of the end of job \(jobs.min() ?? 0).")
+        }
+        owed = [:]
+        if queues.isEmpty {
+            for queue in world.scenario.settings.queues { queues[queue.name] = queue }
+        }
+        before = queues
     }
 
-    /// Changes with every durable insertion and removal.
-    var version = 0
-
-    init(scenario: Scenario) {
-        settings = scenario.settings
-        hostLimit = scenario.settings.perHost
-        for queue in settings.queues { queues[queue.name] = queue }
-    }
-
-    // MARK: - Inputs
-
-    func admitted(_ json: JSON, _ caller: Caller, _ world: World) -> NewJob? {
-        let admission = Admission(policy: Scenario.policy, limits: world.scenario.settings.limits)
-        guard let admitted = try? admission.spec(json, from: caller) else { return nil }
-        return NewJob(admitted)
-    }
-
-    func willHandle(_ input: CoreInput, at now: CoreTime, _ world: World) {
-        latestWall = max(latestWall, now.wall)
-        switch input {
-        case .ended(let run, let outcome, _, _, let random):
-            batch.isEnd = true
-            sourceEnded(run, outcome, random, at: now, world)
-        case .refused(let run, let error):
-            if let known = runs[run] { backsOff(known, error, at: now) }
-        case .rows: batch.isRows = true
-        case .turn: batch.isLongWork = true
-        default: break
+    /// A round was committed.
+    func committed(_ world: World) {
+        touched = []
+        finished = CountValue()
+        for (key, value) in counts where key.state.isTerminal {
+            finished.jobs += value.jobs
+            finished.bytes += value.bytes
+        }
+        for change in world.store.changes where change.before?.state.isTerminal != true {
+            finished.jobs += 1
+            // How large one was at its end that the same round removed is not known.
+            finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
+        }
+        var keys: Set<CountKey> = []
+        for change in world.store.changes {
+            touched.insert(change.id)
+            check(change.id, change.before, change.after, world)
+            for (row, sign) in [(change.before, -1), (change.after, 1)] {
+                guard let row else { continue }
+                let key = CountKey(owner: row.owner, queue: row.queue, state: row.state)
+                keys.insert(key)
+                counts[key, default: CountValue()].jobs += sign
+                counts[key, default: CountValue()].bytes += Int64(sign) * row.size
+            }
+        }
+        for key in keys {
+            let stored = world.store.counts[key] ?? CountValue()
+            let counted = counts[key] ?? CountValue()
+            world.expect(
+                stored == counted, 8,
+                "The store counts \(stored.jobs) jobs of \(stored.bytes) bytes of user \(key.owner) that are "
+                    + "\(key.state) in \(key.queue), and there are \(counted.jobs) of \(counted.bytes).")
+            if counted.jobs == 0 { counts[key] = nil }
         }
     }
 
-    func didHandle(at now: CoreTime, _ world: World) {
-        checkShares(at: now, world)
-        checkMemory(world)
-        if !removed.isEmpty, world.store.isQuiet { removed = [:] }
+    /// Now and then looks at more than what changed.
+    func look(_ world: World) {
+        guard let core = world.core, world.failure == nil else { return }
+        let memory = core.memory
+        world.expect(
+            memory.windows <= memory.shares * (2 * 64 + 16), 6,
+            "\(memory.windows) jobs are in \(memory.shares) windows.")
+        roundsSinceLook += 1
+        guard roundsSinceLook >= 40 else { return }
+        roundsSinceLook = 0
+        compare(core, world)
+        looks += 1
+        if !core.wantsTick { lookForLateness(world) }
+        if !core.wantsTick { lookForIdleSlots(world) }
     }
 
-    func configures(_ settings: CoreSettings) {
-        self.settings = settings
-        hostLimit = max(hostLimit, settings.perHost)
+    /// The memory of a core that never failed is that of one that is made anew of the same rows and runs.
+    private func compare(_ core: Core, _ world: World) {
+        guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        world.figures.comparisons += 1
+        let other = Core(settings: world.scenario.settings, life: world.life, at: world.clock.moment(random: 0.5))
+        let runs = world.engine.runs.values.map(\.live).sorted { $0.run < $1.run }
+        let now = world.clock.moment(random: 0.5)
+        _ = world.store.round { (transaction) throws(StoreError) in
+            try other.reset(from: transaction, runs: runs, start: .resumed, at: now)
+        }
+        let (live, anew) = (core.inspection, other.inspection)
+        world.expect(live.runs == anew.runs, 8, "A reset has \(anew.runs.count) runs, and the core \(live.runs.count).")
+        world.expect(live.slots == anew.slots, 8, "A reset counts the slots \(anew.slots), and the core \(live.slots).")
+        world.expect(
+            live.permits == anew.permits, 8, "A reset counts the permits \(anew.permits), and the core \(live.permits)."
+        )
+        world.expect(live.counts == anew.counts, 8, "A reset counts other jobs than the core.")
+        world.expect(live.queues == anew.queues, 8, "A reset has other queues than the core.")
     }
 
-    func clockSet(_ wall: Timestamp) { latestWall = max(latestWall, wall) }
+    /// How late a thing may be noticed, in seconds.
+    private static let patience: Int64 = 120
 
-    // MARK: - Lives
-
-    func starting(_ world: World) {
-        isStarted = false
-        latestWall = world.clock.wall
-        hostLimit = settings.perHost
-        queues = [:]
-        for queue in settings.queues { queues[queue.name] = queue }
-        if let marked = world.store.tables.marked.first(where: { jobs[$0]?.isOver ?? true }) {
-            world.violate(10, "job \(marked) is marked as at work when the daemon starts, and is over")
+    /// What has a time is done soon after it, and a client that waits hears soon.
+    private func lookForLateness(_ world: World) {
+        let elapsed = world.clock.elapsed
+        guard world.engine.phase == .serving, elapsed - world.servesSince > Self.patience * SimulatedClock.second else {
+            return
+        }
+        for (id, time) in overSince where waits[id] != nil {
+            world.expect(
+                elapsed - time < Self.patience * SimulatedClock.second, 7,
+                "All jobs of wait \(id) have ended, and it was not told.")
+        }
+        for work in world.store.work.values where work.kind != .removeParts {
+            world.fail(10, "The core rests, and there is work left over about job \(work.job).")
+        }
+        guard looks % 8 == 0 else { return }
+        let late = world.clock.steady - Self.patience * 1000
+        for row in world.store.allJobs where !row.state.isTerminal && !row.isRemoving {
+            if let due = row.due, row.state == .scheduled || row.run == nil {
+                world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
+            }
+            if row.waiting == .gate, let parent = row.parent, world.store.list(of: parent.job)?.id != parent.list {
+                world.expect(
+                    world.store.work.values.contains { $0.list == parent.list }, 10,
+                    "Job \(row.id) waits for the gate of a list that is over, and no work left over cancels it.")
+            }
+            if let deadline = row.deadline, row.stop == nil {
+                world.expect(deadline > late, 9, "Job \(row.id) goes on long after its deadline.")
+            }
         }
     }
 
-    /// The daemon is gone; `marks` are those that the next one finds.
-    func crashed(_ world: World) {
-        let marked: Set<JobID>
-        if case .recovery(let state) = world.store.tables.read(.recovery) {
-            marked = Set(state.crashed.map(\.id))
-        } else {
-            marked = []
+    /// No slot is free while a job could start that waits for nothing else.
+    private func lookForIdleSlots(_ world: World) {
+        guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
+            ($0.queue, $0.owner) < ($1.queue, $1.owner)
+        }) {
+            guard let queue = queues[key.queue], !queue.isSuspended else { continue }
+            let (all, own) = slots(key.queue, key.owner, world)
+            guard all < queue.concurrency, own < perUser(queue, world) else { continue }
+            var ready: [ReadyRow] = []
+            _ = world.store.round { (transaction) throws(StoreError) in
+                ready = try transaction.ready(
+                    queue: key.queue, owner: key.owner, after: nil, excluding: [], limit: 8)
+            }
+            let idle = ready.first { row in
+                row.host == nil && !world.engine.runs.values.contains { $0.order.job.id == row.position.id }
+            }
+            if let idle {
+                world.fail(
+                    3,
+                    "Job \(idle.position.id) of user \(key.owner) is ready, and \(queue.concurrency - all) slots of "
+                        + "\(key.queue) are free (\(own) of \(perUser(queue, world)) are the user's).")
+            }
         }
-        for id in unfinished {
-            guard let job = jobs[id] else { continue }
-            job.crashIsDue = marked.contains(id)
-        }
-        forgetLife()
     }
 
-    func stopped(_ world: World) {
-        for (id, request) in requests where !request.isAbandoned {
-            world.violate(7, "request \(id) (\(request.request)) got no answer before the daemon ended")
-            break
+    // MARK: - Slots
+
+    func slots(_ queue: String, _ owner: UInt32, _ world: World) -> (all: Int, own: Int) {
+        var (all, own) = (0, 0)
+        for run in world.engine.runs.values where run.live.hasSlot && run.live.queue == queue {
+            all += 1
+            if run.live.owner == owner { own += 1 }
         }
-        for id in unfinished { jobs[id]?.crashIsDue = false }
-        forgetLife()
+        return (all, own)
     }
 
-    private func forgetLife() {
-        isStarted = false
-        for id in unfinished {
-            guard let job = jobs[id] else { continue }
-            job.run = nil
-            job.ended = nil
-            if job.ready != nil { unready(job) }
-            // What was asked and is not stored may be forgotten now.
-            job.cancelAsked = job.isCancelled
+    func perUser(_ queue: QueueSettings, _ world: World) -> Int {
+        if let perUser = queue.perUser { return max(1, min(perUser, queue.concurrency)) }
+        return share(of: queue.concurrency, world)
+    }
+
+    func share(of all: Int, _ world: World) -> Int {
+        if all < 4 { return max(1, all) }
+        return max(1, Int((Double(all) * world.scenario.settings.ownersShare).rounded(.down)))
+    }
+
+    /// A run begins.
+    func starts(_ order: RunOrder, _ world: World) {
+        let job = order.job
+        // One that the same round removed is told to end at once.
+        guard let row = world.store.job(job.id) else { return }
+        world.expect(row.version >= job.version, 2, "Job \(job.id) starts before its round is committed.")
+        world.expect(world.engine.runs[order.run] == nil, 2, "The run of job \(job.id) began before.")
+        world.expect(
+            !world.engine.runs.values.contains { $0.order.job.id == job.id }, 2,
+            "Job \(job.id) starts while an earlier run of it has not ended.")
+        if case .gather = order.kind { return }
+        world.expect(
+            !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")
+        world.expect(
+            job.stop == nil || job.isAtFinally, 9, "Job \(job.id) is stopped, and its link \(job.link) starts.")
+        checkAncestors(of: job, world)
+        world.expect(
+            !cleaning.values.contains(job.id), 10, "Job \(job.id) starts while its files are being removed.")
+        guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
+        let (all, own) = slots(job.queue, job.owner, world)
+        world.expect(
+            all + 1 <= max(queue.concurrency, old.concurrency), 4,
+            "\(all + 1) jobs run in the queue \(job.queue), which has \(queue.concurrency) slots.")
+        world.expect(
+            own + 1 <= max(perUser(queue, world), perUser(old, world)), 4,
+            "\(own + 1) jobs of user \(job.owner) run in the queue \(job.queue).")
+        if let host = order.host { permits(host, adding: (job.owner, order.connections), world) }
+        checkGate(of: job, world)
+    }
+
+    private func checkAncestors(of job: JobRow, _ world: World) {
+        var child = job
+        while child.stop == nil, let parent = child.parent {
+            guard let above = world.store.job(parent.job) else {
+                return world.fail(10, "Job \(job.id) starts below job \(parent.job), which is gone.")
+            }
+            // What this same round stopped is cancelled by the next ones.
+            if !touched.contains(above.id) {
+                world.expect(
+                    !above.state.isTerminal && !above.isRemoving && (above.stop == nil || above.isAtFinally)
+                        && above.link == parent.link, 9,
+                    "Job \(job.id) starts below job \(above.id), which is over or stopped.")
+            }
+            child = above
         }
-        for job in jobs.values {
-            job.retries.forget()
-            job.removeAsked = false
+    }
+
+    /// As many children of a list run at once as it says, but for `finally` links of those that were stopped.
+    private func checkGate(of job: JobRow, _ world: World) {
+        guard let parent = job.parent, let list = world.store.list(of: parent.job), list.id == parent.list,
+            let concurrency = list.concurrency, job.stop == nil
+        else { return }
+        let running = world.engine.runs.values.count { run in
+            run.order.job.parent?.list == list.id && run.order.job.parent?.job == parent.job
+                && run.order.job.stop == nil && run.live.hasSlot
         }
+        world.expect(
+            running + 1 <= concurrency, 4,
+            "\(running + 1) children of job \(parent.job) run, which lets \(concurrency) run at once.")
+    }
+
+    func permits(_ host: String, adding: (owner: UInt32, count: Int)? = nil, _ world: World) {
+        var byOwner: [UInt32: Int] = [:]
+        for run in world.engine.runs.values where run.live.host == host {
+            byOwner[run.live.owner, default: 0] += run.live.permits
+        }
+        if let adding { byOwner[adding.owner, default: 0] += adding.count }
+        let perHost = world.scenario.settings.perHost
+        let all = byOwner.values.reduce(0, +)
+        world.expect(all <= perHost, 4, "\(all) connections to \(host) are open, and \(perHost) are allowed.")
+        let most = share(of: perHost, world)
+        if let greediest = byOwner.max(by: { $0.value < $1.value }) {
+            world.expect(
+                greediest.value <= most, 4,
+                "User \(greediest.key) has \(greediest.value) connections to \(host), and \(most) are allowed.")
+        }
+    }
+
+    func removesFiles(_ work: WorkRow, _ world: World) {
+        world.expect(cleaning[work.id] == nil, 10, "The files of work \(work.id) are removed twice at a time.")
+        cleaning[work.id] = work.job
+    }
+
+    // MARK: - The end
+
+    func daemonDied() {
         requests = [:]
-        changingSchedules = 0
-        subscriptions = [:]
-        runs = [:]
-        pendingWrites = [:]
-        changingQueues = [:]
-        backedOff = [:]
-        shares = Shares()
-        batch = Batch()
-        abandonedRuns = []
-        removed = [:]
-        removedBy = [:]
-        newlyStored = [:]
+        waits = [:]
+        watches = [:]
+        owed = [:]
+        cleaning = [:]
     }
 
-    func count(into figures: inout Figures) {
-        figures.jobsByEnd = ends
-        figures.add(checked)
-    }
-
-    // MARK: - Effects
-
-    func effect(_ effect: CoreEffect, at now: CoreTime, _ world: World) {
-        switch effect {
-        case .write(let id, let write):
-            pendingWrites[id] = write
-            if case .save = write { batch.saves += 1 }
-        case .start(let run): starts(run, at: now, world)
-        case .cancel(let run, _): cancels(run, world)
-        case .answer(let id, let answer): answers(id, answer, at: now, world)
-        case .notify(let subscriptions, let change): notifies(subscriptions, change, world)
-        case .progress(let subscriptions, let rows): reports(subscriptions, rows, at: now, world)
-        case .started(.success): started(world)
-        case .log(let log):
-            if log.level == .defect { world.violate(0, "the core reports a defect: \(log.message)") }
-        default: break
+    /// Everything has come to its end.
+    func end(_ world: World) {
+        world.expect(
+            unfinished == 0, 3,
+            "\(unfinished) jobs have not ended: \(unfinishedJobs(world)); slots \(world.core?.inspection.slots ?? [:]), "
+                + "permits \(world.core?.inspection.permits ?? [:]), runs \(world.engine.runs.values.map { "\($0.state) \($0.live.run.number) of \($0.live.job)" })"
+        )
+        world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
+        world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
+        world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
+        world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
+        for id in waits.keys.sorted() { world.fail(7, "All jobs of wait \(id) have ended, and it was not told.") }
+        for work in world.store.work.values {
+            world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
+        }
+        for list in world.store.lists.values { world.fail(10, "The list of job \(list.job) was not closed.") }
+        for row in world.store.allJobs {
+            world.figures.jobsByEnd[row.state, default: 0] += 1
+            if let parent = row.parent {
+                world.expect(
+                    world.store.job(parent.job) != nil, 10, "Job \(row.id) is below job \(parent.job), which is gone.")
+            }
         }
     }
 
-    private func started(_ world: World) {
-        isStarted = true
-        startedAt = world.clock.elapsed
-        if case .recovery(let state) = world.store.tables.read(.recovery) {
-            for queue in state.queues { queues[queue.name] = queue }
-        }
-        for id in unfinished.sorted() {
-            if let job = jobs[id] { refreshReady(job) }
-        }
+    private func unfinishedJobs(_ world: World) -> String {
+        world.store.allJobs.filter { !$0.state.isTerminal }.prefix(3).map { row in
+            "job \(row.id) (\(row.state), waiting for \(row.waiting), link \(row.link), host \(row.host ?? ""), queue \(row.queue), user \(row.owner), parent \(row.parent?.job ?? 0))"
+        }.joined(separator: ", ")
     }
-
-    /// The core was told that a write is durable.
-    func answered(_ id: WriteID, _ world: World) {
-        guard let write = pendingWrites.removeValue(forKey: id) else { return }
-        switch write {
-        case .save(let rows): for row in rows { jobs[row.id].map(refreshReady) }
-        default: break
-        }
-        if let gone = removedBy.removeValue(forKey: id),
-            let run = runs.values.first(where: { gone.contains($0.job.id) && !$0.isEnding })
-        {
-            world.violate(2, "the source of job \(run.job.id) goes on, which was removed")
-        }
-        for id in newlyStored[id] ?? [] { jobs[id].map(refreshReady) }
-        newlyStored[id] = nil
-    }
-
-    var batch = Batch()
-    /// Jobs that ended so far, by how.
-    var ends: [JobState: Int] = [:]
-    /// Jobs that were removed, while the core may not know it yet.
-    var removed: [JobID: KnownJob] = [:]
-    /// The same by the write, until the core is told.
-    var removedBy: [WriteID: Set<JobID>] = [:]
-    /// Runs whose job was removed.
-    var abandonedRuns: Set<RunID> = []
-
-    /// Jobs that a write made, until the core knows.
-    var newlyStored: [WriteID: [JobID]] = [:]
 }

@@ -88,8 +88,9 @@ struct SpecMaker {
             let jobs = (0..<count).map { _ in job(&random, level: level + 1) }
             return list("list", ("jobs", .array(jobs)), &random)
         default:
-            let count = random.chance(0.02) ? children + 1 : random.within(0...min(children, 12))
-            budget -= count
+            let most = random.chance(0.04) ? children : min(children, 12)
+            let count = random.chance(0.02) ? children + 1 : random.within(0...most)
+            budget -= min(count, 12)
             let items = JSON.array((0..<count).map { JSON($0) })
             var json = list("each", ("in", items), &random).object ?? JSONObject()
             json.append("job", job(&random, level: level + 1, inEach: true))

@@ -1,19 +1,8 @@
-import JobCore
 import JobModel
+import JobCore
 
 /// One user of the daemon, with what they remember.
 final class User {
-    let profile: UserProfile
-    var caller: Caller { Caller(uid: profile.uid, isAdmin: profile.isAdmin) }
-    /// Jobs that were answered, the latest last.
-    private(set) var jobs: [JobID] = []
-    var subscriptions: [SubscriptionID] = []
-    var waits: [RequestID] = []
-    /// Acts left of the present bout.
-    var actsLeft = 0
-    /// How the present bout goes.
-    var bout = Bout.mixed
-
     enum Bout {
         case mixed
         case flood
@@ -25,6 +14,16 @@ final class User {
         case trees
     }
 
+    let profile: UserProfile
+    var caller: Caller { Caller(uid: profile.uid, isAdmin: profile.isAdmin) }
+    /// Jobs that were answered, the latest last.
+    private(set) var jobs: [JobID] = []
+    var subscriptions: [SubscriptionID] = []
+    var waits: [RequestID] = []
+    /// Acts left of the present bout.
+    var actsLeft = 0
+    var bout = Bout.mixed
+
     private static let mostJobs = 300
 
     init(_ profile: UserProfile) { self.profile = profile }
@@ -34,8 +33,6 @@ final class User {
         if jobs.count > Self.mostJobs { jobs.removeFirst(Self.mostJobs / 2) }
     }
 
-    func forget(_ job: JobID) { jobs.removeAll { $0 == job } }
-
     /// The daemon is gone, and with it what was open.
     func forget() {
         subscriptions = []
@@ -43,9 +40,7 @@ final class User {
     }
 }
 
-/// Changes queues, and asks how things are.
+/// Changes queues.
 struct Administrator {
     let caller = Caller(uid: 0, isAdmin: true)
-    /// Queues that are suspended and will be resumed.
-    var suspended: [String] = []
 }

@@ -1,31 +1,26 @@
-import JobCore
+import InMemoryStore
 import JobModel
+import JobCore
 
 /// What users do.
 extension World {
     /// Asks the core for something; does nothing while no daemon runs. Gives the request's number.
     @discardableResult
     func ask(_ request: CoreRequest, by caller: Caller, user: Int?) -> RequestID? {
-        guard isRunning, oracle.isStarted, failure == nil else { return nil }
+        guard core != nil, failure == nil else { return nil }
         lastRequest += 1
-        oracle.asks(lastRequest, request, caller, user: user, at: clock.now, self)
         let id = lastRequest
+        trace.add(.request, at: clock.elapsed, id)
+        oracle.asks(id, request, caller, user: user)
         feed(.request(id, request, caller))
         return id
     }
 
     /// An answer arrived.
-    func answered(_ request: RequestID, _ answer: CoreAnswer) {
-        guard let open = oracle.lastAnswered, let index = open.user else { return }
-        let user = users[index]
-        switch answer {
-        case .finished:
-            if case .wait(let ids, _) = open.request { schedule(.looksAtFinished(ids, user: index), in: 0.001) }
-        case .submitted(let jobs):
-            for case .success(let job) in jobs { user.remember(job.job) }
-        case .page(let jobs, _): for job in jobs.prefix(3) { user.remember(job.job.id) }
-        default: break
-        }
+    func answered(_ id: RequestID, _ answer: CoreAnswer) {
+        guard let asked = oracle.answered(id, answer, self), let index = asked.user else { return }
+        guard case .submitted(let jobs) = answer else { return }
+        for case .success(let job) in jobs { users[index].remember(job.job) }
     }
 
     /// A bout of a user begins, or goes on.
@@ -34,11 +29,11 @@ extension World {
         let user = users[index]
         let hour = clock.hours.truncatingRemainder(dividingBy: 24)
         if hour >= user.profile.hoursOfWork {
-            return scheduleAnyway(.userActs(index), in: (24 - hour) * 3600 + random.unit() * 60)
+            return schedule(.userActs(index), in: (24 - hour) * 3600 + random.unit() * 60)
         }
         if user.actsLeft == 0 { beginBout(user) }
         user.actsLeft -= 1
-        if isRunning, oracle.isStarted {
+        if core != nil {
             switch user.profile.character {
             case .honest: honestAct(user, index)
             case .greedy: flood(user, index)
@@ -49,9 +44,9 @@ extension World {
             switch (user.actsLeft, user.profile.character) {
             case (0, _): random.pause(mean: user.profile.pause)
             case (_, .honest): random.spread(0.01, 20)
-            default: random.spread(0.0005, 0.3)
+            default: random.spread(0.000_5, 0.3)
             }
-        scheduleAnyway(.userActs(index), in: pause)
+        schedule(.userActs(index), in: pause)
     }
 
     private func beginBout(_ user: User) {
@@ -61,45 +56,66 @@ extension World {
         case .hostile:
             user.actsLeft = random.within(10...80)
             user.bout = random.pick([.mixed, .flood, .cancel, .retry, .remove, .watch, .wait, .trees])
-            figures.hostileBouts += 1
         }
     }
 
-    // MARK: - The honest
+    // MARK: - Acts
 
     private func honestAct(_ user: User, _ index: Int) {
-        switch random.choose([55, 8, 8, 5, 7, 6, 4, 4, 3, 4, 3, 3, scenario.hasFairQueue ? 3 : 0]) {
+        switch random.choose([55, 10, 7, 6, 4, 5, 4, 4]) {
         case 0: submitTree(user, index)
         case 1: submitMany(user, index, random.within(2...12))
-        case 2: askAboutJob(user, index)
-        case 3: list(user, index)
-        case 4: wait(user, index)
-        case 5: watch(user, index)
-        case 6: endWatch(user)
-        case 7: act(on: random.element(of: user.jobs), user, index) { .cancel($0) }
-        case 8: act(on: random.element(of: user.jobs), user, index) { .remove($0) }
-        case 9: retry(user, index)
-        case 10: ask(random.chance(0.5) ? .statistics : .queues, by: user.caller, user: index)
-        case 11: act(on: random.element(of: user.jobs), user, index) { .result($0) }
-        default: flood(user, index, isFair: true)
+        case 2: wait(user, index)
+        case 3: watch(user, index)
+        case 4: endWatch(user)
+        case 5: cancel(user, index)
+        case 6: act(user, index) { .remove($0) }
+        default: retry(user, index)
         }
     }
 
-    func act(on job: JobID?, _ user: User, _ index: Int, _ request: (JobID) -> CoreRequest) {
-        guard let job else { return }
+    private func hostileAct(_ user: User, _ index: Int) {
+        figures.hostileActs += 1
+        switch user.bout {
+        case .mixed: honestAct(user, index)
+        case .flood: flood(user, index)
+        case .cancel: act(user, index) { .cancel($0) }
+        case .retry: retry(user, index)
+        case .remove: act(user, index) { .remove($0) }
+        case .watch: if random.chance(0.6) { watch(user, index) } else { endWatch(user) }
+        case .wait: wait(user, index)
+        case .trees:
+            submitTree(user, index)
+            if random.chance(0.5) { act(user, index) { .cancel($0) } }
+        }
+    }
+
+    private func act(_ user: User, _ index: Int, _ request: (JobID) -> CoreRequest) {
+        guard let job = random.element(of: Array(user.jobs.suffix(random.pick([3, 20, 300])))) else { return }
         ask(request(job), by: user.caller, user: index)
+    }
+
+    /// Cancels a job, and now and then changes their mind.
+    private func cancel(_ user: User, _ index: Int) {
+        guard let job = random.element(of: Array(user.jobs.suffix(20))) else { return }
+        ask(.cancel(job), by: user.caller, user: index)
+        if random.chance(0.4) { ask(.retry(job, from: .failed), by: user.caller, user: index) }
+    }
+
+    private func retry(_ user: User, _ index: Int) {
+        let point: Job.RetryPoint = random.chance(0.6) ? .failed : .start
+        act(user, index) { .retry($0, from: point) }
     }
 
     private func maker() -> SpecMaker {
         SpecMaker(
             queues: scenario.queues, hosts: scenario.hosts.count, children: scenario.settings.limits.children,
-            depth: scenario.settings.limits.depth,
-            hasPressingDeadlines: seed % 3 == 1, now: clock.wall)
+            depth: scenario.settings.limits.depth, hasPressingDeadlines: seed % 3 == 1, now: clock.wall)
     }
 
-    private func newJob(_ json: JSON, _ user: User, watched: Bool = false) -> NewJob? {
+    private func newJob(_ json: JSON, _ user: User, watched: Bool) -> NewJob? {
         // What has no form is refused before it reaches the core.
-        guard var new = oracle.admitted(withPrograms(json), user.caller, self) else { return nil }
+        guard var new = SpecReading.job(json, scenario.settings.limits) else { return nil }
         guard watched else { return new }
         lastSubscription += 1
         user.subscriptions.append(lastSubscription)
@@ -109,183 +125,157 @@ extension World {
 
     private func submitTree(_ user: User, _ index: Int) {
         var maker = maker()
-        let json = maker.job(&random)
-        guard let job = newJob(json, user, watched: random.chance(0.15)) else { return }
+        guard let job = newJob(maker.job(&random), user, watched: random.chance(0.15)) else { return }
+        figures.submitted += 1
         ask(.submit([job]), by: user.caller, user: index)
     }
 
     private func submitMany(_ user: User, _ index: Int, _ count: Int) {
-        var maker = maker()
-        maker.budget = 5
-        var jobs: [NewJob] = []
-        for _ in 0..<count {
-            if let job = newJob(maker.job(&random), user) { jobs.append(job) }
+        let jobs = (0..<count).compactMap { _ -> NewJob? in
+            var maker = maker()
+            maker.budget = 3
+            return newJob(maker.job(&random), user, watched: random.chance(0.05))
         }
-        if !jobs.isEmpty { ask(.submit(jobs), by: user.caller, user: index) }
+        figures.submitted += jobs.count
+        ask(.submit(jobs), by: user.caller, user: index)
     }
 
-    private func askAboutJob(_ user: User, _ index: Int) {
-        act(on: random.element(of: user.jobs), user, index) { .job($0) }
-    }
-
-    private func list(_ user: User, _ index: Int) {
-        var filter = JobFilter()
-        if random.chance(0.4) { filter.states = [random.pick(JobState.allCases)] }
-        if random.chance(0.2) { filter.queue = random.pick(scenario.queues) }
-        if random.chance(0.2) { filter.tag = "t\(random.below(4))" }
-        if random.chance(0.3) { filter.parent = random.element(of: user.jobs) }
-        if random.chance(0.3) { filter.after = random.element(of: user.jobs) }
-        if !user.profile.isAdmin { filter.owner = user.profile.uid }
-        filter.limit = random.pick([1, 10, 100, 1000])
-        filter.order = random.pick([.newest, .oldest])
-        ask(.list(filter), by: user.caller, user: index)
+    private func flood(_ user: User, _ index: Int) {
+        let queue = random.pick(scenario.queues)
+        let url = "http://h\(random.below(scenario.hosts.count)).test/f"
+        let hasHost = random.chance(0.5)
+        let jobs = (0..<random.within(20...200)).compactMap { _ -> NewJob? in
+            let source: JSON =
+                hasHost ? ["type": "url", "url": .string(url)] : ["type": "program", "program": "x", "arguments": []]
+            return newJob(["source": source, "queue": .string(queue), "priority": 1000], user, watched: false)
+        }
+        figures.submitted += jobs.count
+        ask(.submit(jobs), by: user.caller, user: index)
     }
 
     private func wait(_ user: User, _ index: Int) {
-        var ids: [JobID] = []
-        for _ in 0..<random.within(1...5) {
-            if let id = random.element(of: user.jobs), !ids.contains(id) { ids.append(id) }
-        }
-        guard !ids.isEmpty else { return }
-        let timeout = random.chance(0.6) ? random.pick([0, 0.5, 20, 900]) : nil
-        guard let request = ask(.wait(ids, timeout: timeout), by: user.caller, user: index) else { return }
-        user.waits.append(request)
-        if user.waits.count > 40 { user.waits.removeFirst(20) }
-        if random.chance(0.2) { abandon(user) }
-    }
-
-    private func abandon(_ user: User) {
-        guard let request = random.element(of: user.waits) else { return }
-        user.waits.removeAll { $0 == request }
-        oracle.abandons(request)
-        feed(.abandon(request))
+        guard !user.jobs.isEmpty else { return }
+        let jobs = (0..<random.within(1...4)).map { _ in random.pick(user.jobs) }
+        guard let id = ask(.wait(Array(Set(jobs)).sorted()), by: user.caller, user: index) else { return }
+        user.waits.append(id)
+        if user.waits.count > 20 { feed(.abandon(user.waits.removeFirst())) }
     }
 
     private func watch(_ user: User, _ index: Int) {
+        lastSubscription += 1
         let subject: WatchScope.Subject
-        switch random.choose([50, 25, 25]) {
+        switch random.choose([50, 30, 20]) {
         case 0:
-            let ids = Set((0..<random.within(1...6)).compactMap { _ in random.element(of: user.jobs) }).sorted()
-            guard !ids.isEmpty else { return }
-            subject = .jobs(ids)
+            guard let job = random.element(of: user.jobs), oracle.isOpen(job, self) else { return }
+            subject = .jobs([job])
         case 1: subject = .tag("t\(random.below(4))")
         default: subject = .all
         }
-        if user.subscriptions.count > 6 { endWatch(user) }
-        lastSubscription += 1
-        let scope = WatchScope(
-            subject, interval: random.pick([0.01, 0.25, 2, 60]), includesChildren: random.chance(0.4))
         user.subscriptions.append(lastSubscription)
+        let scope = WatchScope(subject, includesChildren: random.chance(0.5))
         ask(.watch(scope, lastSubscription), by: user.caller, user: index)
+        if user.subscriptions.count > 20 { endWatch(user) }
     }
 
-    /// Has a user watch all jobs with a tag, and what is below these.
-    func watch(tag: String, by index: Int) {
-        let user = users[index]
-        if user.subscriptions.count > 6 { endWatch(user) }
-        lastSubscription += 1
-        user.subscriptions.append(lastSubscription)
-        let scope = WatchScope(.tag(tag), interval: 2, includesChildren: true)
-        ask(.watch(scope, lastSubscription), by: user.caller, user: index)
+    private func endWatch(_ user: User) {
+        guard !user.subscriptions.isEmpty else { return }
+        feed(.unsubscribe(user.subscriptions.remove(at: random.below(user.subscriptions.count))))
     }
 
-    func endWatch(_ user: User) {
-        guard isRunning, let subscription = random.element(of: user.subscriptions) else { return }
-        user.subscriptions.removeAll { $0 == subscription }
-        oracle.unsubscribes(subscription)
-        feed(.unsubscribe(subscription))
-    }
-
-    private func retry(_ user: User, _ index: Int) {
-        let point: Job.RetryPoint = random.chance(0.6) ? .failed : .start
-        act(on: random.element(of: user.jobs), user, index) { .retry($0, from: point) }
-    }
-
-    // MARK: - The greedy
-
-    /// Many jobs at once, of the highest priority, that fill every slot they can.
-    private func flood(_ user: User, _ index: Int, isFair: Bool = false) {
-        let isFair = isFair || scenario.hasFairQueue && random.chance(0.5)
-        let letter = isFair ? "e" : random.pick(["e", "s", "l", "f"])
-        let queue = isFair ? Scenario.fairQueue : random.pick(scenario.queues)
-        let priority = random.pick([1000, 1000, 0])
-        let host = random.chance(isFair ? 0.2 : 0.5) ? HostProfile.name(random.below(scenario.hosts.count)) : nil
-        var jobs: [NewJob] = []
-        for _ in 0..<random.within(isFair ? 30...120 : 5...60) {
-            let name =
-                host ?? (isFair ? "x\(random.below(1000)).test" : HostProfile.name(random.below(scenario.hosts.count)))
-            let json: JSON = [
-                "source": ["type": "url", "url": .string("http://\(name)/\(letter)")], "queue": .string(queue),
-                "priority": JSON(priority), "timeout": 300,
-            ]
-            if let job = newJob(json, user) { jobs.append(job) }
-        }
-        if !jobs.isEmpty { ask(.submit(jobs), by: user.caller, user: index) }
-    }
-
-    // MARK: - The hostile
-
-    private func hostileAct(_ user: User, _ index: Int) {
-        figures.hostileActs += 1
-        let anyJob = random.chance(0.15) ? JobID(random.below(Int(oracle.lastJob) + 5)) : random.element(of: user.jobs)
-        switch user.bout {
-        case .mixed: honestAct(user, index)
-        case .flood: flood(user, index)
-        case .cancel: act(on: anyJob, user, index) { .cancel($0) }
-        case .retry:
-            let point: Job.RetryPoint = random.chance(0.5) ? .failed : .start
-            act(on: anyJob, user, index) { .retry($0, from: point) }
-            if random.chance(0.5) { act(on: anyJob, user, index) { .cancel($0) } }
-        case .remove:
-            act(on: anyJob, user, index) { .cancel($0) }
-            act(on: anyJob, user, index) { .remove($0) }
-            if random.chance(0.3) { act(on: anyJob, user, index) { .retry($0, from: .start) } }
-        case .watch:
-            watch(user, index)
-            if random.chance(0.7) { endWatch(user) }
-        case .wait:
-            wait(user, index)
-            if random.chance(0.7) { abandon(user) }
-        case .trees:
-            submitTree(user, index)
-            if random.chance(0.5), let job = user.jobs.last { act(on: job, user, index) { .cancel($0) } }
-        }
-    }
-
-    // MARK: - The administrator
+    // MARK: - Administrators, clocks and disks
 
     func administratorActs() {
         guard !isSettling else { return }
-        scheduleAnyway(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
-        guard isRunning, oracle.isStarted else { return }
-        let caller = administrator.caller
-        switch random.choose([30, 15, 10, 25, 10, 10]) {
-        case 0:
-            var change = QueueChange()
-            change.concurrency = random.pick([1, 2, 4, 8, 16])
-            if random.chance(0.4) { change.perUser = random.within(1...8) }
-            ask(.setQueue(random.pick(scenario.queues), change), by: caller, user: nil)
-        case 1:
-            let name = random.pick(scenario.queues)
-            administrator.suspended.append(name)
-            ask(.setQueue(name, QueueChange(isSuspended: true)), by: caller, user: nil)
-        case 2:
-            scenario.settings.perHost = random.within(1...6)
-            oracle.configures(scenario.settings)
-            ask(.configure(scenario.settings), by: caller, user: nil)
-        case 3: ask(random.chance(0.5) ? .statistics : .queues, by: caller, user: nil)
-        case 4: ask(.probe, by: caller, user: nil)
-        default: if random.chance(0.3) { stopCleanly() }
+        schedule(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
+        guard core != nil else { return }
+        if random.chance(0.1) { return feed(.configure(scenario.settings)) }
+        let queue = random.pick(scenario.queues)
+        var change = QueueChange()
+        switch random.below(3) {
+        case 0: change.concurrency = random.within(1...16)
+        case 1: change.perUser = random.within(1...8)
+        default: change.isSuspended = random.chance(0.4)
         }
-        let names = administrator.suspended
-        administrator.suspended = []
-        for name in names {
-            // Some stay so for longer.
-            guard random.chance(0.6),
-                ask(.setQueue(name, QueueChange(isSuspended: false)), by: caller, user: nil) != nil
-            else {
-                administrator.suspended.append(name)
-                continue
+        ask(.setQueue(queue, change), by: administrator.caller, user: nil)
+    }
+
+    func clockSet() {
+        guard !isSettling, let mean = scenario.secondsBetweenClockSets else { return }
+        schedule(.clockSet, in: random.pause(mean: mean))
+        figures.clockSets += 1
+        let years = 31_536_000_000 * Int64(random.pick([-1, 1]))
+        clock.setWrong(by: random.pick([0, 0, 2_000, -2_000, 3_600_000, -3_600_000, 86_400_000, years]))
+        trace.add(.clockSet, at: clock.elapsed, clock.error)
+        // The engine looks at the clock each second.
+        feed(.tick)
+    }
+
+    func roomChanges() {
+        guard !isSettling else { return }
+        schedule(.roomChanges, in: random.spread(1_000, 40_000))
+        feed(.room(shortage: random.chance(0.4) ? "The disk is full." : nil))
+    }
+
+    // MARK: - Schedules
+
+    private static let calendars = [
+        "*/20 * * * *", "0 * * * *", "30 2 * * *", "15 */3 * * *", "@daily", "0 6,18 * * mon-fri",
+    ]
+
+    func schedulesAct() {
+        guard !isSettling else { return }
+        schedule(.schedulesAct, in: random.pause(mean: 900))
+        guard core != nil else { return }
+        let user = random.pick(users)
+        let key = ScheduleKey(owner: user.profile.uid, name: "s\(random.below(3))")
+        switch random.choose([50, 10, 15, 10, 15]) {
+        case 0: setSchedule(key, by: user.caller)
+        case 1: ask(.removeSchedule(key), by: user.caller, user: nil)
+        case 2: ask(.runSchedule(key), by: user.caller, user: nil)
+        case 3: ask(.suspendSchedule(key, isSuspended: true), by: user.caller, user: nil)
+        default: ask(.suspendSchedule(key, isSuspended: false), by: user.caller, user: nil)
+        }
+    }
+
+    private func setSchedule(_ key: ScheduleKey, by caller: Caller) {
+        let calendar = random.pick(Self.calendars)
+        var timing = ScheduleTiming.every(Int64(random.pick([30, 300, 1_000, 7_200])) * 1000)
+        if random.chance(0.5), let expression = try? CalendarExpression(calendar) {
+            timing = .calendar(calendar, expression, zone: "UTC")
+        }
+        let spec: JSON = ["source": ["type": "url", "url": "http://h0.test/f"], "timeout": 2000]
+        let new = NewSchedule(
+            key: key, timing: timing, zone: .utc, catchUp: random.pick(ScheduleCatchUp.allCases),
+            overlap: random.pick(ScheduleOverlap.allCases), isSuspended: random.chance(0.1), spec: spec.utf8,
+            queues: [])
+        ask(.setSchedule(new), by: caller, user: nil)
+    }
+
+    func prepare(_ preparation: SchedulePreparation) {
+        guard core != nil else { return }
+        var spec: JSON = ["source": ["type": "url", "url": "http://h0.test/f"], "timeout": 2000]
+        if preparation.request == nil, var object = spec.object {
+            object["key"] = .string(preparation.key.jobKey(at: preparation.time))
+            spec = .object(object)
+        }
+        let made = try? JobSpecReader.scheduled(
+            spec, by: preparation.key, at: preparation.time, hasKey: preparation.request == nil)
+        guard let made, let text = made.text else { return fail(0, "A schedule's spec cannot be read.") }
+        let job = NewJob(
+            terms: NewJob.Terms(made, host: SpecReading.host(of: made)), document: .spec(text), digest: 1)
+        feed(.prepared(preparation, .success(job)))
+    }
+
+    func zonesRead(_ names: [String]) {
+        feed(.zones(Dictionary(uniqueKeysWithValues: names.map { ($0, ZoneRules.utc) })))
+    }
+
+    /// All schedules are removed, so that everything can end.
+    func removeSchedules() {
+        for user in users {
+            for number in 0..<3 {
+                let key = ScheduleKey(owner: user.profile.uid, name: "s\(number)")
+                ask(.removeSchedule(key), by: administrator.caller, user: nil)
             }
         }
     }

@@ -1,13 +1,11 @@
 /// What happened, as a hash over everything and the last 50 entries to be read.
 struct Trace {
     enum Kind: UInt8 {
-        case request, submit, abandon, unsubscribe, written, writeFailed, rows, readFailed, progress, ended, lateEnd
-        case cleanedUp, checked, time, resume, stop, start
-        case write, read, mark, startRun, cancelRun, discardParts, cleanUp, check, answer, refused, notify, report,
-            started
-        case notStarted, yield, log
-        case commit, commitFailed, crash, powerLoss, cleanStop, clockSet, storeFault, storeHealed, settle
-        case connectionRefused
+        case request, abandon, unsubscribe, run, cleaned, prepared, tick, room, zones, configure, stop
+        case commit, undone, unknown, probe, reset
+        case answer, refused, start, proceed, yield, makeChildren, cancel, notify, waitOver, prepare, removeFiles
+        case unlink, saved, list, readZones, log
+        case crash, cleanStop, clockSet, fault, settle
     }
 
     struct Entry {
@@ -15,7 +13,6 @@ struct Trace {
         var kind: Kind
         var first: Int64
         var second: Int64
-        var third: Int64
     }
 
     static let length = 50
@@ -29,13 +26,12 @@ struct Trace {
         last.reserveCapacity(Self.length)
     }
 
-    mutating func add(_ kind: Kind, at time: Int64, _ first: Int64 = 0, _ second: Int64 = 0, _ third: Int64 = 0) {
+    mutating func add(_ kind: Kind, at time: Int64, _ first: Int64 = 0, _ second: Int64 = 0) {
         mix(UInt64(bitPattern: time))
         mix(UInt64(kind.rawValue))
         mix(UInt64(bitPattern: first))
         mix(UInt64(bitPattern: second))
-        mix(UInt64(bitPattern: third))
-        let entry = Entry(time: time, kind: kind, first: first, second: second, third: third)
+        let entry = Entry(time: time, kind: kind, first: first, second: second)
         if last.count < Self.length { last.append(entry) } else { last[count % Self.length] = entry }
         count += 1
         if prints { print(Self.line(entry)) }
@@ -53,7 +49,7 @@ struct Trace {
     }
 
     private static func line(_ entry: Entry) -> String {
-        "  \(Self.text(ofTime: entry.time)) \(entry.kind) \(entry.first) \(entry.second) \(entry.third)"
+        "  \(text(ofTime: entry.time)) \(entry.kind) \(entry.first) \(entry.second)"
     }
 
     /// Hours, minutes and seconds of simulated time.
@@ -61,8 +57,8 @@ struct Trace {
         func padded(_ number: Int64, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
         }
-        let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let (seconds, rest) = time.quotientAndRemainder(dividingBy: SimulatedClock.second)
         return "\(padded(seconds / 3600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))."
-            + padded(rest / 1000, 6)
+            + padded(rest, 6)
     }
 }

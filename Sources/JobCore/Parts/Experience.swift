@@ -1,0 +1,60 @@
+import JobModel
+
+/// What this life of the daemon has learned and done, which no row says.
+struct Experience {
+    let life: Int64
+    let startedAt: CoreMoment
+    /// The number of the latest run; none is used twice, also where its round was undone.
+    private var lastRun: Int64 = 0
+    /// Why nothing that takes room on the disk is accepted.
+    var shortage: String?
+    /// What happened since the daemon started, by owner.
+    private(set) var totals: [UInt32: CoreTotals] = [:]
+    var logBudget = JobLogBudget()
+    /// Files that are being removed.
+    var cleaning: Set<WorkID> = []
+
+    init(life: Int64, startedAt: CoreMoment) {
+        self.life = life
+        self.startedAt = startedAt
+    }
+
+    mutating func nextRun() -> RunID {
+        lastRun += 1
+        return RunID(life: life, number: lastRun)
+    }
+
+    mutating func count(_ owner: UInt32, _ change: (inout CoreTotals) -> Void) {
+        change(&totals[owner, default: CoreTotals()])
+    }
+
+    /// The time of day by which finished jobs grow old: a clock that leapt ahead while the daemon runs makes none of them
+    /// old, as what is purged does not come back.
+    func aging(_ now: CoreMoment) -> Timestamp {
+        let elapsed = Double(max(0, now.steady.saturatingSubtracting(startedAt.steady))) / 1000
+        return min(now.wall, startedAt.wall.adding(seconds: elapsed + 60))
+    }
+}
+
+/// What happened since the daemon started.
+package struct CoreTotals: Sendable, Hashable {
+    package var submitted = 0
+    package var succeeded = 0
+    package var failed = 0
+    package var cancelled = 0
+    package var retried = 0
+    package var bytesReceived: Int64 = 0
+
+    package init() {}
+
+    package static func + (left: CoreTotals, right: CoreTotals) -> CoreTotals {
+        var sum = left
+        sum.submitted += right.submitted
+        sum.succeeded += right.succeeded
+        sum.failed += right.failed
+        sum.cancelled += right.cancelled
+        sum.retried += right.retried
+        sum.bytesReceived = sum.bytesReceived.saturatingAdding(right.bytesReceived)
+        return sum
+    }
+}

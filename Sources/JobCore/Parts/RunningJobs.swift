@@ -1,0 +1,67 @@
+package import JobModel
+
+/// A run that is at work, as the engine keeps it until the round that takes its end is committed.
+package struct LiveRun: Sendable, Hashable {
+    package let run: RunID
+    package let job: JobID
+    package let owner: UInt32
+    package let queue: String
+    /// It holds a slot of its queue; a run that only composes a list's outcome holds none.
+    package let hasSlot: Bool
+    /// The host that it has permits for, and how many.
+    package var host: String?
+    package var permits: Int
+    /// It takes its time to end when it is told to, as a program.
+    package var endsLater: Bool
+    package var isStopping = false
+
+    package init(
+        run: RunID, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil,
+        permits: Int = 0,
+        endsLater: Bool = false
+    ) {
+        self.run = run
+        self.job = job
+        self.owner = owner
+        self.queue = queue
+        self.hasSlot = hasSlot
+        self.host = host
+        self.permits = permits
+        self.endsLater = endsLater
+    }
+}
+
+/// The runs that are at work. Only these hold slots and permits.
+struct RunningJobs {
+    private var runs: [RunID: LiveRun] = [:]
+    private var byJob: [JobID: RunID] = [:]
+
+    init() {}
+
+    init(_ runs: [LiveRun]) {
+        for run in runs { insert(run) }
+    }
+
+    subscript(run: RunID) -> LiveRun? { runs[run] }
+    var count: Int { runs.count }
+    var all: some Collection<LiveRun> { runs.values }
+
+    /// The run that is at work for a job, also one that the job has done with.
+    func run(of job: JobID) -> LiveRun? { byJob[job].flatMap { runs[$0] } }
+
+    mutating func insert(_ run: LiveRun) {
+        runs[run.run] = run
+        byJob[run.job] = run.run
+    }
+
+    mutating func update(_ run: LiveRun) {
+        if runs[run.run] != nil { runs[run.run] = run }
+    }
+
+    /// A run is over; gives it.
+    mutating func remove(_ id: RunID) -> LiveRun? {
+        guard let run = runs.removeValue(forKey: id) else { return nil }
+        if byJob[run.job] == id { byJob[run.job] = nil }
+        return run
+    }
+}

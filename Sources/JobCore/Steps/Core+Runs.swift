@@ -1,0 +1,332 @@
+import JobModel
+
+/// What runs come to.
+extension Core {
+    func handle(_ event: RunEvent, of id: RunID, _ round: Round) throws(StoreError) {
+        guard let live = running[id] else { return drop(event) }
+        let row = try round.transaction.job(live.job)
+        guard let row, row.run == id else {
+            // Its job was removed. Only its end counts, as what it held is free then.
+            if event.isEnd { release(live) }
+            return drop(event)
+        }
+        switch event {
+        case .ended(let end):
+            // Sources that the stop broke off run again when the daemon is back.
+            guard phase == .serving else { return }
+            try runEnded(row, live, end, round)
+        case .refused(let error): pause(for: error, of: live, round)
+        case .checkpoint(let text, let save):
+            if !row.isEnding { try store(checkpoint: text, of: row, round) }
+            pending.emit(.saved(save))
+        case .download(let path, let record, let save):
+            try round.transaction.save(download: record, to: path)
+            pending.emit(.saved(save))
+        case .timer(let seconds):
+            guard !row.isEnding else { return try runEnded(row, live, RunEnd(.success(.null)), round) }
+            try wait(seconds, row, live, round)
+        case .host(let host, let connections):
+            if mayGoOn(row) { try wants(host, connections, row, live, round) }
+        case .list(let opening):
+            if mayGoOn(row) { try open(opening, row, live, round) }
+        case .children(let children, let isLast):
+            if mayGoOn(row) { try add(children, isLast: isLast, row, live, round) }
+        }
+    }
+
+    /// What was told to end only ends.
+    private func mayGoOn(_ row: JobRow) -> Bool { !row.isEnding && phase == .serving }
+
+    /// An event counts no more: its files go, and a source that waits for something to be stored must not wait for ever.
+    private func drop(_ event: RunEvent) {
+        switch event {
+        case .ended(let end): if !end.files.isEmpty { pending.emit(.unlink(end.files)) }
+        case .checkpoint(_, let save), .download(_, _, let save): pending.emit(.saved(save))
+        default: break
+        }
+    }
+
+    /// A run is over whose job does not go on by it.
+    func release(_ live: LiveRun) {
+        if let run = running.remove(live.run) { scheduler.release(run) }
+    }
+
+    // MARK: - Hosts
+
+    /// A run's step asks a host for which it has no permit.
+    private func wants(
+        _ host: String, _ connections: Int, _ old: JobRow, _ live: LiveRun, _ round: Round
+    ) throws(StoreError) {
+        var live = live
+        if let before = live.host, before != host {
+            scheduler.release(live.permits, before, live.owner)
+            live.host = nil
+            live.permits = 0
+        }
+        let permits =
+            live.host == host
+            ? scheduler.acquireSpare(host, for: live.owner, atMost: connections - live.permits)
+            : scheduler.acquire(
+                host, for: live.owner, atMost: connections, despitePause: old.lastFailure?.http != nil)
+        live.host = host
+        live.permits += permits
+        running.update(live)
+        guard live.permits == 0 else {
+            return pending.emit(.proceed(live.run, host: host, connections: live.permits))
+        }
+        live.host = nil
+        running.update(live)
+        release(live)
+        var row = old
+        row.unbegin(waitingFor: host)
+        try store(&row, was: old, round)
+        pending.emit(.yield(live.run))
+    }
+
+    /// Leaves the host alone that asked for it, for this owner: the one that was asked, or another to which that redirected.
+    private func pause(for error: JobError, of live: LiveRun, _ round: Round) {
+        guard let seconds = error.retryAfter, seconds > 0, let host = error.retryAfterHost ?? live.host else { return }
+        let time = round.now.steady(after: min(seconds, settings.longestBackOff))
+        scheduler.pause(host, for: live.owner, until: time)
+    }
+
+    // MARK: - Timers
+
+    /// A run's step waits for a time, without a slot.
+    private func wait(_ seconds: Double, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        var row = old
+        guard seconds > 0 else { return try runEnded(old, live, RunEnd(.success(.null)), round) }
+        let timeout = row.step?.timeout
+        row.run = nil
+        row.waiting = timeout.map { $0 < seconds } ?? false ? .timeout : .timer
+        row.due = round.now.steady(after: min(seconds, timeout ?? seconds))
+        try store(&row, was: old, round)
+        release(live)
+    }
+
+    /// The time of a job that waits for its `timer` source has come.
+    func timerFired(_ row: JobRow, _ round: Round) throws(StoreError) {
+        guard row.waiting == .timeout else { return try linkEnded(row, .success(.null), keepingSlot: false, round) }
+        let error = JobError(
+            .timeout,
+            "The timer took longer than its timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.",
+            retryable: true)
+        try linkEnded(row, .failure(error), keepingSlot: false, round)
+    }
+
+    // MARK: - Ends
+
+    /// A run ended, and with it the present link.
+    private func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
+        if let error = end.outcome.error { pause(for: error, of: live, round) }
+        if end.received > 0 {
+            pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
+        }
+        // What it held beside its slot is free; the next link may go on in the slot.
+        _ = running.remove(live.run)
+        if let host = live.host { scheduler.release(live.permits, host, live.owner) }
+        var row = old
+        // A result that is refused is not kept.
+        let refusal = refusal(toKeep: end.outcome, row)
+        if refusal == nil {
+            row.blobs += end.files.map { LinkBlob(link: row.link, blob: $0) }
+        } else if !end.files.isEmpty {
+            pending.emit(.unlink(end.files))
+        }
+        if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
+            try drop(checkpointOf: &row, round)
+        }
+        if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
+        let wasEnding = row.isEnding
+        let outcome = refusal.map(Carried.failure) ?? end.outcome
+        try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
+        if wasEnding { pending.change(.happened(.stop(row.id))) }
+    }
+
+    /// The present link of a job without a run ended. `keepingSlot` says that the job holds a slot of its queue.
+    func linkEnded(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
+        try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, bytes: 0, round)
+    }
+
+    /// `old` is the job as it is stored.
+    private func linkEnded(
+        _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64, _ round: Round
+    ) throws(StoreError) {
+        var row = changed
+        let link = row.link
+        let isDownload = row.presentSource == .download
+        let action = row.finished(outcome, at: round.now)
+        // A retry of what a server answered has waited as its own policy says, and must not wait for the pause of its host.
+        if action == .wait, row.lastFailure?.http != nil { row.host = nil }
+        let hasMovedOn = action == .run || action == .finish
+        var mustClean = false
+        if hasMovedOn, row.checkpointSize > 0 {
+            let isOver = row.state == .succeeded || row.state == .cancelled
+            if isOver {
+                mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil
+            } else if isDownload, action == .run {
+                // Its failure was caught, so nothing goes on with what it had.
+                mustClean = try removeParts(of: &row, links: link...link, round) != nil
+            }
+        }
+        switch action {
+        case .run:
+            log(row, .linkEnded(link, outcome.error), round)
+            try goOn(&row, was: old, hasSlot: keepingSlot, mustClean: mustClean, round)
+        case .wait:
+            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
+            pending.count(row.owner) { $0.retried += 1 }
+            // What waits for room may be tried very often: the first time says it.
+            if let error = row.lastFailure, error.postponed == nil || old.lastFailure?.postponed == nil,
+                let due = row.due
+            {
+                log(row, .retrying(in: Double(max(0, due - round.now.steady)) / 1000, error), round)
+            }
+            try store(&row, was: old, round)
+        case .finish:
+            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
+            try store(&row, was: old, round)
+            try jobIsOver(row, bytes: bytes, round)
+        case .enqueue, .interrupt, .none:
+            expect(false, "A link of job \(row.id) ended, and left it in no state to go on.", job: row.id)
+            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
+            try store(&row, was: old, round)
+        }
+    }
+
+    /// A job goes on at its next link: in its slot where it may keep that, and else as one that is ready.
+    private func goOn(
+        _ row: inout JobRow, was old: JobRow, hasSlot: Bool, mustClean: Bool, _ round: Round
+    ) throws(StoreError) {
+        if try isBelowStopped(row, round) || row.deadline.map({ $0 <= round.now.steady }) ?? false {
+            if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
+            row.state = .queued
+            row.waiting = mustClean ? .cleaning : .nothing
+            try store(&row, was: old, round)
+            let isOverdue = row.deadline.map { $0 <= round.now.steady } ?? false
+            return try stop(row, isOverdue ? .deadline : .cancelled, round)
+        }
+        if hasSlot, !mustClean, phase == .serving, scheduler.mayKeepSlot(row.queue, row.owner) {
+            return try begin(&row, was: old, host: nil, permits: 0, round)
+        }
+        if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
+        row.state = .queued
+        row.waiting = mustClean ? .cleaning : .nothing
+        // After a timer most have their turn in the same round.
+        try store(&row, was: old, isPassing: true, round)
+    }
+
+    /// A job is over. `isInside` says of a child that the gate of its list had let it in.
+    func jobIsOver(
+        _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
+    ) throws(StoreError) {
+        pending.end(row.id)
+        pending.count(row.owner) { totals in
+            switch row.state {
+            case .succeeded: totals.succeeded += 1
+            case .failed: totals.failed += 1
+            default: totals.cancelled += 1
+            }
+        }
+        log(row, row.end, round)
+        if row.parent != nil { return try childEnded(row, bytes: bytes, isInside: isInside, round) }
+        if quotas.owner(over: settings, except: []) != nil { agenda.hasExcess = true }
+        let expiry = (row.finishedAt ?? round.now.wall).adding(seconds: settings.retentionAge)
+        agenda.nextExpiry = min(agenda.nextExpiry ?? expiry, expiry)
+        if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobEnded(row.id, round) }
+    }
+
+    /// Why a result is not kept, where its owner has too much stored for it.
+    private func refusal(toKeep outcome: Carried, _ row: JobRow) -> JobError? {
+        guard outcome.error == nil, outcome.size > StoredValue.null.size else { return nil }
+        let used = quotas.stored(of: row.owner)
+        guard used.saturatingAdding(outcome.size) > settings.storedPerUser else { return nil }
+        return JobError(
+            .tooLarge,
+            "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
+                + "remove some finished ones, then retry the job.")
+    }
+
+    // MARK: - Checkpoints
+
+    private func store(checkpoint: [UInt8]?, of old: JobRow, _ round: Round) throws(StoreError) {
+        var row = old
+        let before = try round.transaction.checkpoints(of: row.id, fromLink: row.link).first { $0.link == row.link }
+        try round.transaction.save(checkpoint: checkpoint, of: row.id, link: row.link)
+        row.checkpointSize = max(0, row.checkpointSize + (checkpoint?.count ?? 0) - (before?.text.count ?? 0))
+        if row.checkpointSize != old.checkpointSize { try store(&row, was: old, round) }
+    }
+
+    private func drop(checkpointOf row: inout JobRow, _ round: Round) throws(StoreError) {
+        let link = row.link
+        guard
+            let before = try round.transaction.checkpoints(of: row.id, fromLink: link).first(where: { $0.link == link })
+        else { return }
+        try round.transaction.save(checkpoint: nil, of: row.id, link: link)
+        row.checkpointSize = max(0, row.checkpointSize - before.text.count)
+    }
+
+    /// Has what transfers of these links have left removed; false where they have left nothing.
+    func removeParts(of row: inout JobRow, links: ClosedRange<Int>, _ round: Round) throws(StoreError) -> WorkID? {
+        let checkpoints = try round.transaction.checkpoints(of: row.id, fromLink: links.lowerBound)
+            .filter { links.contains($0.link) }
+        guard !checkpoints.isEmpty else { return nil }
+        var payload: [UInt8] = []
+        for (link, text) in checkpoints {
+            payload.append(payload.isEmpty ? UInt8(ascii: "[") : UInt8(ascii: ","))
+            payload += text
+            try round.transaction.save(checkpoint: nil, of: row.id, link: link)
+            row.checkpointSize = max(0, row.checkpointSize - text.count)
+        }
+        payload.append(UInt8(ascii: "]"))
+        return try add(
+            WorkRow(
+                kind: .removeParts, job: row.id, owner: row.owner, position: Int64(links.lowerBound), payload: payload),
+            round
+        ).id
+    }
+
+    /// What transfers had left is gone; a job that waited for that goes on.
+    func cleaned(_ id: WorkID, _ round: Round) throws(StoreError) {
+        pending.clean(id)
+        guard let work = try round.transaction.work(after: id - 1, limit: 1).first, work.id == id else { return }
+        try end(work, round)
+        try goOnIfClean(work.job, round)
+    }
+
+    /// Lets a job go on that waits for the last of its earlier files and children to be removed.
+    func goOnIfClean(_ job: JobID, _ round: Round) throws(StoreError) {
+        guard let old = try round.transaction.job(job), old.waiting == .cleaning,
+            try !round.transaction.hasWork(.removeParts, of: job),
+            try !round.transaction.hasWork(.removeChildren, of: job)
+        else { return }
+        var row = old
+        row.waiting = .nothing
+        try store(&row, was: old, round)
+    }
+}
+
+extension RunEvent {
+    /// Whether nothing more comes of the run.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .ended, .timer: true
+        case .host, .list, .children, .refused, .checkpoint, .download: false
+        }
+    }
+}
+
+extension JobRow {
+    /// The type of the source at its present link, also while it is being stopped.
+    var presentSource: SourceType? { plan.step(link, for: carried)?.source }
+
+    /// How a finished job ended, for the log.
+    fileprivate var end: JobLogEntry.Event {
+        switch (state, carried) {
+        case (.succeeded, _): .succeeded
+        case (.cancelled, _): .cancelled
+        case (_, .failure(let error)): .failed(error)
+        default: .failed(JobError(.internal, "It has no error."))
+        }
+    }
+}

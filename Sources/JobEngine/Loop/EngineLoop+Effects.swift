@@ -1,0 +1,144 @@
+import DataSources
+import Dispatch
+import JobModel
+import Logging
+import JobCore
+import Synchronization
+
+/// What a caller gets of a request.
+struct PendingRequest: Sendable {
+    let answer: @Sendable (CoreAnswer) -> Void
+    /// Of a wait: called once it is over, with why it is given up, where it is.
+    let over: (@Sendable (CoreError?) -> Void)?
+    var isAnswered = false
+}
+
+/// Told once something that a source asked for is stored, or is not.
+typealias Save = @Sendable (Result<Void, any Error>) -> Void
+
+/// Carries out what the core wants done, once its round is committed.
+extension EngineLoop {
+    func carryOut(_ effect: CoreEffect) {
+        switch effect {
+        case .answer(let id, let answer): self.answer(id, answer)
+        case .start(let order): begin(order)
+        case .proceed(let id, let host, let connections): proceed(id, host, connections)
+        case .yield(let id): forget(id)
+        case .makeChildren(let id, let index): makeChildren(id, from: index)
+        case .cancel(let id): cancel(id)
+        case .notify(let ids, let change): notify(ids, change)
+        case .list(let job, let list):
+            services.board.put(list, of: job)
+            if list != nil, !core.progressIntervals.isEmpty {
+                reporting.changed(job)
+                progressWasMade()
+            }
+        case .waitOver(let id): requests.removeValue(forKey: id)?.over?(nil)
+        case .prepare(let preparation): prepare(preparation)
+        case .removeFiles(let work):
+            services.removeParts(work) { [inbox = services.inbox] in
+                inbox.put(.input(.cleaned(work.id)), of: work.owner)
+            }
+        case .unlink(let blobs):
+            services.library.startBlocking(for: 0) { [blobStore = services.blobs] in blobStore.remove(blobs) }
+        case .queues(let queues): services.status.withLock { $0.queues = queues }
+        case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
+        case .readZones(let names): readZones(names)
+        case .log(let entry): services.logger.log(entry)
+        }
+    }
+
+    /// Answers a request; a wait that was accepted goes on.
+    func answer(_ id: RequestID, _ answer: CoreAnswer) {
+        guard var request = requests[id] else { return }
+        if let over = request.over, request.isAnswered {
+            requests[id] = nil
+            if case .failed(let error) = answer { over(error) }
+            return
+        }
+        if request.over != nil, case .done = answer {
+            request.isAnswered = true
+            requests[id] = request
+        } else {
+            requests[id] = nil
+        }
+        request.answer(answer)
+    }
+
+    // MARK: - Subscribers
+
+    private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
+        // No progress follows an end.
+        if change.isLast { services.board.end(change.row.id) }
+        let event = JobEvent(change, inlineResult: services.limits.inlineResult)
+        tell(ids) { $0.receive(event) }
+    }
+
+    func tell(_ ids: [SubscriptionID], _ receive: (any JobSubscriber) -> Void) {
+        for id in ids {
+            guard let subscriber = subscribers[id] else { continue }
+            receive(subscriber)
+            if subscriber.isGone { unsubscribe(id) }
+        }
+    }
+
+    /// Ends a subscription; its subscriber is not retained any more.
+    func unsubscribe(_ id: SubscriptionID) {
+        if subscribers.removeValue(forKey: id) != nil { feed(.unsubscribe(id)) }
+    }
+
+    // MARK: - Schedules
+
+    private func prepare(_ preparation: SchedulePreparation) {
+        let key = preparation.key
+        services.library.startBlocking(for: key.owner) { [services] in
+            services.inbox.put(.input(.prepared(preparation, services.job(of: preparation))), of: key.owner)
+        }
+    }
+
+    private func readZones(_ names: [String]) {
+        services.library.startBlocking(for: 0) { [services] in
+            let files = services.settings.zones
+            var zones: [String: ZoneRules] = [:]
+            for name in names { zones[name] = try? files.rules(of: name) }
+            services.inbox.put(.input(.zones(zones)), of: nil)
+        }
+    }
+}
+
+extension EngineServices {
+    /// How long the engine waits for files to be removed: a file system may not answer.
+    private static let patience = DispatchTimeInterval.seconds(1)
+
+    /// Removes the files that a piece of work names, and calls `done` once they are gone or that has taken too long.
+    fileprivate func removeParts(_ work: WorkRow, _ done: @escaping @Sendable () -> Void) {
+        let isDone = Atomic(false)
+        let end = { @Sendable in
+            if !isDone.exchange(true, ordering: .relaxed) { done() }
+        }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.patience, execute: end)
+        // Owned by nothing: it ends by itself, whether the engine still waits for it or not.
+        Task(executorPreference: library.executor) { [library] in
+            for checkpoint in JSON(stored: work.payload).array ?? [] {
+                await library.discard(checkpoint, of: work.job, owner: work.owner)
+            }
+            end()
+        }
+    }
+
+    /// The job of a schedule, made of its spec.
+    fileprivate func job(of preparation: SchedulePreparation) -> Result<NewJob, CoreError> {
+        let key = preparation.key
+        do throws(StoreError) {
+            guard let spec = try reader.schedule(key)?.spec else {
+                return .failure(CoreError(.notFound, "There is no schedule \"\(key.name)\"."))
+            }
+            return Result { () throws(CoreError) in
+                try admission.scheduled(
+                    JSON(stored: spec), by: key, at: preparation.time, hasKey: preparation.request == nil)
+            }
+        } catch {
+            return .failure(CoreError(.storage, error.message))
+        }
+    }
+}

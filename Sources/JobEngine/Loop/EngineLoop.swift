@@ -1,0 +1,237 @@
+import DataSources
+import DequeModule
+import Dispatch
+import JobModel
+import Logging
+import JobCore
+import Synchronization
+
+/// The engine's thread: takes what the inbox holds, has the core decide about it in rounds of the store, and carries out what
+/// follows. It decides nothing. All of its state belongs to that thread.
+final class EngineLoop {
+    /// What closes a round.
+    private static let most = (inputs: 1024, bytes: 1 << 20, nanoseconds: UInt64(5_000_000))
+
+    enum Phase {
+        case serving
+        /// A round was not committed: until a probe has been, requests are refused.
+        case failing(StoreError, nextProbe: SteadyTime)
+        case stopping
+        case over
+    }
+
+    let core: Core
+    let store: any JobStore
+    let services: EngineServices
+    let reports: ProgressReports
+    var phase = Phase.serving
+    /// Inputs that were taken and are not handled yet.
+    var upcoming: Deque<CoreInput> = []
+    /// Inputs of a round that was not committed, which come again before all others.
+    var replay = Replay()
+    /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
+    var suspectTick: SteadyTime?
+
+    var runs: [RunID: EngineRun] = [:]
+    /// Runs whose source is given up unless it ends by then, in order.
+    var patience: Deque<(end: SteadyTime, run: RunID)> = []
+    /// Inputs that could not be stored by themselves, and when each is tried again, in order.
+    var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
+    var saves: [SaveID: Save] = [:]
+    var requests: [RequestID: PendingRequest] = [:]
+    /// Requests of rounds whose fate is unknown until a later round is committed.
+    var unsettled: [RequestID] = []
+    var subscribers: [SubscriptionID: any JobSubscriber] = [:]
+    var reporting = ProgressReporting()
+    var onStop: (@Sendable (_ isClean: Bool) -> Void)?
+
+    init(core: Core, store: any JobStore, services: EngineServices) {
+        self.core = core
+        self.store = store
+        self.services = services
+        reports = ProgressReports { [inbox = services.inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
+    }
+
+    var now: CoreMoment { services.clock.moment() }
+
+    // MARK: - The loop
+
+    /// The first round: makes the core's memory what the rows say.
+    func begin(_ start: Core.Start) -> Result<Void, StoreError> {
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: [], start: start, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed:
+            committed([])
+            return .success(())
+        case .undone(let error), .unknown(let error): return .failure(error)
+        }
+    }
+
+    func run() {
+        while true {
+            switch phase {
+            case .over: return
+            case .failing(let error, let next): fail(error, until: next)
+            case .serving, .stopping: serve()
+            }
+        }
+    }
+
+    private func serve() {
+        if let inputs = replay.next() { return round(inputs) }
+        collect()
+        let now = now
+        giveUp(at: now.steady)
+        if mustTick(at: now) {
+            if suspectTick != nil { return round([.tick]) }
+            feed(.tick)
+        }
+        if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.isEmpty { progressWasMade() }
+        if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
+        if !upcoming.isEmpty { return round(nil) }
+        if case .serving = phase { services.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
+    }
+
+    /// Takes from the inbox what fits into a round.
+    private func collect() {
+        guard upcoming.count < Self.most.inputs else { return }
+        take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
+    }
+
+    /// Takes from the inbox; gives whether there was something.
+    @discardableResult
+    func take(entries: Int, bytes: Int) -> Bool {
+        let taken = services.inbox.take(entries: entries, bytes: bytes)
+        for entry in taken {
+            switch entry.content {
+            case .input(let input): feed(input)
+            case .request(let id, let request, let caller, let pending):
+                requests[id] = pending
+                feed(.request(id, request, caller))
+            case .task(let body): body(self)
+            }
+        }
+        return !taken.isEmpty
+    }
+
+    /// Adds an input to this round or the next.
+    func feed(_ input: CoreInput) { upcoming.append(input) }
+
+    private func mustTick(at now: CoreMoment) -> Bool {
+        if let suspectTick, suspectTick > now.steady { return false }
+        return core.wantsTick(at: now)
+    }
+
+    /// How long nothing is to be done, if nothing comes.
+    private func milliseconds(until now: CoreMoment) -> Int64? {
+        let tick = core.nextTick
+        let steady = [
+            [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
+                .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
+            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, reporting.next,
+        ]
+        return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
+    }
+
+    // MARK: - A round
+
+    /// Runs a round: of these inputs, or of what is upcoming and what comes meanwhile.
+    func round(_ inputs: [CoreInput]?) {
+        var handled: [CoreInput] = []
+        let end = store.round { (transaction) throws(StoreError) in
+            if let inputs {
+                try transaction.load(inputs.flatMap(Core.keys))
+                for input in inputs {
+                    handled.append(input)
+                    try handle(input, transaction)
+                }
+            } else {
+                try handleUpcoming(&handled, transaction)
+            }
+            try core.close(at: now, in: transaction)
+        }
+        switch end {
+        case .committed: committed(handled)
+        case .undone(let error): undone(handled, error, isSettled: true)
+        case .unknown(let error): undone(handled, error, isSettled: false)
+        }
+    }
+
+    private func handleUpcoming(_ handled: inout [CoreInput], _ transaction: any JobTransaction) throws(StoreError) {
+        let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
+        var bytes = 0
+        while !upcoming.isEmpty {
+            try transaction.load(upcoming.flatMap(Core.keys))
+            while let input = upcoming.popFirst() {
+                handled.append(input)
+                bytes += input.size
+                try handle(input, transaction)
+                guard handled.count < Self.most.inputs, bytes < Self.most.bytes,
+                    DispatchTime.now().uptimeNanoseconds < end
+                else { return }
+            }
+            // What came meanwhile is committed with the rest.
+            collect()
+        }
+    }
+
+    private func handle(_ input: CoreInput, _ transaction: any JobTransaction) throws(StoreError) {
+        // Random numbers cost a system call, and only a retry needs one.
+        var random = 0.5
+        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { random = services.clock.random() }
+        try core.handle(input, at: services.clock.moment(random: random), in: transaction)
+    }
+
+    private func committed(_ inputs: [CoreInput]) {
+        replay.committed()
+        let effects = core.committed()
+        publish()
+        var isStop = false
+        for input in inputs {
+            switch input {
+            case .run(let id, .ended): forget(id)
+            case .stop: isStop = true
+            case .tick: suspectTick = nil
+            default: break
+            }
+        }
+        for effect in effects { carryOut(effect) }
+        // A run that became a timer is over, unless it was told to end, and so has to say that it did.
+        for case .run(let id, .timer) in inputs { if runs[id]?.isTimer == true { forget(id) } }
+        if isStop {
+            phase = .stopping
+            stopped(true)
+        }
+    }
+
+    /// Publishes what others see of the engine.
+    func publish() {
+        let status = core.status
+        var failure: String?
+        if case .failing(let error, _) = phase { failure = error.message }
+        services.status.withLock { published in
+            published.counts = status.counts
+            published.totalsByOwner = status.totals
+            published.shortage = status.shortage
+            published.storageFailure = failure
+            published.watchesByUser = core.watchesByUser
+            published.runs = runs.count
+        }
+        services.changes.continuation.yield()
+    }
+
+    /// The last thing that it does: the sources have ended, and what they had to store is stored.
+    private func stopIfDone() {
+        guard onStop != nil else { return services.inbox.wait(nil) }
+        stopped(true)
+        phase = .over
+    }
+
+    func stopped(_ isClean: Bool) {
+        onStop?(isClean)
+        onStop = nil
+    }
+}

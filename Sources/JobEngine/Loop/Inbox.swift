@@ -1,0 +1,129 @@
+import Dispatch
+import DequeModule
+import JobModel
+import JobCore
+import Synchronization
+
+/// What waits for the engine, from any thread: each user has a queue of its own, and so has the engine itself. Users have their
+/// turns one after the other.
+final class Inbox: Sendable {
+    struct Entry: Sendable {
+        enum Content: Sendable {
+            /// What a round gives to the core.
+            case input(CoreInput)
+            case request(RequestID, CoreRequest, Caller, PendingRequest)
+            /// What the engine does by itself, on its thread.
+            case task(@Sendable (EngineLoop) -> Void)
+        }
+
+        let content: Content
+        /// About how many bytes it brings into a round.
+        let size: Int
+
+        init(_ content: Content) {
+            self.content = content
+            size =
+                switch content {
+                case .input(let input): input.size
+                case .request(_, let request, _, _): request.size
+                case .task: 0
+                }
+        }
+    }
+
+    /// What a user has of one turn: short requests several, a long one alone.
+    private static let inTurn = (entries: 16, bytes: 64 << 10)
+
+    private struct State {
+        var queues: [UInt32?: Deque<Entry>] = [:]
+        /// Users with something that waits, the next one first.
+        var turns: Deque<UInt32?> = []
+        var isWaiting = false
+    }
+
+    private let state = Mutex(State())
+    private let signal = DispatchSemaphore(value: 0)
+
+    /// Adds an entry of `user`; nil stands for the engine itself.
+    func put(_ content: Entry.Content, of user: UInt32?) {
+        let entry = Entry(content)
+        let mustWake = state.withLock { state in
+            if state.queues[user] == nil {
+                state.turns.append(user)
+                state.queues[user] = []
+            }
+            state.queues[user]?.append(entry)
+            defer { state.isWaiting = false }
+            return state.isWaiting
+        }
+        if mustWake { signal.signal() }
+    }
+
+    /// What comes next, in the users' turns: about so many entries and bytes at most.
+    func take(entries: Int, bytes: Int) -> [Entry] {
+        state.withLock { state in
+            var taken: [Entry] = []
+            var left = bytes
+            while taken.count < entries, left > 0, let user = state.turns.popFirst(),
+                var queue = state.queues.removeValue(forKey: user)
+            {
+                var (count, size) = (0, 0)
+                while count < Self.inTurn.entries, size < Self.inTurn.bytes, let entry = queue.popFirst() {
+                    taken.append(entry)
+                    count += 1
+                    size += entry.size
+                }
+                left -= size
+                guard !queue.isEmpty else { continue }
+                state.queues[user] = queue
+                state.turns.append(user)
+            }
+            return taken
+        }
+    }
+
+    /// Waits for an entry, so many milliseconds at most; nil waits for ever. One thread waits.
+    func wait(_ milliseconds: Int64?) {
+        let mustWait = state.withLock { state in
+            state.isWaiting = state.turns.isEmpty
+            return state.isWaiting
+        }
+        guard mustWait else { return }
+        // Longer waits end once in between.
+        let limit = milliseconds.map { DispatchTime.now() + .milliseconds(Int(max(0, min($0, 3_600_000)))) }
+        guard signal.wait(timeout: limit ?? .distantFuture) == .timedOut else { return }
+        let isSignalled = state.withLock { state in
+            defer { state.isWaiting = false }
+            return !state.isWaiting
+        }
+        if isSignalled { signal.wait() }
+    }
+}
+
+extension CoreInput {
+    /// About how many bytes it brings into a round.
+    var size: Int {
+        switch self {
+        case .request(_, let request, _): request.size
+        case .prepared(_, .success(let job)): Int(clamping: job.document.size)
+        case .run(_, .ended(let end)): end.outcome.blob == nil ? Int(clamping: end.outcome.size) : 0
+        case .run(_, .children(let children, _)): children.reduce(0) { $0 + Int(clamping: $1.document.size) }
+        case .run(_, .list(let opening)): Int(clamping: opening.template?.size ?? 0)
+        case .run(_, .checkpoint(let text, _)): text?.count ?? 0
+        case .run(_, .download(_, let text, _)): text.count
+        default: 0
+        }
+    }
+}
+
+extension CoreRequest {
+    fileprivate var size: Int {
+        switch self {
+        case .submit(let jobs): jobs.reduce(0) { $0 + Int(clamping: $1.document.size) }
+        case .setSchedule(let new): new.spec.count
+        // Each is a row to be read.
+        case .wait(let jobs): jobs.count * 64
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import JobModel
+import JobCore
+
+/// Makes the children of one `list` or `each`, some hundred at a time. Blocks where a text is long.
+struct ChildMaker: Sendable {
+    private enum Source {
+        case jobs([JSON])
+        case items([JSON], template: Template)
+    }
+
+    /// Children, and bytes of what is stored of them, that are made at once.
+    private static let portion = (children: 256, bytes: 512 << 10)
+
+    let opening: ListOpening
+    private let source: Source
+    /// The source as it was accepted.
+    private let written: JSON
+    private let parent: JobRow
+    private let services: EngineServices
+
+    init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ services: EngineServices) throws(JobError) {
+        opening = ListOpening(
+            mode: list.mode, concurrency: list.concurrency, total: list.jobs.count, template: nil)
+        source = .jobs(list.jobs)
+        (self.written, parent, self.services) = (written, Self.brief(row), services)
+    }
+
+    init(_ each: EachSpec, _ written: JSON, of row: JobRow, _ services: EngineServices) throws(JobError) {
+        let template = Self.inheriting(each.job, from: row)
+        opening = ListOpening(
+            mode: each.mode, concurrency: each.concurrency, total: each.items.count,
+            template: try services.stored(template.utf8))
+        source = .items(each.items, template: Template(template))
+        (self.written, parent, self.services) = (written, Self.brief(row), services)
+    }
+
+    /// What a child is made by of the job above it.
+    private static func brief(_ row: JobRow) -> JobRow {
+        var row = row
+        row.carried = nil
+        row.outcomes = []
+        row.failedLink = nil
+        return row
+    }
+
+    /// The next children from an index on.
+    func children(from index: Int) -> RunEvent {
+        var made: [NewChildRow] = []
+        var bytes: Int64 = 0
+        var next = max(0, index)
+        while next < opening.total, made.count < Self.portion.children, bytes < Self.portion.bytes {
+            let child = child(next)
+            bytes += child.document.size
+            made.append(child)
+            next += 1
+        }
+        return .children(made, isLast: next >= opening.total)
+    }
+
+    private func child(_ index: Int) -> NewChildRow {
+        do throws(JobError) {
+            let spec: JobSpec
+            let document: NewJobRow.Document
+            var left = 0
+            let depth = (parent.parent?.depth ?? 0) + 1
+            let accepted = written["job"] ?? written["jobs"]?[index]
+            switch source {
+            case .jobs(let jobs):
+                let json = Self.inheriting(jobs[index], from: parent)
+                document = .spec(json.utf8)
+                spec = try services.admission.child(
+                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
+            case .items(let items, let template):
+                let text = items[index].utf8
+                document = .item(try services.stored(text))
+                // What all have in common is checked with the first child, and again where that makes a difference.
+                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth, text.count)
+                if let short {
+                    spec = short
+                    left = template.left
+                } else {
+                    spec = try child(of: template.whole, items[index], index, depth, text.count)
+                }
+            }
+            // What stands in the spec of a child may come out of an expression, which nothing has checked. What was accepted with
+            // a root job was checked with that.
+            let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
+            guard spec.queue == parent.queue || isAccepted || services.takesJobs(spec.queue) else {
+                throw JobError(
+                    .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
+            }
+            let host = services.admission.host(of: spec)
+            return NewChildRow(
+                index: index, body: .job(NewJob.Terms(spec, host: host)), document: document,
+                specSize: spec.size + left)
+        } catch {
+            let failing = Self.inheriting(JobSpec.failing(with: error), from: parent)
+            return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
+        }
+    }
+
+    private func child(
+        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int, _ size: Int
+    ) throws(JobError) -> JobSpec {
+        let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
+        return try services.admission.child(
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"], storedSize: size)
+    }
+
+    /// A child's spec with what it inherits.
+    private static func inheriting(_ json: JSON, from parent: JobRow) -> JSON {
+        guard var members = json.object else { return json }
+        if members["queue"] == nil { members["queue"] = .string(parent.queue) }
+        if members["priority"] == nil, parent.priority != 0 { members["priority"] = JSON(parent.priority) }
+        return .object(members)
+    }
+}

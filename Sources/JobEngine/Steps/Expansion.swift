@@ -1,0 +1,164 @@
+import JobModel
+import JobCore
+
+/// Makes of a job's present step what is to be done: reads its spec and what came into it, fills in its expressions, and checks
+/// policy. Blocks.
+struct Expansion: Sendable {
+    enum Result: Sendable {
+        case ended(RunEnd)
+        /// Seconds.
+        case timer(Double)
+        case list(ChildMaker)
+        case transfer(Transfer)
+    }
+
+    /// A source that is to be started.
+    struct Transfer: Sendable {
+        let parameters: SourceParameters
+        let host: String?
+        /// How many connections it can use.
+        let connections: Int
+        let checkpoint: JSON?
+    }
+
+    let order: RunOrder
+    let services: EngineServices
+
+    private var row: JobRow { order.job }
+
+    func run() -> Result {
+        do throws(JobError) {
+            return try expanded()
+        } catch {
+            return .ended(RunEnd(.failure(error)))
+        }
+    }
+
+    private func expanded() throws(JobError) -> Result {
+        let spec = try spec()
+        guard let (action, written) = step(in: spec) else {
+            throw JobError(.internal, "Link \(row.link) has no step; this is a defect of the daemon.")
+        }
+        let isWritten = row.link == 0
+        switch action {
+        case "return": return .ended(services.end(.success(try expansion(spec).value(written)), room: order.room))
+        case "throw": return .ended(RunEnd(.failure(Self.error(try expansion(spec).value(written)))))
+        default: break
+        }
+        let source = isWritten ? written : try expansion(spec).source(written)
+        let parameters = try services.admission.parameters(
+            source, written: written, owner: row.owner, isStored: isWritten && row.parent == nil)
+        switch parameters {
+        case .value(let value): return .ended(services.end(.success(value), room: order.room))
+        case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
+        case .timer(let seconds): return .timer(seconds)
+        case .list(let list): return .list(try ChildMaker(list, written, of: row, services))
+        case .each(let each): return .list(try ChildMaker(each, written, of: row, services))
+        default:
+            var connections = 1
+            if case .download(let download) = parameters { connections = max(1, download.segments) }
+            return .transfer(
+                Transfer(
+                    parameters: parameters, host: services.admission.host(of: parameters), connections: connections,
+                    checkpoint: try checkpoint()))
+        }
+    }
+
+    private func checkpoint() throws(JobError) -> JSON? {
+        guard order.mayResume else { return nil }
+        let text = try read({ () throws(StoreError) in try services.reader.checkpoint(of: row.id, link: row.link) })
+        return text.map(JSON.init(stored:))
+    }
+
+    private func read<Value>(_ body: () throws(StoreError) -> Value) throws(JobError) -> Value {
+        do throws(StoreError) { return try body() } catch {
+            throw JobError(.storage, "Job \(row.id) cannot be read: \(error.message)", retryable: true)
+        }
+    }
+
+    // MARK: - The step
+
+    private func spec() throws(JobError) -> JSON {
+        var (document, template) = (order.document, nil as StoredValue?)
+        if document == nil {
+            let stored = try stored()
+            (document, template) = (stored.document, stored.template)
+        }
+        switch document {
+        case .spec(let text): return try services.value(of: .inline(text))
+        case .item(let item): return try child(of: item, template)
+        case nil: throw JobError(.internal, "Job \(row.id) has no spec; this is a defect of the daemon.")
+        }
+    }
+
+    private func stored() throws(JobError) -> StoredJob {
+        guard let stored = try read({ () throws(StoreError) in try services.reader.job(row.id) }) else {
+            throw JobError(.storage, "Job \(row.id) is gone.")
+        }
+        return stored
+    }
+
+    private func child(of item: StoredValue, _ known: StoredValue?) throws(JobError) -> JSON {
+        guard let parent = row.parent else {
+            throw JobError(.internal, "Job \(row.id) has no parent; this is a defect of the daemon.")
+        }
+        let key = TemplateCache.Key(job: parent.job, list: parent.list)
+        let template = try services.templates.template(key) { () throws(JobError) in
+            var found = known
+            if found == nil { found = try stored().template }
+            guard let template = found else {
+                throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
+            }
+            return (try services.value(of: template), template.size)
+        }
+        let values: [TemplateText.Name: JSON] = [.item: try services.value(of: item), .index: JSON(parent.index)]
+        return try TemplateExpansion(values).child(template.part(ofLink: row.link))
+    }
+
+    /// What the present link runs, as it was written.
+    private func step(in spec: JSON) -> (action: String, written: JSON)? {
+        guard row.link > 0 else { return spec["source"].map { ("source", $0) } }
+        guard row.plan.links.indices.contains(row.link - 1), let link = spec["then"]?[row.link - 1] else { return nil }
+        let branch =
+            switch row.plan.links[row.link - 1] {
+            case .pair: row.carried?.error == nil ? "then" : "fail"
+            case .both: "both"
+            case .finally: "finally"
+            }
+        for action in ["source", "return", "throw"] {
+            if let written = link[branch]?[action] { return (action, written) }
+        }
+        return nil
+    }
+
+    // MARK: - Expressions
+
+    private func expansion(_ spec: JSON) throws(JobError) -> TemplateExpansion {
+        var about = JSONObject()
+        about.append("id", JSON(Int(row.id)))
+        about.append("attempt", JSON(row.attempt))
+        about.append("label", spec["label"] ?? .null)
+        var values: [TemplateText.Name: JSON] = [.job: .object(about), .input: .null, .error: .null]
+        var cost = 0
+        switch row.carried {
+        case .success(let stored):
+            let value = try services.value(of: stored)
+            cost = value.parsedCost
+            values[.input] = value
+        case .failure(let error): values[.error] = error.json
+        case nil: break
+        }
+        let limits = services.limits
+        // What came in and what was written were accepted, whatever the limits are now.
+        return TemplateExpansion(values, budget: limits.composedValues, atLeast: max(limits.documentValues, cost))
+    }
+
+    private static func error(_ written: JSON) -> JobError {
+        let kind = JobError.Kind(rawValue: written["kind"]?.string ?? JobError.Kind.invalid.rawValue)
+        guard kind.isWellFormed else {
+            return JobError(
+                .template, "\"\(kind.rawValue.echoed)\" is not an error kind; use lower-case words joined by hyphens.")
+        }
+        return JobError(kind, written["message"].map { $0.string ?? $0.description } ?? "")
+    }
+}

@@ -1,0 +1,173 @@
+import JobModel
+
+/// The transaction of one round.
+final class InMemoryTransaction: JobTransaction {
+    let tables: StoreTables
+    private let faults: StoreFaults
+    /// Calls until one fails; nil where none is to.
+    private(set) var callsLeft: Int?
+    private var failure: StoreError?
+    var isOpen = true
+
+    init(_ tables: StoreTables, _ faults: StoreFaults) {
+        self.tables = tables
+        self.faults = faults
+        callsLeft = faults.callsLeft
+    }
+
+    /// Throws where a call has failed.
+    func end() throws(StoreError) {
+        isOpen = false
+        if let failure { throw failure }
+    }
+
+    /// Begins a call; throws where the round has failed or is over, or where the call is to fail.
+    func check() throws(StoreError) {
+        guard isOpen else { throw StoreError(.closed, "The round is over; read and write within it.") }
+        if let failure { throw failure }
+        guard let left = callsLeft else { return }
+        callsLeft = left - 1
+        if left == 1 { throw fail(.read, "A read failed, as was asked for.") }
+    }
+
+    /// An error after which every call fails.
+    private func fail(_ code: StoreError.Code, _ message: String) -> StoreError {
+        let error = StoreError(code, message)
+        failure = error
+        return error
+    }
+
+    // MARK: Reading rows
+
+    /// The row of a job; nil where there is none, or it is damaged.
+    func row(_ id: JobID) throws(StoreError) -> JobRow? {
+        if faults.unreadable.contains(id), tables.rows.jobs[id] != nil {
+            throw fail(.read, "The row of job \(id) cannot be read, as was asked for.")
+        }
+        return isDamaged(id) ? nil : tables.rows.jobs[id]?.row
+    }
+
+    func isDamaged(_ id: JobID) -> Bool { faults.damaged.contains(id) }
+
+    /// The first `limit` rows of these jobs, without damaged ones.
+    func rows(_ ids: some Sequence<JobID>, limit: Int) throws(StoreError) -> [JobRow] {
+        var found: [JobRow] = []
+        guard limit > 0 else { return found }
+        for id in ids {
+            guard let row = try row(id) else { continue }
+            found.append(row)
+            if found.count == limit { break }
+        }
+        return found
+    }
+
+    // MARK: Jobs
+
+    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+
+    func job(_ id: JobID) throws(StoreError) -> JobRow? {
+        try check()
+        return try row(id)
+    }
+
+    func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
+        try check()
+        return tables.rows.jobs[job]?.document
+    }
+
+    func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted] {
+        try check()
+        if faults.isFull { throw fail(.write, "There is no room for new jobs, as was asked for.") }
+        return jobs.map(insert)
+    }
+
+    private func insert(_ new: NewJobRow) -> Inserted {
+        let key = new.row.key.map { OwnedKey(owner: new.row.owner, name: Name($0)) }
+        if let holder = key.flatMap({ tables.jobs.keys[$0] }) {
+            return .taken(holder, isSame: tables.rows.jobs[holder]?.digest == new.digest)
+        }
+        var row = new.row
+        row.id = tables.nextJob()
+        tables.setJob(row.id, JobEntry(row: row, document: new.document, digest: new.digest, key: key))
+        return .created(row.id)
+    }
+
+    func update(_ job: JobRow) throws(StoreError) {
+        try check()
+        guard let entry = tables.rows.jobs[job.id], !isDamaged(job.id) else {
+            throw fail(.write, "Job \(job.id) is to be changed, but is not there.")
+        }
+        tables.setJob(job.id, entry.with(job))
+    }
+
+    func delete(_ job: JobID) throws(StoreError) {
+        try check()
+        guard try row(job) != nil else { return }
+        for key in parts(tables.rows.checkpoints, of: job, from: 0) { tables.setCheckpoint(key, nil) }
+        tables.setJob(job, nil)
+    }
+
+    func releaseKey(of job: JobID) throws(StoreError) {
+        try check()
+        guard let entry = tables.rows.jobs[job], entry.key != nil else { return }
+        tables.setJob(job, entry.withoutKey)
+    }
+
+    // MARK: Checkpoints
+
+    func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError) {
+        try check()
+        tables.setCheckpoint(JobPart(job: job, number: Int64(link)), checkpoint)
+    }
+
+    func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
+        try check()
+        return parts(tables.rows.checkpoints, of: job, from: Int64(link)).compactMap { key in
+            tables.rows.checkpoints[key].map { (Int(key.number), $0) }
+        }
+    }
+
+    func save(download: [UInt8], to path: String) throws(StoreError) {
+        try check()
+        tables.setDownload(download, to: Name(path))
+    }
+
+    // MARK: Lists
+
+    func list(of job: JobID) throws(StoreError) -> ListRow? {
+        try check()
+        return tables.rows.openLists[job]
+    }
+
+    func put(_ list: ListRow) throws(StoreError) {
+        try check()
+        let key = JobPart(job: list.job, number: list.id)
+        if let template = list.template, tables.rows.templates[key] == nil {
+            tables.setTemplate(key, StoredRows.Template(link: list.link, value: template))
+        }
+        tables.setList(of: list.job, list)
+    }
+
+    func closeList(of job: JobID) throws(StoreError) {
+        try check()
+        tables.setList(of: job, nil)
+    }
+
+    func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError) {
+        try check()
+        for key in parts(tables.rows.templates, of: job, from: .min)
+        where tables.rows.templates[key].map({ $0.link >= link }) ?? false {
+            tables.setTemplate(key, nil)
+        }
+    }
+
+    func nextNumber() throws(StoreError) -> Int64 {
+        try check()
+        return tables.nextNumber()
+    }
+
+    /// The keys of a table that belong to a job, from a number on.
+    private func parts<Row>(_ table: SortedRows<JobPart, Row>, of job: JobID, from number: Int64) -> [JobPart] {
+        table.rows(from: JobPart(job: job, number: number)).lazy.map(\.key).prefix { $0.job == job }.map(\.self)
+    }
+}

@@ -1,0 +1,174 @@
+import JobModel
+
+/// The rows of a store with their indexes, and what the present round has changed of them.
+final class StoreTables {
+    private(set) var rows = StoredRows()
+    private(set) var jobs = JobIndexes()
+    /// By their next time.
+    private(set) var schedulesDue = SortedKeys<NumberedSchedule>()
+    private(set) var schedulesByJob = SortedKeys<NumberedSchedule>()
+    /// Without the removal of parts.
+    private(set) var workByOwner = SortedKeys<NumberedID>()
+    private(set) var workByJob = SortedKeys<JobWork>()
+    private var downloadsByNumber = SortedRows<Int64, Name>()
+    private var journals = Journals(numbers: StoredRows.Numbers())
+
+    // MARK: Rounds
+
+    func begin() { journals = Journals(numbers: rows.numbers) }
+
+    /// Whether the round has written anything.
+    var isChanged: Bool { !journals.isEmpty || journals.numbers != rows.numbers }
+
+    var changedJobs: [RowChange<JobID, JobRow>] { journals.jobs.changes({ rows.jobs[$0] }, \.row) }
+    var changedLists: [RowChange<JobID, ListRow>] { journals.lists.changes({ rows.openLists[$0] }, \.self) }
+    var changedWork: [RowChange<Int64, WorkRow>] { journals.work.changes({ rows.work[$0] }, \.self) }
+    var changedSchedules: [RowChange<ScheduleKey, ScheduleRow>] {
+        journals.schedules.changes({ rows.schedules[$0] }, \.self)
+    }
+
+    /// Makes everything what it was at the start of the round.
+    func undo() {
+        for (key, entry) in journals.jobs.before { place(key, from: rows.jobs[key], to: entry) }
+        for (key, row) in journals.lists.before { rows.openLists.place(key, row) }
+        for (key, row) in journals.templates.before { rows.templates.place(key, row) }
+        for (key, row) in journals.checkpoints.before { rows.checkpoints.place(key, row) }
+        for (key, row) in journals.downloads.before { place(key, row) }
+        for (key, row) in journals.schedules.before { place(key, row) }
+        for (key, row) in journals.scheduleSpecs.before { rows.scheduleSpecs.place(key, row) }
+        for (key, row) in journals.queues.before { rows.queues.place(key, row) }
+        for (key, row) in journals.work.before { place(key, row) }
+        for (key, row) in journals.counts.before { rows.counts[key] = row }
+        rows.numbers = journals.numbers
+        begin()
+    }
+
+    // MARK: Jobs
+
+    func nextJob() -> JobID {
+        rows.numbers.job += 1
+        return rows.numbers.job
+    }
+
+    func setJob(_ id: JobID, _ entry: JobEntry?) {
+        let old = rows.jobs[id]
+        journals.jobs.note(id, old)
+        place(id, from: old, to: entry)
+    }
+
+    private func place(_ id: JobID, from old: JobEntry?, to entry: JobEntry?) {
+        jobs.change(from: old, to: entry)
+        rows.jobs.place(id, entry)
+    }
+
+    // MARK: What belongs to jobs
+
+    func nextNumber() -> Int64 {
+        rows.numbers.list += 1
+        return rows.numbers.list
+    }
+
+    func setList(of job: JobID, _ list: ListRow?) {
+        journals.lists.note(job, rows.openLists[job])
+        rows.openLists.place(job, list)
+    }
+
+    func setTemplate(_ key: JobPart, _ template: StoredRows.Template?) {
+        journals.templates.note(key, rows.templates[key])
+        rows.templates.place(key, template)
+    }
+
+    func setCheckpoint(_ key: JobPart, _ text: [UInt8]?) {
+        journals.checkpoints.note(key, rows.checkpoints[key])
+        rows.checkpoints.place(key, text)
+    }
+
+    private static let mostDownloads = 100_000
+
+    func setDownload(_ record: [UInt8], to path: Name) {
+        rows.numbers.download += 1
+        set(path, StoredRows.Download(number: rows.numbers.download, record: record))
+        if rows.downloads.count > Self.mostDownloads, let oldest = downloadsByNumber.rows().first(where: { _ in true })
+        {
+            set(oldest.value, nil)
+        }
+    }
+
+    private func set(_ path: Name, _ download: StoredRows.Download?) {
+        journals.downloads.note(path, rows.downloads[path])
+        place(path, download)
+    }
+
+    private func place(_ path: Name, _ download: StoredRows.Download?) {
+        if let old = rows.downloads[path] { downloadsByNumber.remove(old.number) }
+        if let download { downloadsByNumber.set(download.number, path) }
+        rows.downloads.place(path, download)
+    }
+
+    // MARK: Schedules
+
+    func setSchedule(_ key: ScheduleKey, _ schedule: ScheduleRow?) {
+        journals.schedules.note(key, rows.schedules[key])
+        place(key, schedule)
+    }
+
+    private func place(_ key: ScheduleKey, _ schedule: ScheduleRow?) {
+        let old = rows.schedules[key]
+        schedulesDue.change(from: old?.dueKey, to: schedule?.dueKey)
+        schedulesByJob.change(from: old?.jobKey, to: schedule?.jobKey)
+        rows.schedules.place(key, schedule)
+    }
+
+    func setSpec(of key: ScheduleKey, _ spec: [UInt8]?) {
+        journals.scheduleSpecs.note(key, rows.scheduleSpecs[key])
+        rows.scheduleSpecs.place(key, spec)
+    }
+
+    // MARK: The rest
+
+    func setQueue(_ queue: QueueSettings) {
+        let name = Name(queue.name)
+        journals.queues.note(name, rows.queues[name])
+        rows.queues.set(name, queue)
+    }
+
+    func setCount(_ key: CountKey, _ count: CountValue?) {
+        journals.counts.note(key, rows.counts[key])
+        rows.counts[key] = count
+    }
+
+    func nextWork() -> Int64 {
+        rows.numbers.work += 1
+        return rows.numbers.work
+    }
+
+    func setWork(_ id: Int64, _ work: WorkRow?) {
+        journals.work.note(id, rows.work[id])
+        place(id, work)
+    }
+
+    private func place(_ id: Int64, _ work: WorkRow?) {
+        let old = rows.work[id]
+        workByOwner.change(from: old?.ownerKey, to: work?.ownerKey)
+        workByJob.change(from: old?.jobKey, to: work?.jobKey)
+        rows.work.place(id, work)
+    }
+}
+
+extension ScheduleRow {
+    fileprivate var dueKey: NumberedSchedule? {
+        next.map { NumberedSchedule(number: $0.milliseconds, key: schedule.key) }
+    }
+
+    fileprivate var jobKey: NumberedSchedule? {
+        schedule.lastJob.map { NumberedSchedule(number: $0, key: schedule.key) }
+    }
+}
+
+extension WorkRow {
+    fileprivate var ownerKey: NumberedID? {
+        kind == .removeParts ? nil : NumberedID(number: Int64(owner), id: id)
+    }
+
+    fileprivate var jobKey: JobWork { JobWork(kind: kind, job: job, id: id) }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import JobModel
+import JobCore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import JobEngine
+
+/// Copies of the state.
+@Suite struct BackupTests {
+    private static let long = JSON.string(String(repeating: "y", count: 100_000))
+
+    @Test func backup_isReadInPieces_oneAtATime() async throws {
+        try await TestEngine.with { test in
+            let path = test.directory + "/copy"
+            test.store.copy.withLock {
+                $0 = {
+                    _ = FileManager.default.createFile(atPath: path, contents: Data("abcdef".utf8))
+                    return path
+                }
+            }
+            func refused(at now: UInt64) async -> Bool {
+                do throws(StoreError) {
+                    _ = try await test.engine.backUp(at: now)
+                    return false
+                } catch {
+                    return error.code == .locked
+                }
+            }
+            var backup: StateBackup? = try await test.engine.backUp(at: 5)
+            #expect(!FileManager.default.fileExists(atPath: path))
+            #expect(backup?.size == 6)
+            let first = try #require(backup)
+            #expect(try await test.engine.read(first, offset: 4, length: 10, for: 7).bytes == Array("ef".utf8))
+            #expect(try await test.engine.read(first, offset: 9, length: 1, for: 7).bytes.isEmpty)
+            // It was read just now.
+            #expect(await refused(at: 6))
+            #expect(await !refused(at: .max))
+            await #expect(throws: StateBackup.Failure.givenUp) {
+                try await test.engine.read(first, offset: 0, length: 1, for: 7)
+            }
+            // The copy of that one is gone with it.
+            backup = try await test.engine.backUp(at: 7)
+            #expect(await refused(at: 8))
+            backup?.end()
+            _ = try await test.engine.backUp(at: 9)
+        }
+    }
+
+    @Test func backup_fails_whereNothingCanBeCopied_andMayBeTriedAgain() async throws {
+        try await TestEngine.with { test in
+            for _ in 0..<2 {
+                let error = await #expect(throws: StoreError.self) { try await test.engine.backUp() }
+                #expect(error?.code == .write)
+            }
+        }
+    }
+
+    @Test func filesStay_whileACopyOfTheirRowsIsMade() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(["source": ["type": "value", "value": Self.long]])
+            let file = test.directory + "/blobs/" + (try #require(row.carried?.blob)).name
+            let (began, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let path = test.directory + "/copy"
+            test.store.copy.withLock {
+                $0 = {
+                    began.signal()
+                    goOn.wait()
+                    _ = FileManager.default.createFile(atPath: path, contents: nil)
+                    return path
+                }
+            }
+            async let backup = test.engine.backUp()
+            await test.engine.blocking(for: 7) { began.wait() }
+            guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was not removed.")
+            }
+            await test.settle(0)
+            #expect(FileManager.default.fileExists(atPath: file))
+            goOn.signal()
+            _ = try await backup
+            #expect(!FileManager.default.fileExists(atPath: file))
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import DataSources
+import Dispatch
+import JobModel
+import JobCore
+import JobEngine
+import Synchronization
+import SystemPackage
+import TestOrigin
+import Testing
+
+/// Cancelling a job in each state of its run.
+@Suite struct CancelTests {
+    private static func cancel(_ job: JobID, _ test: TestEngine) async throws -> JobRow {
+        let answer = await test.engine.ask(.cancel(job), for: TestEngine.user)
+        guard case .changed = answer else { throw TestEngine.Refused(answer: answer) }
+        return try #require(test.store.row(job))
+    }
+
+    @Test func queued_endsAtOnce() async throws {
+        try await TestEngine.with {
+            $0.core.queues[0].isSuspended = true
+        } _: { test in
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 1]])
+            #expect(try await Self.cancel(job, test).state == .cancelled)
+        }
+    }
+
+    @Test func expanding_endsAtOnce_whileTheThreadsAreBusy() async throws {
+        try await TestEngine.with { test in
+            let (isFree, isBusy) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
+            for _ in 0..<4 {
+                Task {
+                    await test.engine.blocking(for: TestEngine.user.uid) {
+                        isBusy.continuation.yield()
+                        isFree.wait()
+                    }
+                }
+            }
+            var count = 0
+            for await _ in isBusy.stream {
+                count += 1
+                if count == 3 { break }
+            }
+            defer { for _ in 0..<4 { isFree.signal() } }
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
+            #expect(try await Self.cancel(job, test).state == .cancelled)
+        }
+    }
+
+    @Test func timer_endsAtOnce() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
+            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            #expect(try await Self.cancel(job, test).state == .cancelled)
+        }
+    }
+
+    @Test func source_isBrokenOff() async throws {
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        try await ScriptedOrigin.run({ _, _ in
+            ask.yield()
+            return [.hold]
+        }) { origin in
+            try await TestEngine.with { test in
+                let job = try await test.submit(["source": ["type": "url", "url": .string(origin.url("/x"))]])
+                for await _ in asked { break }
+                #expect(try await Self.cancel(job, test).state == .cancelled)
+                #expect(test.engine.status.runs <= 1)
+                // Its slot and its permits are free.
+                for _ in 0..<20 {
+                    #expect(try await test.run(["source": ["type": "value", "value": 1]]).state == .succeeded)
+                }
+            }
+        }
+    }
+
+    /// A download that is cancelled removes what it has written, and its file system may not answer.
+    @Test func source_isGivenUp_whenItDoesNotEnd() async throws {
+        let (unlinks, begins) = AsyncStream.makeStream(of: Void.self)
+        let (writes, written) = AsyncStream.makeStream(of: Void.self)
+        let release = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.write = { file, bytes throws(Errno) in
+            try FileOperations.real.write(file, bytes)
+            written.yield()
+        }
+        files.unlink = { directory, name throws(Errno) in
+            begins.yield()
+            release.wait()
+            // Each lets the next one go.
+            release.signal()
+            try FileOperations.real.unlink(directory, name)
+        }
+        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
+        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+            try await TestEngine.with(hasRealClock: false, files: files) { test in
+                let job = try await test.submit(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]])
+                for await _ in writes { break }
+                async let cancelled = Self.cancel(job, test)
+                for await _ in unlinks { break }
+                #expect(await test.engine.probe())
+                #expect(test.store.row(job)?.state == .running)
+                test.clock.milliseconds.withLock { $0 += 1000 }
+                // The engine looks at the clock with each round.
+                #expect(await test.engine.probe())
+                #expect(try await cancelled.state == .cancelled)
+                // Its end comes later, and changes nothing.
+                release.signal()
+            }
+        }
+    }
+
+    @Test func list_isCancelledWithItsChildren() async throws {
+        try await TestEngine.with { test in
+            let child: JSON = ["source": ["type": "timer", "seconds": 3600]]
+            let job = try await test.submit(["source": ["type": "list", "jobs": [child, child, child]]])
+            await test.store.until { $0.jobs.values.count { $0.waiting == .timer } == 3 }
+            #expect(try await Self.cancel(job, test).state == .cancelled)
+            await test.store.until { $0.jobs.values.allSatisfy { $0.state == .cancelled } }
+        }
+    }
+
+    @Test func finally_runsAfterACancel() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit([
+                "source": ["type": "timer", "seconds": 3600],
+                "then": [["finally": ["source": ["type": "value", "value": 1]]]],
+            ])
+            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            _ = try await Self.cancel(job, test)
+            let row = try await test.end(of: job)
+            #expect(row.state == .cancelled)
+            #expect(row.outcomes.map(\.link) == [0, 1])
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import DataSources
+import JobModel
+import JobCore
+import JobEngine
+import Synchronization
+import SystemPackage
+import TestOrigin
+import TestSupport
+import Testing
+
+/// Starts and stops, subscribers and schedules.
+@Suite struct LifeTests {
+    /// A client that watches.
+    private final class Subscriber: JobSubscriber {
+        let events = AsyncStream.makeStream(of: JobEvent.self)
+        let batches = AsyncStream.makeStream(of: ProgressBatch.self)
+        var isGone: Bool { false }
+        func receive(_ event: JobEvent) { events.continuation.yield(event) }
+        func receive(_ batch: ProgressBatch) { batches.continuation.yield(batch) }
+    }
+
+    @Test func jobAtWork_runsAgain_afterAStop() async throws {
+        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let holds = Mutex(true)
+        try await ScriptedOrigin.run({ _, _ in
+            ask.yield()
+            return holds.withLock(\.self)
+                ? [.hold] : [.head("200 OK", [("Content-Length", "2")]), .send(Array("ok".utf8))]
+        }) { origin in
+            var job: JobID = 0
+            try await TestEngine.with(store: store, in: directory) { test in
+                job = try await test.submit(["source": ["type": "url", "url": .string(origin.url("/x"))]])
+                for await _ in asked { break }
+            }
+            #expect(store.row(job)?.state == .running)
+            holds.withLock { $0 = false }
+            try await TestEngine.with(store: store, life: 2, in: directory) { test in
+                let row = try await test.end(of: job)
+                #expect(row.state == .succeeded)
+                #expect(row.outcomes.first?.attempts == 1)
+                #expect(row.crashes == 0)
+            }
+        }
+    }
+
+    @Test func subscriber_isToldOfChangesAndProgress_untilTheEnd() async throws {
+        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
+        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+            try await TestEngine.with { test in
+                let (subscriber, id) = (Subscriber(), test.engine.nextID())
+                test.engine.register(subscriber, as: id, of: TestEngine.user.uid)
+                let scope = WatchScope(.all, interval: 0.001)
+                guard case .done = await test.engine.ask(.watch(scope, id), for: TestEngine.user) else {
+                    throw TestEngine.Unexpected("It is not watched.")
+                }
+                let job = try await test.submit(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]])
+                for await batch in subscriber.batches.stream {
+                    let row = try #require(batch.rows.first)
+                    #expect(row.job == job)
+                    #expect(row.progress.total == 200_000)
+                    break
+                }
+                #expect(test.engine.board.progress(of: job) != nil)
+                _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
+                var states: [JobState] = []
+                for await event in subscriber.events.stream {
+                    states.append(event.state)
+                    let text = event.text { $0.json(.brief).utf8 }
+                    #expect(try JSON(parsing: text)["source"]?["type"] == "download")
+                    if event.isLast { break }
+                }
+                #expect(states == [.queued, .running, .cancelled])
+                #expect(test.engine.board.progress(of: job) == nil)
+                test.engine.unsubscribe(id, of: TestEngine.user.uid)
+            }
+        }
+    }
+
+    @Test func list_showsHowFarItsChildrenAre() async throws {
+        try await TestEngine.with { test in
+            let source: JSON = ["type": "timer", "seconds": "{{item}}"]
+            let job = try await test.submit(
+                ["source": ["type": "each", "in": [0, 0, 3600], "job": ["source": source]]])
+            await test.store.until { $0.lists[job]?.ended == 2 }
+            // The effects of that round are carried out before the next one.
+            #expect(await test.engine.probe())
+            let progress = try #require(test.engine.board.progress(of: job))
+            #expect((progress.completed, progress.total) == (2, 3))
+            #expect(progress.unit == .jobs)
+        }
+    }
+
+    @Test func wait_isOver_whenItsJobsHaveEnded() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
+            let (ends, over) = AsyncStream.makeStream(of: CoreError?.self)
+            let (answers, answer) = AsyncStream.makeStream(of: CoreAnswer.self)
+            test.engine.ask(.wait([job]), for: TestEngine.user, over: { over.yield($0) }) { answer.yield($0) }
+            for await given in answers {
+                guard case .done = given else { throw TestEngine.Unexpected("It does not wait.") }
+                break
+            }
+            _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
+            for await error in ends {
+                #expect(error == nil)
+                break
+            }
+        }
+    }
+
+    @Test func wait_isOverAtOnce_whenItsJobsHaveEnded() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.run(["source": ["type": "value", "value": 1]]).id
+            let error = await withCheckedContinuation { over in
+                test.engine.ask(.wait([job]), for: TestEngine.user, over: { over.resume(returning: $0) }) { _ in }
+            }
+            #expect(error == nil)
+            let answer = await test.engine.ask(.wait([job]), for: Caller(uid: 8, isAdmin: false))
+            guard case .failed(let error) = answer else { throw TestEngine.Unexpected("Another's job is waited for.") }
+            #expect(error.code == .notFound)
+        }
+    }
+
+    @Test func list_isShown_afterAStart() async throws {
+        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
+            let child: JSON = ["source": ["type": "url", "url": .string(origin.url("/x"))]]
+            var job: JobID = 0
+            try await TestEngine.with(store: store, in: directory) { test in
+                job = try await test.submit(["source": ["type": "list", "jobs": [child, child]]])
+                await store.until { [job] in $0.lists[job]?.phase == .open }
+            }
+            try await TestEngine.with(store: store, life: 2, in: directory) { test in
+                #expect(await test.engine.probe())
+                #expect(test.engine.board.progress(of: job)?.total == 2)
+            }
+        }
+    }
+
+    @Test func stop_storesWhatTransfersGoOnWith() async throws {
+        let store = MemoryStore()
+        let (writes, written) = AsyncStream.makeStream(of: Int32.self)
+        var files = FileOperations.real
+        files.write = { file, bytes throws(Errno) in
+            try FileOperations.real.write(file, bytes)
+            written.yield(file)
+        }
+        let head = OriginStep.head("200 OK", [("Content-Length", "200000"), ("ETag", "\"1\"")])
+        try await ScriptedOrigin.run({ _, _ in [head, .stream(100_000), .hold] }) { origin in
+            try await TestEngine.with(store: store, files: files) { test in
+                for number in 0..<3 {
+                    _ = try await test.submit([
+                        "source": ["type": "download", "url": .string(origin.url("/x")), "path": .string("\(number)")]
+                    ])
+                }
+                var begun: Set<Int32> = []
+                for await file in writes where begun.insert(file).inserted && begun.count == 3 { break }
+                store.faults.withLock { $0.isSlow = true }
+            }
+        }
+        #expect(store.tables.withLock { $0.checkpoints.values.count { $0[0] != nil } } == 3)
+    }
+
+    @Test func schedule_submitsItsJob_byHand() async throws {
+        try await TestEngine.with { test in
+            let key = ScheduleKey(owner: TestEngine.user.uid, name: "mine")
+            let spec: JSON = ["source": ["type": "value", "value": "{{schedule/name}}"]]
+            let queues = try test.engine.admission.schedule(spec, at: JSONPointer(), owner: key.owner)
+            let new = NewSchedule(
+                key: key, timing: .every(3_600_000), zone: .utc, catchUp: .last, overlap: .skip, isSuspended: false,
+                spec: spec.utf8, queues: queues)
+            guard case .done = await test.engine.ask(.setSchedule(new), for: TestEngine.user),
+                case .submitted(let jobs) = await test.engine.ask(.runSchedule(key), for: TestEngine.user)
+            else { throw TestEngine.Unexpected("It submitted nothing.") }
+            let row = try await test.end(of: try #require(jobs.first).get().job)
+            #expect(try test.result(of: row) == "mine")
+        }
+    }
+
+    @Test func shortage_refusesSubmissions() async throws {
+        try await TestEngine.with {
+            $0.minimumFree = .max
+        } _: { test in
+            await #expect(throws: CoreError.self) { try await test.submit(["source": ["type": "value", "value": 1]]) }
+            #expect(test.engine.status.shortage != nil)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import JobModel
+import JobCore
+import JobEngine
+import Synchronization
+import Testing
+
+/// Children of lists, and what they come to.
+@Suite struct ListTests {
+    private static func value(_ value: JSON) -> JSON { ["source": ["type": "value", "value": value]] }
+    private static let failing: JSON = ["source": ["type": "error", "kind": "x", "message": "No."]]
+    private static let waiting: JSON = ["source": ["type": "timer", "seconds": 3600]]
+
+    private static func list(_ jobs: [JSON], _ mode: String, concurrency: Int? = nil) -> JSON {
+        var source: JSONObject = JSONObject()
+        source.append("type", "list")
+        source.append("jobs", .array(jobs))
+        source.append("mode", .string(mode))
+        if let concurrency { source.append("concurrency", JSON(concurrency)) }
+        return ["source": .object(source)]
+    }
+
+    @Test func settled_hasAllOutcomes() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([Self.value(1), Self.failing, Self.value("b")], "settled"))
+            let result = try test.result(of: row)
+            #expect(result[0] == ["ok": true, "value": 1])
+            #expect(result[1]?["ok"] == false)
+            #expect(result[1]?["error"]?["kind"] == "x")
+            #expect(result[1]?["error"]?["index"] == 1)
+            #expect(result[2] == ["ok": true, "value": "b"])
+        }
+    }
+
+    @Test func all_hasTheValues() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([Self.value(1), Self.value([2])], "all"))
+            #expect(try test.result(of: row) == [1, [2]])
+        }
+    }
+
+    @Test func all_failsAtTheFirstFailure_andCancelsTheRest() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([Self.waiting, Self.failing], "all"))
+            let error = try #require(row.carried?.error)
+            #expect(error.kind == .list)
+            #expect(error.cause?.kind.rawValue == "x")
+            #expect(error.cause?.index == 1)
+            let children = test.store.tables.withLock { $0.jobs.values.filter { $0.parent != nil } }
+            #expect(Set(children.map(\.state)) == [.cancelled, .failed])
+        }
+    }
+
+    @Test func first_hasTheFirstSuccess() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([Self.waiting, Self.failing, Self.value(3)], "first"))
+            #expect(try test.result(of: row) == ["index": 2, "value": 3])
+        }
+    }
+
+    @Test func first_failsWithAllFailures_whenNoneSucceeds() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([Self.failing, Self.failing], "first"))
+            #expect(row.carried?.error?.failures?.map(\.index) == [0, 1])
+        }
+    }
+
+    @Test func emptyList_succeeds() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.list([], "settled"))
+            #expect(try test.result(of: row) == [])
+        }
+    }
+
+    @Test func each_fillsItsTemplateIn() async throws {
+        try await TestEngine.with { test in
+            let child: JSON = [
+                "source": ["type": "value", "value": "{{item}}:{{index}}"],
+                "then": [["then": ["return": "{{input}} of {{item}}"]]],
+            ]
+            let row = try await test.run(["source": ["type": "each", "in": ["a", "b"], "job": child, "mode": "all"]])
+            #expect(try test.result(of: row) == ["a:0 of a", "b:1 of b"])
+        }
+    }
+
+    @Test func manyChildren_areMadeInPieces() async throws {
+        try await TestEngine.with { test in
+            let items = JSON.array((0..<700).map { JSON($0) })
+            let row = try await test.run(
+                [
+                    "source": [
+                        "type": "each", "in": items, "job": Self.value("{{item}}"), "mode": "all", "concurrency": 50,
+                    ]
+                ])
+            #expect(try test.result(of: row) == items)
+            #expect(row.children == 700)
+        }
+    }
+
+    @Test func childOfAnUnknownQueue_fails_whenAnExpressionNamesIt() async throws {
+        try await TestEngine.with { test in
+            let child: JSON = ["source": ["type": "value", "value": 1], "queue": "{{item}}"]
+            let row = try await test.run(["source": ["type": "each", "in": ["default", "none"], "job": child]])
+            let result = try test.result(of: row)
+            #expect(result[0]?["ok"] == true)
+            #expect(result[1]?["error"]?["kind"] == "invalid")
+        }
+    }
+
+    @Test func listsInLists_end() async throws {
+        try await TestEngine.with { test in
+            let inner = Self.list([Self.value(1), Self.value(2)], "all")
+            let row = try await test.run(Self.list([inner, inner], "all"))
+            #expect(try test.result(of: row) == [[1, 2], [1, 2]])
+        }
+    }
+
+    @Test func longItemsAndTemplates_standInFiles_andGoWithTheirJobs() async throws {
+        try await TestEngine.with {
+            $0.core.limits.inlineResult = 100
+        } _: { test in
+            let long = JSON.string(String(repeating: "x", count: 200))
+            let child: JSON = ["source": ["type": "value", "value": ["{{item}}", long]]]
+            let row = try await test.run(["source": ["type": "each", "in": [long, "b"], "job": child, "mode": "all"]])
+            #expect(try test.result(of: row) == [[long, long], ["b", long]])
+            guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was not removed.")
+            }
+            await test.store.until { $0.jobs.isEmpty }
+            await test.settle(0)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs").isEmpty)
+        }
+    }
+
+    @Test func longTemplate_isWholeInEachChild() async throws {
+        try await TestEngine.with { test in
+            let long = JSON.string(String(repeating: "x", count: 5_000))
+            let child: JSON = [
+                "source": ["type": "value", "value": ["{{item}}", long]],
+                "then": [["then": ["return": ["{{input/1}}", long, "{{item}}"]]], ["then": ["return": "{{input}}"]]],
+            ]
+            let row = try await test.run(["source": ["type": "each", "in": [1, 2, 3], "job": child, "mode": "all"]])
+            #expect(try test.result(of: row) == .array([1, 2, 3].map { [long, long, JSON($0)] }))
+        }
+    }
+
+    @Test func specOfAChild_hasItsSize_whereItIsNotAtHand() async throws {
+        try await TestEngine.with { test in
+            let long = JSON.string(String(repeating: "x", count: 5_000))
+            for value in [long, "short"] {
+                let child: JSON = [
+                    "source": ["type": "value", "value": ["{{item}}", value]], "then": [["then": ["return": value]]],
+                ]
+                let list = try await test.run(["source": ["type": "each", "in": [1, "two"], "job": child]])
+                let children = test.store.tables.withLock { $0.rows { $0.parent?.job == list.id } }
+                #expect(children.count == 2)
+                for row in children {
+                    let whole = try #require(test.store.job(row.id)).job.spec
+                    #expect(row.specSize == whole.json.utf8.count)
+                    let view = JobView(Job(row, document: try #require(test.store.job(row.id)).document, template: nil))
+                    #expect(view.json(.brief)["specSize"] == JSON(row.specSize))
+                }
+            }
+        }
+    }
+
+    @Test func results_areRefused_whenTheyAreTooLongTogether() async throws {
+        try await TestEngine.with {
+            $0.core.limits.body = 100
+        } _: { test in
+            let long = Self.value(.string(String(repeating: "x", count: 60)))
+            let row = try await test.run(Self.list([long, long], "all"))
+            #expect(row.carried?.error?.kind == .tooLarge)
+        }
+    }
+}

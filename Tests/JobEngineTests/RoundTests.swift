@@ -1,0 +1,259 @@
+import DataSources
+import Dispatch
+import JobModel
+import JobCore
+import JobEngine
+import Synchronization
+import TestSupport
+import Testing
+
+/// Rounds of the store, and what follows when they are not committed.
+@Suite struct RoundTests {
+    private static let value: JSON = ["source": ["type": "value", "value": 1]]
+    private static let chain: JSON = [
+        "source": ["type": "value", "value": 1], "then": [["then": ["return": "{{input}}"]]],
+    ]
+
+    @Test(arguments: [RoundEnd.undone(MemoryStore.error), .unknown(MemoryStore.error)])
+    func request_fails_whenItsRoundIsNotCommitted(_ end: RoundEnd) async throws {
+        try await TestEngine.with { test in
+            test.store.faults.withLock { $0.ends = [end] }
+            let answer = await test.engine.ask(
+                .submit([try test.engine.admission.job(Self.value, from: TestEngine.user)]), for: TestEngine.user)
+            guard case .failed(let error) = answer else { throw TestEngine.Unexpected("It did not fail.") }
+            #expect(error.code == .storage)
+            // The store works again, and nothing is left of it.
+            let last = try await test.run(Self.value)
+            #expect(last.id == 1)
+            #expect(test.engine.status.storageFailure == nil)
+        }
+    }
+
+    @Test func endOfARun_comesAgain_whenItsRoundIsNotCommitted() async throws {
+        try await TestEngine.with { test in
+            // The submission is committed, and what its link comes to is not.
+            test.store.faults.withLock { $0.ends = [nil, .undone(MemoryStore.error)] }
+            let row = try await test.run(Self.chain)
+            #expect(row.state == .succeeded)
+            #expect(row.outcomes.count == 2)
+        }
+    }
+
+    @Test func endOfARun_comesAgainAlone_whenItFailsTwice() async throws {
+        try await TestEngine.with { test in
+            let failure = RoundEnd.undone(MemoryStore.error)
+            // Between them the probe is committed.
+            test.store.faults.withLock { $0.ends = [nil, failure, nil, failure] }
+            let last = try await test.run(Self.chain)
+            #expect(last.state == .succeeded)
+        }
+    }
+
+    @Test func inputThatFailsAlone_failsItsOwnJobOnly() async throws {
+        try await TestEngine.with { test in
+            let failure = RoundEnd.undone(MemoryStore.error)
+            test.store.faults.withLock { $0.ends = [nil, failure, nil, failure, nil, failure] }
+            let row = try await test.run(Self.chain)
+            #expect(row.state == .failed)
+            #expect(row.carried?.error?.kind == .storage)
+            let last = try await test.run(Self.chain)
+            #expect(last.state == .succeeded)
+        }
+    }
+
+    @Test func jobThatCannotBeRead_holdsNoOtherUp() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
+            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            test.store.faults.withLock { _ = $0.unreadable.insert(job) }
+            guard case .failed(let error) = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was cancelled.")
+            }
+            #expect(error.code == .storage)
+            let last = try await test.run(Self.chain)
+            #expect(last.state == .succeeded)
+        }
+    }
+
+    @Test func requests_areRefusedWithoutARound_whileTheStoreFails() async throws {
+        try await TestEngine.with(hasRealClock: false) { test in
+            test.store.faults.withLock { $0.isBroken = true }
+            await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
+            #expect(test.engine.status.storageFailure != nil)
+            let begun = test.store.rounds.withLock(\.begun)
+            for _ in 0..<10 {
+                await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
+            }
+            #expect(await !test.engine.probe())
+            #expect(test.store.rounds.withLock(\.begun) == begun)
+            // A second later it works again.
+            test.store.faults.withLock { $0.isBroken = false }
+            test.clock.milliseconds.withLock { $0 += 1000 }
+            let last = try await test.run(Self.chain)
+            #expect(last.state == .succeeded)
+            #expect(test.engine.status.storageFailure == nil)
+        }
+    }
+
+    @Test func removalOfFiles_comesAgain_whenItsEndFailsAlone() async throws {
+        let store = MemoryStore()
+        let work = WorkRow(id: 1, kind: .removeParts, job: 1, owner: 7)
+        store.tables.withLock { $0.work[1] = work }
+        // In the first round, with what was in that, and alone.
+        store.faults.withLock { $0.failingWorkEnds = 3 }
+        let (rounds, round) = AsyncStream.makeStream(of: Void.self)
+        store.inRound.withLock { $0 = { round.yield() } }
+        try await TestEngine.with(store: store, hasRealClock: false) { test in
+            for await _ in rounds { if store.faults.withLock({ $0.failingWorkEnds == 0 }) { break } }
+            #expect(await test.engine.probe())
+            #expect(store.tables.withLock { $0.work[1] != nil })
+            test.clock.milliseconds.withLock { $0 += 10_000 }
+            #expect(await test.engine.probe())
+            await store.until { $0.work.isEmpty }
+        }
+    }
+
+    /// A crash could still bring the round back, so no request of it is told that it failed.
+    @Test func unknownEnd_isTold_onceALaterRoundIsCommitted() async throws {
+        try await TestEngine.with(hasRealClock: false) { test in
+            #expect(await test.engine.probe())
+            test.store.faults.withLock { faults in
+                faults.ends = [.unknown(MemoryStore.error)]
+                faults.isBroken = true
+            }
+            let (rounds, round) = AsyncStream.makeStream(of: Void.self)
+            test.store.inRound.withLock { $0 = { round.yield() } }
+            let told = Mutex<CoreAnswer?>(nil)
+            let job = try test.engine.admission.job(Self.value, from: TestEngine.user)
+            test.engine.ask(.submit([job]), for: TestEngine.user) { answer in told.withLock { $0 = answer } }
+            var begun = 0
+            for await _ in rounds {
+                begun += 1
+                if begun == 2 { break }
+            }
+            await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.chain) }
+            #expect(told.withLock { $0 == nil })
+            test.store.faults.withLock { $0.isBroken = false }
+            test.clock.milliseconds.withLock { $0 += 1000 }
+            #expect(await test.engine.probe())
+            guard case .failed? = told.withLock(\.self) else { throw TestEngine.Unexpected("It was not told.") }
+            #expect(test.store.tables.withLock { $0.jobs.isEmpty })
+        }
+    }
+
+    @Test func removal_isStored_whileNothingElseCanBe() async throws {
+        try await TestEngine.with { test in
+            let items = JSON.array((0..<300).map { JSON($0) })
+            let list = try await test.run(["source": ["type": "each", "in": items, "job": Self.value]])
+            let job = try await test.run(Self.value)
+            test.store.faults.withLock { $0.isFull = true }
+            for id in [list.id, job.id] {
+                await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
+                guard case .done = await test.engine.ask(.remove(id), for: TestEngine.user) else {
+                    throw TestEngine.Unexpected("It was not removed.")
+                }
+            }
+            #expect(test.store.tables.withLock { $0.jobs.isEmpty && $0.work.isEmpty })
+            #expect(test.engine.status.storageFailure != nil)
+        }
+    }
+
+    private final class FirstCall: Sendable {
+        let isTrue = Atomic(true)
+    }
+
+    @Test func longEnds_areSpreadOverRounds() async throws {
+        // Two of them close a round.
+        let (count, size) = (12, 600_000)
+        try await TestEngine.with {
+            $0.core.limits.inlineResult = 1 << 20
+            $0.core.queues = [QueueSettings(name: "default", concurrency: count, perUser: count, isSuspended: true)]
+        } _: { test in
+            let text = JSON.string(String(repeating: "x", count: size))
+            for _ in 0..<count { _ = try await test.submit(["source": ["type": "value", "value": text]]) }
+            let (blocks, blocked) = AsyncStream.makeStream(of: Void.self)
+            let release = DispatchSemaphore(value: 0)
+            // The round behind the one that starts them waits until all runs have ended.
+            let isFirst = FirstCall()
+            test.store.inRound.withLock { hook in
+                hook = {
+                    if isFirst.isTrue.exchange(false, ordering: .relaxed) { return }
+                    blocked.yield()
+                    release.wait()
+                    release.signal()
+                }
+            }
+            let change = QueueChange(isSuspended: false)
+            guard case .queue = await test.engine.ask(.setQueue("default", change), for: TestEngine.admin) else {
+                throw TestEngine.Unexpected("The queue is suspended.")
+            }
+            for await _ in blocks { break }
+            await test.settle(TestEngine.user.uid)
+            let begun = test.store.rounds.withLock(\.begun)
+            release.signal()
+            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) }
+            #expect(test.store.rounds.withLock(\.begun) - begun >= count / 2)
+        }
+    }
+
+    @Test func runs_keepTheirSlots_afterAnUndoneRound() async throws {
+        try await TestEngine.with {
+            $0.core.queues[0].concurrency = 1
+        } _: { test in
+            let job = try await test.submit(Self.chain)
+            test.store.faults.withLock { $0.ends = [.undone(MemoryStore.error)] }
+            _ = await test.engine.probe()
+            try await test.end(of: job)
+            for _ in 0..<3 {
+                let row = try await test.run(Self.chain)
+                #expect(row.state == .succeeded)
+            }
+        }
+    }
+
+    @Test(arguments: UInt64(1)...8)
+    func jobs_end_whicheverRoundsFail(_ seed: UInt64) async throws {
+        let each: JSON = [
+            "source": [
+                "type": "each", "in": [1, 2, 3], "job": ["source": ["type": "value", "value": "{{item}}"]],
+                "concurrency": 2,
+            ]
+        ]
+        let timer: JSON = ["source": ["type": "timer", "seconds": 0.001], "then": [["finally": ["return": 1]]]]
+        try await TestEngine.with { test in
+            test.store.faults.withLock { $0.random = SeededGenerator(seed: seed) }
+            var jobs: [JobID] = []
+            for number in 0..<60 {
+                let spec = [Self.value, Self.chain, each, timer][number % 4]
+                // A request whose round failed is made again.
+                while true {
+                    do { jobs.append(try await test.submit(spec)) } catch is TestEngine.Refused { continue }
+                    break
+                }
+                if number % 7 == 0 { _ = await test.engine.ask(.cancel(jobs[number]), for: TestEngine.user) }
+            }
+            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) && $0.work.isEmpty }
+            test.store.faults.withLock { $0.random = nil }
+            #expect(await test.engine.probe())
+            let (rows, counts) = test.store.tables.withLock { ($0.jobs.values.map(\.state), $0.counts) }
+            #expect(counts.values.reduce(0) { $0 + $1.jobs } == rows.count)
+            #expect(test.engine.status.counts == counts)
+            #expect(test.engine.status.runs == 0)
+            // Hardly any input fails three times, and only those fail their jobs.
+            #expect(rows.count { $0 == .failed } < rows.count / 4)
+        }
+    }
+
+    @Test func manyRequests_shareRounds() async throws {
+        try await TestEngine.with { test in
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<500 { group.addTask { _ = try? await test.submit(Self.value) } }
+            }
+            await test.store.until { $0.jobs.values.filter(\.state.isTerminal).count == 500 }
+            // What others see follows the commit.
+            _ = await test.engine.probe()
+            #expect(test.engine.status.jobs()[.succeeded] == 500)
+            #expect(test.engine.status.totals().submitted == 500)
+        }
+    }
+}

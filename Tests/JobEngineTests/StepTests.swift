@@ -1,0 +1,186 @@
+import Glibc
+import JobModel
+import JobCore
+import JobEngine
+import Synchronization
+import TestOrigin
+import Testing
+
+/// What each kind of step comes to.
+@Suite struct StepTests {
+    private static func after(_ link: JSON, source: JSON = ["type": "value", "value": ["a": 1]]) -> JSON {
+        ["source": source, "label": "mine", "then": [link]]
+    }
+
+    @Test func value_endsAtOnce() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(["source": ["type": "value", "value": [1, 2]]])
+            #expect(row.state == .succeeded)
+            #expect(try test.result(of: row) == [1, 2])
+        }
+    }
+
+    @Test func error_failsWithItsKind() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run([
+                "source": ["type": "error", "kind": "mine", "message": "No."], "delay": 0.001,
+            ])
+            #expect(row.state == .failed)
+            #expect(row.carried?.error?.kind.rawValue == "mine")
+        }
+    }
+
+    @Test func return_isExpanded() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(Self.after(["then": ["return": "{{input/a}} {{job/label}} {{job/attempt}}"]]))
+            #expect(try test.result(of: row) == "1 mine 1")
+        }
+    }
+
+    @Test func throw_failsWithItsKind() async throws {
+        try await TestEngine.with { test in
+            let link: JSON = ["then": ["throw": ["kind": "odd", "message": "Got {{input/a}}."]]]
+            let error = try #require(try await test.run(Self.after(link)).carried?.error)
+            #expect(error.kind.rawValue == "odd")
+            #expect(error.message == "Got 1.")
+            #expect(error.link == 1)
+        }
+    }
+
+    @Test func fail_getsTheError() async throws {
+        try await TestEngine.with { test in
+            let link: JSON = ["fail": ["return": "{{error/kind}}"]]
+            let row = try await test.run(Self.after(link, source: ["type": "error", "kind": "x", "message": "m"]))
+            #expect(try test.result(of: row) == "x")
+        }
+    }
+
+    @Test func expression_failsTheLink_whenItFindsNothing() async throws {
+        try await TestEngine.with { test in
+            let source: JSON = ["type": "list", "jobs": [["source": ["type": "value", "value": 1]]], "mode": "all"]
+            let row = try await test.run(Self.after(["then": ["return": "{{input/5}}"]], source: source))
+            #expect(row.carried?.error?.kind == .template)
+        }
+    }
+
+    @Test func timer_goesOn_whenItsTimeHasCome() async throws {
+        try await TestEngine.with { test in
+            let row = try await test.run(["source": ["type": "timer", "seconds": 0.01]])
+            #expect(row.state == .succeeded)
+            #expect(test.store.tables.withLock { $0.counts.values.reduce(0) { $0 + $1.jobs } } == 1)
+        }
+    }
+
+    @Test func program_givesItsOutput() async throws {
+        try await TestEngine.with { test in
+            let program: JSON = [
+                "type": "program", "command": ["/bin/sh", "-c", "echo [$(cat)]"], "input": "{{input/a}}",
+            ]
+            let row = try await test.run(Self.after(["then": ["source": program]]))
+            #expect(try test.result(of: row) == [1])
+            let failing: JSON = ["type": "program", "command": ["/bin/sh", "-c", "exit 3"], "input": "{{input/a}}"]
+            let failed = try await test.run(Self.after(["then": ["source": failing]]))
+            #expect(failed.carried?.error?.kind.rawValue == "program")
+        }
+    }
+
+    @Test func program_thatIsCancelled_isToldToEnd_andAnswered() async throws {
+        try await TestEngine.with { test in
+            let path = test.directory + "/fifo"
+            mkfifo(path, 0o600)
+            let script = "trap 'exit 0' TERM; echo > \(path); while :; do sleep 0.01; done"
+            let job = try await test.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+            ])
+            #expect(try await test.engine.blocking(for: 0) { try SystemFile.contents(path) } == Array("\n".utf8))
+            guard case .changed = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was not cancelled.")
+            }
+            #expect(try await test.end(of: job).state == .cancelled)
+        }
+    }
+
+    @Test func url_givesItsResponse() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "hello")
+            try await TestEngine.with { test in
+                let row = try await test.run(["source": ["type": "url", "url": .string(origin.url("/x"))]])
+                #expect(try test.result(of: row)["body"] == "hello")
+            }
+        }
+    }
+
+    @Test func url_inALink_asksItsHostFirst() async throws {
+        try await TestOrigin.run { origin in
+            origin["/1"] = OriginResource(text: "hello")
+            try await TestEngine.with { test in
+                let source: JSON = ["type": "url", "url": .string(origin.url("/{{input/a}}"))]
+                let row = try await test.run(Self.after(["then": ["source": source]]))
+                #expect(try test.result(of: row)["status"] == 200)
+            }
+        }
+    }
+
+    @Test func policy_failsALink_whoseExpressionNamesAForbiddenURL() async throws {
+        try await TestEngine.with { test in
+            let source: JSON = ["type": "url", "url": "ftp{{input/a}}://x/"]
+            let row = try await test.run(Self.after(["then": ["source": source]]))
+            #expect([.policy, .invalid].contains(row.carried?.error?.kind))
+        }
+    }
+
+    @Test func hosts_haveNoMoreConnectionsThanAllowed() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "hello")
+            try await TestEngine.with {
+                $0.core.perHost = 1
+            } _: { test in
+                var jobs: [JobID] = []
+                for _ in 0..<20 {
+                    let link: JSON = ["then": ["source": ["type": "url", "url": .string(origin.url("/x"))]]]
+                    jobs.append(try await test.submit(Self.after(link)))
+                }
+                for job in jobs { #expect(try await test.end(of: job).state == .succeeded) }
+            }
+        }
+    }
+
+    @Test func download_writesItsFile_andRemembersIt() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "hello", etag: "\"1\"")
+            try await TestEngine.with { test in
+                let row = try await test.run(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "here"]])
+                #expect(row.state == .succeeded)
+                let path = try #require(try test.result(of: row)["path"]?.string)
+                #expect(try SystemFile.contents(path) == Array("hello".utf8))
+                #expect(test.store.download(to: path) != nil)
+            }
+        }
+    }
+
+    @Test func segments_getFurtherConnections() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource([UInt8](repeating: 7, count: 4 << 20), etag: "\"1\"")
+            try await TestEngine.with { test in
+                let row = try await test.run([
+                    "source": ["type": "download", "url": .string(origin.url("/x")), "path": "here", "segments": 4]
+                ])
+                let path = try #require(try test.result(of: row)["path"]?.string)
+                #expect(try SystemFile.contents(path).count == 4 << 20)
+                #expect(origin.log.entries.count > 1)
+            }
+        }
+    }
+
+    @Test func keys_joinJobsOfTheSameSpec_whateverTheOrderOfMembers() async throws {
+        try await TestEngine.with { test in
+            let first = try await test.submit(["source": ["type": "value", "value": ["a": 1, "b": 2]], "key": "k"])
+            let second = try await test.submit(["key": "k", "source": ["value": ["b": 2, "a": 1], "type": "value"]])
+            #expect(first == second)
+            await #expect(throws: CoreError.self) {
+                try await test.submit(["source": ["type": "value", "value": ["a": 2, "b": 1]], "key": "k"])
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+import JobModel
+import TestSupport
+import Testing
+
+@testable import JobStore
+
+/// What clients and runs read beside rounds.
+@Suite struct JobReaderTests {
+    private let store: SQLiteStore
+    private let rounds: StoreUnderTest
+    private var reader: any JobReader { store.reader }
+
+    init() throws {
+        let directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path)
+        rounds = StoreUnderTest(store, directory)
+    }
+
+    private func child(of job: JobID, list: Int64 = 1, _ index: Int, _ state: JobState = .queued) -> JobRow {
+        .sample(state: state, parent: JobRow.Parent(job: job, link: 0, list: list, index: index, depth: 1))
+    }
+
+    @Test func givesAJobWithWhatItIsMadeOf() throws {
+        let parent = try #require(try rounds.insert([.sample(state: .running)]).first)
+        let template = StoredValue.inline(Array("{\"x\":1}".utf8))
+        let item = NewJobRow.Document.item(.inline(Array("5".utf8)))
+        try rounds.round { transaction in
+            try transaction.put(list(of: parent, id: 1, template: template))
+            _ = try transaction.insert([NewJobRow(row: child(of: parent, 0), document: item)])
+            try transaction.closeList(of: parent)
+        }
+        let plain = try #require(try reader.job(parent))
+        #expect((plain.document, plain.template) == (.spec(Array("{}".utf8)), nil))
+        let made = try #require(try reader.job(parent + 1))
+        #expect((made.document, made.template) == (item, template))
+        #expect(made.row == child(of: parent, 0).with { $0.id = parent + 1 })
+        #expect(try reader.job(99) == nil)
+        #expect(try reader.jobs([parent + 1, 99, parent]).map(\.row.id) == [parent + 1, parent])
+    }
+
+    @Test func hidesAllBelowARemovedRoot() throws {
+        let root = try #require(try rounds.insert([.sample(tags: ["t"])]).first)
+        let middle = try #require(try rounds.insert([child(of: root, 0)]).first)
+        let leaf = try #require(try rounds.insert([child(of: middle, list: 2, 0)]).first)
+        var filter = JobFilter()
+        filter.parent = middle
+        #expect(try reader.page(filter).jobs.map(\.row.id) == [leaf])
+        #expect(try reader.standings(of: [root, leaf]).count == 2)
+        try rounds.round { transaction in
+            let row = try #require(try transaction.job(root))
+            try transaction.update(row.with { $0.isRemoving = true })
+        }
+        for id in [root, middle, leaf] { #expect(try reader.job(id) == nil) }
+        #expect(try reader.standings(of: [root, leaf]).isEmpty)
+        #expect(try reader.page(filter).jobs.isEmpty)
+        #expect(try reader.page(JobFilter()).jobs.isEmpty)
+        filter = JobFilter()
+        filter.tag = "t"
+        #expect(try reader.page(filter).jobs.isEmpty)
+    }
+
+    @Test func listsByEachPartOfAFilter() throws {
+        let ids = try rounds.insert([
+            .sample(owner: 1, queue: "a", tags: ["t"]), .sample(owner: 2, queue: "b", tags: ["t", "u"], source: .json),
+            .sample(owner: 1, state: .failed, queue: "b"), .sample(owner: 1, queue: "a", source: .json),
+        ])
+        try rounds.insert([child(of: ids[0], 0)])
+        func found(_ change: (inout JobFilter) -> Void) throws -> [JobID] {
+            var filter = JobFilter()
+            filter.order = .oldest
+            change(&filter)
+            return try reader.page(filter).jobs.map(\.row.id)
+        }
+        #expect(try found { _ in } == ids)
+        #expect(try found { $0.order = .newest } == ids.reversed())
+        #expect(try found { $0.owner = 1 } == [ids[0], ids[2], ids[3]])
+        #expect(try found { $0.queue = "a" } == [ids[0], ids[3]])
+        #expect(try found { $0.states = [.failed, .running] } == [ids[2]])
+        #expect(try found { $0.source = .json } == [ids[1], ids[3]])
+        #expect(try found { $0.tag = "t" } == [ids[0], ids[1]])
+        #expect(try found { ($0.tag, $0.owner) = ("t", 2) } == [ids[1]])
+        #expect(try found { ($0.tag, $0.queue) = ("t", "a") } == [ids[0]])
+        #expect(try found { $0.parent = ids[0] } == [ids[3] + 1])
+        #expect(try found { ($0.parent, $0.tag) = (ids[0], "t") } == [])
+        #expect(try found { ($0.after, $0.limit) = (ids[0], 2) } == [ids[1], ids[2]])
+        #expect(try found { ($0.after, $0.order) = (ids[2], .newest) } == [ids[1], ids[0]])
+    }
+
+    /// More than one snapshot looks at.
+    @Test(arguments: [JobFilter.Order.newest, .oldest])
+    func findsRareJobsAmongManyOfATagOrAParent(_ order: JobFilter.Order) throws {
+        let parent = try #require(try rounds.insert([.sample(owner: 1, state: .running)]).first)
+        var rare: (tagged: [JobID], children: [JobID]) = ([], [])
+        try rounds.round { transaction in
+            for index in 0..<10_000 {
+                let state: JobState = index % 4_900 == 4_899 ? .failed : .queued
+                let owner = UInt32(1 + index % 2)
+                let ids = try transaction.create([
+                    .sample(owner: owner, state: state, tags: ["t"]),
+                    child(of: parent, list: 1 + Int64(index / 8_000), index, state),
+                ])
+                if state == .failed {
+                    (rare.tagged, rare.children) = (rare.tagged + [ids[0]], rare.children + [ids[1]])
+                }
+            }
+        }
+        func pages(_ change: (inout JobFilter) -> Void) throws -> [JobID] {
+            var filter = JobFilter()
+            (filter.states, filter.limit, filter.order) = ([.failed], 1, order)
+            change(&filter)
+            var found: [JobID] = []
+            while let next = try reader.page(filter).jobs.first {
+                found.append(next.row.id)
+                filter.after = next.row.id
+            }
+            return order == .oldest ? found : found.reversed()
+        }
+        #expect(try pages { $0.tag = "t" } == rare.tagged)
+        #expect(try pages { $0.parent = parent } == rare.children)
+        try rounds.round { try $0.delete(rare.children[0]) }
+        #expect(
+            try pages { ($0.parent, $0.after) = (parent, rare.children[0]) }
+                == (order == .oldest ? [rare.children[1]] : []))
+    }
+
+    @Test func readsThroughIndexesAndSortsNothing() throws {
+        for order in [JobFilter.Order.newest, .oldest] {
+            for change in [
+                { $0.parent = 1 }, { ($0.parent, $0.tag, $0.states) = (1, "t", [.failed]) }, { $0.tag = "t" },
+                { ($0.tag, $0.queue) = ("t", "a") }, { _ in }, { ($0.owner, $0.source) = (1, .url) },
+            ] as [(inout JobFilter) -> Void] {
+                for after in [nil, 5] as [JobID?] {
+                    var filter = JobFilter()
+                    (filter.order, filter.after) = (order, after)
+                    change(&filter)
+                    _ = try reader.page(filter)
+                }
+            }
+        }
+        try rounds.insert([.sample(owner: 1, tags: ["t"])])
+        _ = try reader.page(JobFilter())
+        _ = try reader.outcomes(of: 1, list: 1, from: 0, limit: 1)
+        _ = try reader.standings(of: [1])
+        _ = try reader.checkpoint(of: 1, link: 0)
+        try rounds.round { transaction in
+            let zero = Timestamp(milliseconds: 0)
+            _ = try transaction.ready(queue: "default", owner: 1, after: nil, excluding: [], limit: 1)
+            _ = try transaction.due(steady: 1, wall: zero, limit: 1)
+            _ = try transaction.dueTimes()
+            _ = try transaction.running(exceptLife: 1, limit: 1)
+            _ = try transaction.suspects(after: 0, limit: 1)
+            _ = try transaction.finished(owner: nil, before: zero, limit: 1)
+            for which in [ChildSelection.all, .unfinished, .gated] {
+                _ = try transaction.children(of: 1, list: 1, which, after: 0, limit: 1)
+            }
+            _ = try transaction.children(of: 1, fromLink: 0, limit: 1)
+            _ = try transaction.hasWork(.removeParts, of: 1)
+            _ = try transaction.nextWork(ofOwnerAbove: nil)
+        }
+        for connection in store.connections {
+            // What runs is looked at once, at a start.
+            for sql in connection.statements.keys where sql.hasPrefix("SELECT") && !sql.contains("jobs_by_life") {
+                let plan = try connection.prepare("EXPLAIN QUERY PLAN \(sql)").rows { row throws(StoreError) in
+                    row.text(3)
+                }
+                for step in plan {
+                    #expect(!step.contains("TEMP B-TREE"), "\(sql): \(plan)")
+                    #expect(!step.hasPrefix("SCAN jobs") || step.contains("USING"), "\(sql): \(plan)")
+                }
+            }
+        }
+    }
+
+    @Test func endsAPageThatIsFull() throws {
+        let text = [UInt8](repeating: 32, count: 1 << 20)
+        try rounds.round { transaction in
+            _ = try transaction.insert((0..<4).map { _ in NewJobRow(row: .sample(), document: .spec(text)) })
+        }
+        let page = try reader.page(JobFilter())
+        #expect(page.jobs.map(\.row.id) == [4, 3])
+        #expect(page.endsEarly)
+        #expect(try reader.jobs([1, 2, 3]).count == 2)
+    }
+
+    @Test func givesOutcomesOfChildrenByIndex() throws {
+        let ended = child(of: 1, 1, .succeeded).with { $0.carried = .success(.inline(Array("7".utf8))) }
+        let ids = try rounds.insert([child(of: 1, 0), ended, child(of: 1, 2, .failed), child(of: 1, list: 2, 1)])
+        let found = try reader.outcomes(of: 1, list: 1, from: 1, limit: 10)
+        #expect(found.map(\.job) == [ids[1], ids[2]])
+        #expect(found.map(\.index) == [1, 2])
+        #expect(found.map(\.state) == [.succeeded, .failed])
+        #expect(found.map(\.carried) == [ended.carried, nil])
+        #expect(try reader.outcomes(of: 1, list: 1, from: 0, limit: 1).map(\.index) == [0])
+    }
+
+    @Test func givesSchedulesWithoutLongSpecs() throws {
+        let job = try #require(try rounds.insert([.sample(state: .failed)]).first)
+        func schedule(_ name: String, owner: UInt32, size: Int) -> ScheduleRow {
+            var schedule = Schedule(
+                key: ScheduleKey(owner: owner, name: name), timing: .every(1_000),
+                setAt: Timestamp(milliseconds: 0), specSize: size)
+            schedule.lastJob = job
+            return ScheduleRow(schedule, next: nil)
+        }
+        let rows = [
+            schedule("a", owner: 1, size: 2), schedule("b", owner: 1, size: 5_000), schedule("a", owner: 2, size: 2),
+        ]
+        try rounds.round { transaction in
+            for row in rows { try transaction.put(row, spec: Array("{}".utf8)) }
+        }
+        let all = try reader.schedules(after: nil, owner: nil, limit: 10)
+        #expect(all.map(\.row) == rows)
+        #expect(all.map { $0.spec == nil } == [false, true, false])
+        #expect(all.map(\.lastState) == [.failed, .failed, .failed])
+        #expect(try reader.schedules(after: rows[0].schedule.key, owner: 1, limit: 10).map(\.row) == [rows[1]])
+        #expect(try reader.schedule(rows[1].schedule.key)?.spec == Array("{}".utf8))
+        #expect(try reader.schedule(ScheduleKey(owner: 9, name: "a")) == nil)
+    }
+
+    @Test func givesTransfersDownloadsAndBlobs() throws {
+        let blob = BlobReference(life: 3, number: 4, size: 5)
+        let templateBlob = BlobReference(life: 3, number: 1, size: 6)
+        let ids = try rounds.insert([
+            .sample(state: .running), .sample(state: .failed),
+            .sample(state: .succeeded).with { $0.carried = .success(.file(blob)) },
+        ])
+        try rounds.round { transaction in
+            for id in ids { try transaction.save(checkpoint: Array("{\"at\":1}".utf8), of: id, link: 0) }
+            try transaction.save(checkpoint: Array("{}".utf8), of: ids[0], link: 1)
+            try transaction.save(download: [1, 2], to: "/a")
+            try transaction.put(list(of: ids[0], id: 1, template: .file(templateBlob), link: 2))
+        }
+        #expect(try reader.checkpoint(of: ids[0], link: 1) == Array("{}".utf8))
+        #expect(try reader.checkpoint(of: ids[0], link: 2) == nil)
+        #expect(try reader.unfinishedTransfers(of: nil, limit: 10).map(\.job) == [ids[0]])
+        #expect(try reader.unfinishedTransfers(of: ids[1], limit: 10).isEmpty)
+        #expect(try reader.download(to: "/a") == [1, 2])
+        #expect(try reader.download(to: "/b") == nil)
+        #expect(try reader.blobs(beforeLife: 4, after: nil, limit: 10) == [templateBlob, blob])
+        #expect(try reader.blobs(beforeLife: 4, after: templateBlob, limit: 10) == [blob])
+        #expect(try reader.blobs(beforeLife: 3, after: nil, limit: 10).isEmpty)
+        try rounds.round { transaction in
+            try transaction.delete(ids[2])
+            try transaction.dropTemplates(of: ids[0], fromLink: 1)
+        }
+        #expect(try reader.blobs(beforeLife: 4, after: nil, limit: 10).isEmpty)
+    }
+}

@@ -1,0 +1,76 @@
+import JobModel
+import JobCore
+
+/// What the engine reads of specs: the step of an order, and the children of a list.
+enum SpecReading {
+    enum Action {
+        case source(JSON)
+        case `return`([UInt8])
+        case `throw`
+    }
+
+    static func step(of order: RunOrder) -> Action? {
+        guard case .spec(let text)? = order.document, let spec = try? JSON(parsing: text) else { return nil }
+        let job = order.job
+        guard job.link > 0 else { return spec["source"].map(Action.source) }
+        guard let links = spec["then"]?.array, links.indices.contains(job.link - 1) else { return nil }
+        let link = links[job.link - 1]
+        let names = job.carried?.error == nil ? ["then", "both", "finally"] : ["fail", "both", "finally"]
+        guard let step = names.lazy.compactMap({ link[$0] }).first else { return nil }
+        if let source = step["source"] { return .source(source) }
+        if let value = step["return"] { return .return(value.utf8) }
+        return step["throw"] == nil ? nil : .throw
+    }
+
+    static func child(_ source: JSON, _ index: Int, of parent: JobRow, _ limits: JobLimits) -> NewChildRow {
+        let written: JSON
+        if let jobs = source["jobs"]?.array {
+            written = jobs[index]
+        } else {
+            let item = source["in"]?.array?[index] ?? .null
+            guard
+                let expanded = try? TemplateExpansion([.item: item, .index: JSON(index)]).child(source["job"] ?? .null)
+            else { return invalid(index, "Its expression finds nothing.") }
+            written = expanded
+        }
+        guard var members = written.object else { return invalid(index, "It is not an object.") }
+        if members["queue"] == nil { members["queue"] = .string(parent.queue) }
+        if members["priority"] == nil, parent.priority != 0 { members["priority"] = JSON(parent.priority) }
+        do {
+            let spec = try JobSpecReader.child(
+                .object(members), at: JSONPointer(), depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
+            guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
+            return NewChildRow(
+                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec))), document: .spec(spec.text ?? []))
+        } catch {
+            return invalid(index, error.reason)
+        }
+    }
+
+    private static func invalid(_ index: Int, _ reason: String) -> NewChildRow {
+        let error = JobError(.invalid, reason)
+        return NewChildRow(index: index, body: .invalid(error), document: .spec(JobSpec.failing(with: error).utf8))
+    }
+
+    /// The host that a spec's own source asks, where that is known.
+    static func host(of spec: JobSpec) -> String? {
+        guard case .source(let source) = spec.source.action else { return nil }
+        return source["url"]?.string.flatMap(Scenario.host)
+    }
+
+    /// A job as a server would submit it; nil where that refuses its spec.
+    static func job(_ json: JSON, _ limits: JobLimits) -> NewJob? {
+        guard let spec = try? JobSpecReader.spec(json, limits: limits), let text = spec.text else { return nil }
+        var immediate: Carried?
+        if case .source(let source) = spec.source.action, spec.source.type == .value {
+            immediate = .success(.inline(source["value"]?.utf8 ?? []))
+        }
+        return NewJob(
+            terms: NewJob.Terms(spec, host: host(of: spec)), document: .spec(text),
+            digest: spec.key == nil ? 0 : digest(text), immediate: immediate)
+    }
+
+    private static func digest(_ text: [UInt8]) -> UInt64 {
+        text.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+}

@@ -1,0 +1,315 @@
+import InMemoryStore
+import JobModel
+import JobCore
+
+/// Rounds, their three ends, and crashes at every point.
+extension World {
+    /// Hands the engine an input.
+    func feed(_ input: CoreInput) {
+        guard core != nil, failure == nil else { return }
+        oracle.forget(input)
+        if engine.phase == .failing {
+            if case .request(let id, let request, _) = input {
+                return answered(id, refusal(of: request))
+            }
+            return engine.held.append(input)
+        }
+        engine.inbox.append(input)
+        guard !engine.isRoundDue else { return }
+        engine.isRoundDue = true
+        schedule(.round, in: random.spread(0.000_1, 0.02))
+    }
+
+    private func refusal(of request: CoreRequest) -> CoreAnswer {
+        .failed(CoreError(.storage, "Nothing can be stored."))
+    }
+
+    func round() {
+        engine.isRoundDue = false
+        guard core != nil, engine.phase == .serving, !engine.inbox.isEmpty else { return }
+        let inputs = Array(engine.inbox.prefix(random.chance(0.1) ? 1 : 64))
+        engine.inbox.removeFirst(inputs.count)
+        if !engine.inbox.isEmpty {
+            engine.isRoundDue = true
+            schedule(.round, in: 0.001)
+        }
+        perform(inputs)
+    }
+
+    /// One round of these inputs.
+    private func perform(_ inputs: [CoreInput], isAlone: Bool = false) {
+        guard let core else { return }
+        Watchdog.inputBegins()
+        let fault = drawnFault()
+        figures.rounds += 1
+        oracle.roundBegins(self)
+        let end = store.round { (transaction) throws(StoreError) in
+            try transaction.load(inputs.flatMap { Core.keys(of: $0) })
+            for input in inputs {
+                trace.add(kind(of: input), at: clock.elapsed, number(of: input))
+                try core.handle(input, at: clock.moment(random: random.unit()), in: transaction)
+            }
+            try core.close(at: clock.moment(random: random.unit()), in: transaction)
+        }
+        switch end {
+        case .committed:
+            // A crash before the commit is one whose round was never told; one after it is told here.
+            trace.add(.commit, at: clock.elapsed, Int64(inputs.count))
+            oracle.committed(self)
+            if crashes() { return }
+            for case .run(let run, let event) in inputs where engine.runs[run]?.state == .ended {
+                switch event {
+                case .ended, .timer: engine.runs[run] = nil
+                default: break
+                }
+            }
+            carryOut(core.committed())
+        case .undone(let error), .unknown(let error):
+            _ = error
+            figures.failedCommits += 1
+            trace.add(.undone, at: clock.elapsed, Int64(inputs.count))
+            notCommitted(inputs)
+            // A disk that fails may be what the machine dies of.
+            if fault, random.chance(0.3) { crash() }
+        }
+        guard failure == nil else { return }
+        armTick()
+    }
+
+    private func notCommitted(_ inputs: [CoreInput]) {
+        for case .request(let id, let request, _) in inputs { answered(id, refusal(of: request)) }
+        core?.undone()
+        engine.held = inputs.filter { !$0.isRequest } + engine.held
+        for input in engine.inbox {
+            if case .request(let id, let request, _) = input {
+                answered(id, refusal(of: request))
+            } else {
+                engine.held.append(input)
+            }
+        }
+        engine.inbox = []
+        guard engine.phase == .serving else { return }
+        engine.phase = .failing
+        schedule(.probe, in: 1)
+    }
+
+    /// Looks whether the store works again.
+    func probe() {
+        guard engine.phase == .failing, core != nil else { return }
+        trace.add(.probe, at: clock.elapsed)
+        guard reset(.resumed) else { return schedule(.probe, in: 1) }
+        engine.phase = .serving
+        servesSince = clock.elapsed
+        let held = engine.held
+        engine.held = []
+        for input in held { feed(input) }
+    }
+
+    /// Makes the core's memory anew, in a round of its own; false where that fails.
+    private func reset(_ start: Core.Start) -> Bool {
+        guard let core else { return false }
+        let now = clock.moment(random: random.unit())
+        trace.add(.reset, at: clock.elapsed)
+        let runs = engine.runs.values.map(\.live).sorted { $0.run < $1.run }
+        oracle.roundBegins(self)
+        let end = store.round { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: runs, start: start, at: now)
+            try core.close(at: now, in: transaction)
+        }
+        guard case .committed = end else {
+            core.undone()
+            return false
+        }
+        oracle.committed(self)
+        carryOut(core.committed())
+        armTick()
+        return true
+    }
+
+    // MARK: - Starts and crashes
+
+    func restart(_ start: Core.Start) {
+        guard core == nil else { return }
+        store.heal()
+        life += 1
+        servesSince = clock.elapsed
+        engine = SimulatedEngine()
+        core = Core(settings: scenario.settings, life: life, at: clock.moment(random: 0.5))
+        if !reset(start) {
+            core = nil
+            schedule(.restart(start), in: 1)
+        }
+    }
+
+    /// Whether the daemon dies here.
+    private func crashes() -> Bool {
+        guard let left = effectsUntilCrash else { return false }
+        effectsUntilCrash = left - 1
+        guard left <= 1 else { return false }
+        drawCrash()
+        if random.chance(0.15) { cleanStop() } else { crash() }
+        return true
+    }
+
+    func drawCrash() {
+        effectsUntilCrash = scenario.effectsBetweenCrashes.map { max(1, Int(random.pause(mean: $0))) }
+        // After a crash the next one is often near.
+        if random.chance(0.3), effectsUntilCrash != nil { effectsUntilCrash = random.within(1...60) }
+    }
+
+    private func crash() {
+        figures.crashes += 1
+        trace.add(.crash, at: clock.elapsed)
+        die(.crashed)
+    }
+
+    /// The daemon ends in order: its runs are told to end, and what they come to is not heard.
+    private func cleanStop() {
+        figures.cleanStops += 1
+        trace.add(.cleanStop, at: clock.elapsed)
+        die(.clean)
+    }
+
+    private func die(_ start: Core.Start) {
+        core = nil
+        engine = SimulatedEngine()
+        for user in users { user.forget() }
+        oracle.daemonDied()
+        schedule(.restart(start), in: random.spread(0.5, 60))
+    }
+
+    // MARK: - Faults
+
+    func drawFault() {
+        roundsUntilFault = scenario.roundsBetweenFaults.map { max(1, Int(random.pause(mean: $0))) }
+    }
+
+    private func drawnFault() -> Bool {
+        guard let left = roundsUntilFault else { return false }
+        roundsUntilFault = left - 1
+        guard left <= 1 else { return false }
+        drawFault()
+        figures.storageFaults += 1
+        trace.add(.fault, at: clock.elapsed)
+        switch random.choose([40, 30, 30]) {
+        case 0: store.failNextCommit()
+        case 1: store.loseNextCommit()
+        default: store.failRead(after: random.within(1...20))
+        }
+        return true
+    }
+
+    // MARK: - Ticks
+
+    func armTick() {
+        guard let core, engine.phase == .serving else { return }
+        let time: Int64
+        if core.wantsTick {
+            time = clock.elapsed + 1_000
+        } else if let next = clock.elapsed(of: core.nextTick) {
+            time = max(next, clock.elapsed) + 1_000
+        } else {
+            return
+        }
+        if let armed = engine.tickAt, armed <= time, armed >= clock.elapsed { return }
+        engine.tickAt = time
+        events.add(.tick, at: time)
+    }
+
+    func tickCame() {
+        guard core != nil, engine.tickAt.map({ $0 <= clock.elapsed }) == true else { return }
+        engine.tickAt = nil
+        feed(.tick)
+    }
+
+    // MARK: - Effects
+
+    func filesRemoved(_ work: WorkID, _ life: Int64) {
+        guard life == self.life, core != nil else { return }
+        oracle.cleaning[work] = nil
+        feed(.cleaned(work))
+    }
+
+    private func carryOut(_ effects: [CoreEffect]) {
+        let life = life
+        for effect in effects {
+            guard self.life == life, core != nil, failure == nil else { return }
+            figures.effects += 1
+            carryOut(effect)
+            if crashes() { return }
+        }
+        oracle.look(self)
+    }
+
+    private func carryOut(_ effect: CoreEffect) {
+        switch effect {
+        case .answer(let id, let answer):
+            trace.add(.answer, at: clock.elapsed, id)
+            answered(id, answer)
+        case .start(let order):
+            trace.add(.start, at: clock.elapsed, order.job.id, order.run.number)
+            start(order)
+        case .proceed(let run, let host, let connections):
+            trace.add(.proceed, at: clock.elapsed, run.number, Int64(connections))
+            proceed(run, host, connections)
+        case .yield(let run):
+            trace.add(.yield, at: clock.elapsed, run.number)
+            engine.runs[run] = nil
+        case .makeChildren(let run, let from):
+            trace.add(.makeChildren, at: clock.elapsed, run.number, Int64(from))
+            schedule(.makeChildren(run, from: from), in: random.spread(0.000_1, 0.01))
+        case .cancel(let run):
+            trace.add(.cancel, at: clock.elapsed, run.number)
+            cancel(run)
+        case .notify(let subscribers, let change):
+            trace.add(.notify, at: clock.elapsed, change.row.id, change.row.version)
+            oracle.notified(subscribers, change, self)
+        case .waitOver(let id):
+            trace.add(.waitOver, at: clock.elapsed, id)
+            oracle.waitOver(id, self)
+        case .prepare(let preparation):
+            trace.add(.prepare, at: clock.elapsed)
+            schedule(.prepare(preparation, life: life), in: random.spread(0.000_1, 2))
+        case .removeFiles(let work):
+            trace.add(.removeFiles, at: clock.elapsed, work.id)
+            oracle.removesFiles(work, self)
+            schedule(.filesRemoved(work.id, life: life), in: random.spread(0.000_1, 20))
+        case .unlink(let blobs): trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
+        case .saved(let save): trace.add(.saved, at: clock.elapsed, save)
+        case .queues: break
+        case .list(let job, _): trace.add(.list, at: clock.elapsed, job)
+        case .readZones(let names):
+            trace.add(.readZones, at: clock.elapsed)
+            schedule(.zonesRead(names, life: life), in: random.spread(0.000_1, 1))
+        case .log(let entry):
+            trace.add(.log, at: clock.elapsed)
+            if entry.level == .defect { fail(0, entry.message) }
+        }
+    }
+
+    // MARK: - Names
+
+    private func kind(of input: CoreInput) -> Trace.Kind {
+        switch input {
+        case .request: .request
+        case .abandon: .abandon
+        case .unsubscribe: .unsubscribe
+        case .run: .run
+        case .cleaned: .cleaned
+        case .prepared: .prepared
+        case .tick: .tick
+        case .room: .room
+        case .zones: .zones
+        case .configure: .configure
+        case .stop: .stop
+        }
+    }
+
+    private func number(of input: CoreInput) -> Int64 {
+        switch input {
+        case .request(let id, _, _), .abandon(let id), .unsubscribe(let id), .cleaned(let id): id
+        case .run(let run, _): run.number
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import InMemoryStore
+import JobModel
+import JobCore
+
+/// What must hold of answers and notifications.
+extension Oracle {
+    /// What a subscription was told.
+    struct Watch {
+        let scope: WatchScope
+        let caller: Caller
+        var versions: [JobID: Int64] = [:]
+        var ended: Set<JobID> = []
+        /// Whether it may have been answered in a round that was not committed.
+        var isCertain: Bool
+
+        var jobs: [JobID]? { if case .jobs(let jobs) = scope.subject { jobs } else { nil } }
+
+        /// Whether it has to be told that a job has ended.
+        func isOwedEnd(of row: JobRow) -> Bool {
+            isCertain && jobs?.contains(row.id) == true && !ended.contains(row.id) && !row.isRemoving
+        }
+    }
+
+    func asks(_ id: RequestID, _ request: CoreRequest, _ caller: Caller, user: Int?) {
+        requests[id] = Asked(request: request, caller: caller, user: user)
+        switch request {
+        case .remove(let job): removals.insert(job)
+        case .retry(let job, _): retries.insert(job)
+        case .watch(let scope, let subscription):
+            watches[subscription] = Watch(scope: scope, caller: caller, isCertain: false)
+        case .submit(let jobs):
+            for job in jobs {
+                guard let subscription = job.subscription else { continue }
+                watches[subscription] = Watch(scope: WatchScope(.jobs([])), caller: caller, isCertain: false)
+            }
+        default: break
+        }
+    }
+
+    /// A client gives up what it waits for.
+    func forget(_ input: CoreInput) {
+        switch input {
+        case .abandon(let id):
+            waits[id] = nil
+            if requests[id] != nil { abandoned.insert(id) }
+        case .unsubscribe(let id):
+            watches[id] = nil
+            unsubscribed.insert(id)
+        default: break
+        }
+    }
+
+    /// Gives what was asked.
+    func answered(_ id: RequestID, _ answer: CoreAnswer, _ world: World) -> Asked? {
+        guard let asked = requests.removeValue(forKey: id) else {
+            // A wait that was registered is refused once more, where the daemon stops.
+            world.fail(7, "Request \(id) was answered twice.")
+            return nil
+        }
+        switch (asked.request, answer) {
+        case (.submit(let jobs), .submitted(let answers)):
+            world.expect(jobs.count == answers.count, 7, "A submission of \(jobs.count) got \(answers.count) answers.")
+            for (job, answer) in zip(jobs, answers) { submitted(job, answer, asked, world) }
+        case (.wait(let jobs), .done):
+            let open = Set(jobs.filter { isOpen($0, world) })
+            if abandoned.remove(id) == nil {
+                waits[id] = open
+                if open.isEmpty { overSince[id] = world.clock.elapsed }
+            }
+        case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
+            let isMissing = jobs.contains { job in
+                world.store.job(job).map { row in
+                    row.isRemoving || !asked.caller.isAdmin && row.owner != asked.caller.uid
+                } ?? true
+            }
+            world.expect(isMissing, 7, "Wait \(id) was refused, and all of its jobs are there.")
+        case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
+        case (.setQueue(let name, _), .queue(let status)):
+            queues[name] = status.settings
+        case (.cancel(let job), .changed):
+            if let row = world.store.job(job) {
+                world.expect(
+                    row.state.isTerminal || row.stop != nil || retries.contains(job), 9,
+                    "Job \(job) was cancelled, and goes on.")
+            }
+        case (.remove(let job), .done):
+            world.expect(world.store.job(job) == nil, 1, "Job \(job) was removed, and is there.")
+        case (_, .failed): break
+        default: break
+        }
+        return asked
+    }
+
+    private func submitted(
+        _ new: NewJob, _ answer: Result<SubmittedJob, CoreError>, _ asked: Asked, _ world: World
+    ) {
+        guard case .success(let submitted) = answer else {
+            if let subscription = new.subscription { watches[subscription] = nil }
+            return
+        }
+        guard let row = world.store.job(submitted.job) else {
+            return world.fail(1, "Job \(submitted.job) was answered, and is not stored.")
+        }
+        world.expect(row.owner == asked.caller.uid, 1, "Job \(row.id) is of another owner than its client.")
+        if submitted.isCreated {
+            world.expect(row.plan == new.terms.plan, 1, "Job \(row.id) is not what was submitted.")
+        }
+        if let subscription = new.subscription, !unsubscribed.contains(subscription) {
+            watches[subscription] = Watch(
+                scope: WatchScope(.jobs([submitted.job])), caller: asked.caller,
+                isCertain: submitted.isCreated && !row.state.isTerminal)
+        }
+    }
+
+    /// Subscribers are told of a change.
+    func notified(_ subscribers: [SubscriptionID], _ change: JobChange, _ world: World) {
+        let row = change.row
+        if let stored = world.store.job(row.id) {
+            world.expect(stored.version >= row.version, 2, "Job \(row.id) was told before its round was committed.")
+        }
+        for id in subscribers {
+            guard var watch = watches[id] else { continue }
+            if let last = watch.versions[row.id] {
+                world.expect(row.version > last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
+            }
+            world.expect(
+                watch.caller.isAdmin || watch.caller.uid == row.owner, 7,
+                "Subscription \(id) was told of another user's job \(row.id).")
+            if watch.jobs?.contains(row.id) == true {
+                world.expect(
+                    !watch.ended.contains(row.id), 7, "Subscription \(id) was told of job \(row.id) after its end.")
+            }
+            watch.versions[row.id] = row.version
+            if row.state.isTerminal { watch.ended.insert(row.id) }
+            watches[id] = watch
+            if row.state.isTerminal { owed[id]?.remove(row.id) }
+        }
+    }
+
+    func waitOver(_ id: RequestID, _ world: World) {
+        overSince[id] = nil
+        guard let open = waits.removeValue(forKey: id) else { return }
+        // One may have run again in the round in which it ended.
+        let early = open.filter { !retries.contains($0) }
+        world.expect(early.isEmpty, 7, "Wait \(id) is over before job \(early.min() ?? 0).")
+    }
+}

@@ -1,0 +1,155 @@
+import InMemoryStore
+import JobModel
+import JobCore
+
+/// What must hold of each row that a round changed.
+extension Oracle {
+    func check(_ id: JobID, _ old: JobRow?, _ new: JobRow?, _ world: World) {
+        if let old, !old.state.isTerminal { unfinished -= 1 }
+        if let new, !new.state.isTerminal { unfinished += 1 }
+        guard let new else { return removed(id, old, world) }
+        checkForm(new, world)
+        if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }
+        guard let old else { return }
+        checkWhatStays(old, new, world)
+        // It may have ended and been retried in the same round.
+        if !new.state.isTerminal, old.state.isTerminal || retries.contains(id) {
+            world.expect(new.parent == nil, 2, "Job \(id) is a child, and was retried.")
+            return
+        }
+        world.expect(
+            new.outcomes.starts(with: old.outcomes), 2, "The outcome of a link of job \(id) changed or is gone.")
+        world.expect(
+            zip(new.outcomes, new.outcomes.dropFirst()).allSatisfy { $0.link < $1.link }, 2,
+            "A link of job \(id) ended twice.")
+        if old.state.isTerminal {
+            world.expect(
+                new.state == old.state && new.carried == old.carried && new.outcomes == old.outcomes, 2,
+                "Job \(id) was over, and its end changed.")
+        }
+        if new.link == old.link {
+            world.expect(
+                abs(new.attempt - old.attempt) <= 1, 2,
+                "The attempts of job \(id) went from \(old.attempt) to \(new.attempt).")
+        } else {
+            world.expect(new.link > old.link, 2, "Job \(id) went from link \(old.link) to link \(new.link).")
+        }
+    }
+
+    private func checkWhatStays(_ old: JobRow, _ new: JobRow, _ world: World) {
+        world.expect(new.version > old.version, 7, "The version of job \(new.id) fell or stayed.")
+        world.expect(
+            new.owner == old.owner && new.plan == old.plan && new.queue == old.queue && new.key == old.key
+                && new.tags == old.tags && new.parent == old.parent && new.createdAt == old.createdAt, 1,
+            "What was submitted of job \(new.id) changed.")
+    }
+
+    /// Each unfinished job is in exactly one state of being waited for.
+    private func checkForm(_ row: JobRow, _ world: World) {
+        func expect(_ condition: Bool, _ what: String) {
+            world.expect(condition, 3, "Job \(row.id) is \(row.state), and \(what).")
+        }
+        let list = world.store.list(of: row.id)
+        switch row.state {
+        case .scheduled:
+            expect(row.run == nil, "has a run")
+            expect(row.due != nil || row.notBefore != nil, "waits for no time")
+        case .queued:
+            expect(row.run == nil, "has a run")
+            expect(row.due == nil, "waits for a time")
+            switch row.waiting {
+            case .gate: expect(row.parent != nil, "waits for a gate, and has no parent")
+            case .cleaning:
+                expect(world.store.work.values.contains { $0.job == row.id }, "waits for work that there is none of")
+            case .nothing: break
+            case .children, .timer, .timeout: expect(false, "waits for \(row.waiting)")
+            }
+        case .running:
+            switch row.waiting {
+            case .nothing:
+                expect(row.run?.life == world.life, "has no run of this life")
+                expect(row.due == nil, "waits for a time")
+            case .children:
+                expect(list?.link == row.link, "has no list")
+                expect((row.run != nil) == (list?.phase == .gathering), "has a run that its list has no need of")
+                expect(list?.phase != .making, "waits for children that are being made")
+            case .timer, .timeout:
+                expect(row.run == nil && row.due != nil, "waits for no time, or has a run")
+            case .gate, .cleaning: expect(false, "waits for \(row.waiting)")
+            }
+        case .succeeded, .failed, .cancelled:
+            expect(row.run == nil && row.due == nil && row.deadline == nil, "waits for something")
+            expect(row.finishedAt != nil, "has no end")
+            expect(list == nil, "has an open list")
+        }
+        if let list, row.state != .queued || list.phase != .making {
+            expect(list.made >= list.ended && list.made <= list.total, "its list has ended more than were made")
+            if list.phase == .gathering { expect(list.unfinished == 0, "its list is over before its children") }
+        }
+        expect(row.checkpointSize >= 0 && row.attempt >= 0, "a count of it is below zero")
+    }
+
+    private func removed(_ id: JobID, _ old: JobRow?, _ world: World) {
+        guard let old else { return }
+        left(id, world)
+        guard let parent = old.parent else {
+            // One that was not over may have ended in the same round.
+            guard !removals.contains(id), old.state.isTerminal else { return }
+            // Retention: too old, or there are too many, or they take too much.
+            let settings = world.scenario.settings
+            let age = old.finishedAt.map { world.clock.wall.seconds(since: $0) } ?? 0
+            world.expect(
+                age >= settings.retentionAge - 1 || old.isRemoving
+                    || finished.jobs > settings.retentionCount || finished.bytes > settings.retentionBytes, 1,
+                "Job \(id) was purged after \(Int(age)) seconds, with \(finished.jobs) finished ones of \(finished.bytes) bytes."
+            )
+            return
+        }
+        guard let above = world.store.job(parent.job) else { return }
+        world.expect(
+            above.isRemoving || world.store.list(of: above.id)?.id != parent.list || above.state.isTerminal
+                || isBelowRemoved(above, world), 1,
+            "Job \(id) was removed from below job \(above.id), which goes on.")
+    }
+
+    private func isBelowRemoved(_ row: JobRow, _ world: World) -> Bool {
+        var next: JobRow? = row
+        while let job = next {
+            if job.isRemoving || job.waiting == .cleaning { return true }
+            next = job.parent.flatMap { world.store.job($0.job) }
+        }
+        return false
+    }
+
+    private func ended(_ row: JobRow, _ world: World) {
+        left(row.id, world)
+        for number in row.plan.links.indices where row.plan.isFinally(number + 1) {
+            world.expect(
+                row.outcomes.contains { $0.link == number + 1 }, 9,
+                "Job \(row.id) is over, and its finally link \(number + 1) did not run.")
+        }
+        world.expect(
+            row.state != .succeeded || row.outcomes.last?.link == row.link, 2,
+            "Job \(row.id) succeeded, and its last link has no outcome.")
+        for (id, watch) in watches where watch.isOwedEnd(of: row) { owed[id, default: []].insert(row.id) }
+    }
+
+    /// A job has ended or is gone, for those who wait for it.
+    private func left(_ job: JobID, _ world: World) {
+        for request in waits.keys where waits[request]?.remove(job) != nil && waits[request]?.isEmpty == true {
+            overSince[request] = world.clock.elapsed
+        }
+    }
+
+    func isOpen(_ job: JobID, _ world: World) -> Bool {
+        world.store.job(job).map { !$0.state.isTerminal && !$0.isRemoving } ?? false
+    }
+
+    /// A list's children are all over when its outcome is made.
+    func gathers(_ list: ListRow, _ world: World) {
+        world.expect(list.phase == .gathering && list.unfinished == 0, 3, "The list of job \(list.job) is not over.")
+        world.expect(
+            list.made == list.total || list.decided != nil, 3,
+            "The list of job \(list.job) has \(list.made) of \(list.total) children.")
+    }
+}
