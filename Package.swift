@@ -52,7 +52,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.7.0"),
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
@@ -67,6 +66,7 @@ let package = Package(
             name: "deferd-guard", dependencies: ["CLinux"],
             linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]),
         .target(name: "CTuning"),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(
             name: "LoopTasks", dependencies: ["DeferredKit", .product(name: "NIOCore", package: "swift-nio")],
@@ -74,11 +74,10 @@ let package = Package(
         .target(
             name: "DataSources",
             dependencies: [
-                "CLinux", "CZlib", "DeferredKit", "JobModel", "LoopTasks",
+                "CCrypto", "CLinux", "CZlib", "DeferredKit", "JobModel", "LoopTasks",
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 log, system,
             ] + nio,
             swiftSettings: ours
@@ -174,8 +173,7 @@ let package = Package(
         .target(
             name: "FuzzSourceBodies",
             dependencies: [
-                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "JobCore", "JobStore",
-                .product(name: "Crypto", package: "swift-crypto"), log,
+                "DataSources", "DeferredKit", "FuzzBodies", "JobModel", "JobCore", "JobStore", log,
             ] + nio,
             path: "Tests/Fuzz/SourceBodies", swiftSettings: ours),
         .target(name: "MallocCounter", path: "Tests/MallocCounter"),

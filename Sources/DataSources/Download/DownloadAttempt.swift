@@ -1,5 +1,4 @@
 import SystemPackage
-import Crypto
 import DeferredKit
 import JobModel
 import Logging
@@ -208,7 +207,7 @@ final class DownloadAttempt: Sendable {
             digest = known
         } else {
             digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services, handle.control)
-                .finalize().hexadecimal
+                .hexadecimal
         }
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(

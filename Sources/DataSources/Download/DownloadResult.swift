@@ -1,4 +1,3 @@
-import Crypto
 import JobModel
 
 /// The result of the source `download`.
@@ -21,12 +20,5 @@ struct DownloadResult: Sendable {
             "sha256": .string(sha256), "resumedFrom": JSON(Int(resumedFrom)), "attempts": JSON(attempts),
             "url": .string(url),
         ]
-    }
-}
-
-extension Digest {
-    /// Two lower-case digits for each byte.
-    var hexadecimal: String {
-        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

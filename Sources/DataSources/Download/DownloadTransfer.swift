@@ -1,5 +1,4 @@
 import SystemPackage
-import Crypto
 import DeferredKit
 import JobModel
 import NIOCore
@@ -382,7 +381,7 @@ final class DownloadTransfer {
         }
         return try received(
             response, from: source, resumedFrom: resumedFrom, size: part.size,
-            digest: part.hash.finalize().hexadecimal)
+            digest: part.hash.hexadecimal)
     }
 
     private func received(

@@ -1,5 +1,4 @@
 import SystemPackage
-import Crypto
 import JobModel
 import Logging
 import NIOCore
@@ -8,7 +7,7 @@ import NIOCore
 final class DownloadedPart {
     let identity: FileOperations.Status.Identity
     private(set) var size: Int64
-    private(set) var hash: SHA256
+    private(set) var hash: SHA256Digest
     private let target: DownloadTarget
     private let services: DownloadServices
 
@@ -16,7 +15,7 @@ final class DownloadedPart {
     init(new target: DownloadTarget, _ services: DownloadServices) async throws(JobError) {
         identity = try await services.queue.run { () throws(JobError) in try target.makePart() }
         size = 0
-        hash = SHA256()
+        hash = SHA256Digest()
         self.target = target
         self.services = services
     }
@@ -80,9 +79,9 @@ final class DownloadedPart {
         size += Int64(count)
     }
 
-    private static func hash(_ before: SHA256, _ blocks: [ByteBuffer]) -> SHA256 {
+    private static func hash(_ before: SHA256Digest, _ blocks: [ByteBuffer]) -> SHA256Digest {
         var hash = before
-        for block in blocks { block.withUnsafeReadableBytes { hash.update(bufferPointer: $0) } }
+        for block in blocks { block.withUnsafeReadableBytes { hash.update($0) } }
         return hash
     }
 

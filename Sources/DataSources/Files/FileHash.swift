@@ -1,5 +1,4 @@
 import SystemPackage
-import Crypto
 import Glibc
 import JobModel
 
@@ -10,9 +9,9 @@ enum FileHash {
     /// The digest so far of the first `size` bytes, which must be there; afterwards the file's offset is behind them.
     static func of(
         _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices, _ control: TransferControl
-    ) async throws(JobError) -> SHA256 {
+    ) async throws(JobError) -> SHA256Digest {
         let files = services.files
-        var hash = SHA256()
+        var hash = SHA256Digest()
         var rest = size
         do throws(Errno) {
             try await services.queue.run { () throws(Errno) in try files.seek(descriptor, 0) }
@@ -36,8 +35,8 @@ enum FileHash {
     }
 
     private static func hash(
-        _ before: SHA256, _ descriptor: Int32, _ size: Int64, _ files: FileOperations
-    ) throws(Errno) -> SHA256 {
+        _ before: SHA256Digest, _ descriptor: Int32, _ size: Int64, _ files: FileOperations
+    ) throws(Errno) -> SHA256Digest {
         var hash = before
         var rest = Int(size)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4096)
@@ -47,7 +46,7 @@ enum FileHash {
                 descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, block)]))
             // It was longer a moment ago, so somebody is truncating it.
             guard count > 0 else { throw Errno.ioError }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             rest -= count
         }
         return hash

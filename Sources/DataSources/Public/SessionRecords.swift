@@ -1,4 +1,3 @@
-import Crypto
 import DeferredKit
 import Foundation
 import JobModel
@@ -66,7 +65,7 @@ final class SessionRecords: Sendable {
     // MARK: Files
 
     private static func file(_ path: String, in directory: String) -> URL {
-        let name = SHA256.hash(data: Data(path.utf8)).hexadecimal
+        let name = SHA256Digest.hexadecimal(of: Array(path.utf8))
         return URL(filePath: directory, directoryHint: .isDirectory).appending(path: name + ".json")
     }
 

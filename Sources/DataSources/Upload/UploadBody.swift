@@ -1,4 +1,3 @@
-import Crypto
 import DeferredKit
 import JobModel
 import NIOCore
@@ -33,7 +32,7 @@ final class UploadBody: Sendable {
 
     /// The digest of all that was sent; nil until all was.
     var digest: String? {
-        size == 0 ? SHA256().finalize().hexadecimal : state.withLock { $0.sent == size ? $0.reader?.digest : nil }
+        size == 0 ? SHA256Digest().hexadecimal : state.withLock { $0.sent == size ? $0.reader?.digest : nil }
     }
 
     /// Refuses an empty file that should be another: there is no last byte of it to be held back.
@@ -69,7 +68,7 @@ final class UploadReader: Sendable {
 
     private struct State {
         var offset: Int64 = 0
-        var hash = SHA256()
+        var hash = SHA256Digest()
         /// Of the file; nil until all of it was read and is known to be right.
         var digest: String?
         var ahead: EventLoopFuture<ByteBuffer?>?
@@ -123,7 +122,7 @@ final class UploadReader: Sendable {
                 failure = error
                 return 0
             }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(block))
+            hash.update(UnsafeRawBufferPointer(block))
             return count
         }
         if let failure { throw failure }
@@ -134,9 +133,9 @@ final class UploadReader: Sendable {
     }
 
     /// The digest of the whole file, which must be the present one and the right one.
-    private func checked(_ hash: SHA256) throws(JobError) -> String {
+    private func checked(_ hash: SHA256Digest) throws(JobError) -> String {
         try file.checkUnchanged()
-        let digest = hash.finalize().hexadecimal
+        let digest = hash.hexadecimal
         try file.check(digest, against: sha256)
         return digest
     }

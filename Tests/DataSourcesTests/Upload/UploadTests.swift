@@ -1,4 +1,3 @@
-import Crypto
 @testable import DataSources
 import DeferredKit
 import Foundation
@@ -15,9 +14,7 @@ import Testing
     /// More than a block of the reader and a piece of the connection, and no multiple of either.
     private static let content = Workbench.bytes(700_001)
 
-    private static func digest(_ bytes: [UInt8]) -> String {
-        SHA256.hash(data: bytes).map { String(format: "%02x", $0) }.joined()
-    }
+    private static func digest(_ bytes: [UInt8]) -> String { SHA256Digest.hexadecimal(of: bytes) }
 
     private func upload(_ origin: ScriptedOrigin, _ path: String = "x", _ more: [String: JSON] = [:]) -> JSON {
         var source = JSONObject([])

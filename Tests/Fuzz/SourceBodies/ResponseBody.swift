@@ -1,4 +1,3 @@
-import Crypto
 import DataSources
 import DeferredKit
 import Foundation
@@ -136,9 +135,7 @@ package final class ResponseBody: Sendable {
 
     private static func checksum(of bytes: [UInt8]) -> String { "sha256:" + digest(of: bytes) }
 
-    private static func digest(of bytes: [UInt8]) -> String {
-        SHA256.hash(data: bytes).map { String(format: "%02x", $0) }.joined()
-    }
+    private static func digest(of bytes: [UInt8]) -> String { SHA256Digest.hexadecimal(of: bytes) }
 
     private static func parts(of bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         let mark = Array("\n--next--\n".utf8)

@@ -1,4 +1,3 @@
-import Crypto
 import NIOCore
 import Synchronization
 
@@ -7,7 +6,7 @@ import Synchronization
 /// Whoever begins a piece has the digest to itself until it ends that.
 final class GrowingDigest: Sendable {
     private struct State {
-        var hash = SHA256()
+        var hash = SHA256Digest()
         var position: Int64 = 0
         var isBusy = false
     }
@@ -18,7 +17,7 @@ final class GrowingDigest: Sendable {
     var position: Int64 { state.withLock(\.position) }
 
     /// The digest so far and its end, to be continued; nil while something else does, or where it ends before `least`.
-    func begin(from least: Int64 = 0) -> (hash: SHA256, position: Int64)? {
+    func begin(from least: Int64 = 0) -> (hash: SHA256Digest, position: Int64)? {
         state.withLock { state in
             guard !state.isBusy, state.position >= least else { return nil }
             state.isBusy = true
@@ -27,7 +26,7 @@ final class GrowingDigest: Sendable {
     }
 
     /// Keeps what was begun, which now ends at `position`; without a hash it is as it was before.
-    func end(_ hash: SHA256?, at position: Int64) {
+    func end(_ hash: SHA256Digest?, at position: Int64) {
         state.withLock { state in
             state.isBusy = false
             guard let hash else { return }
@@ -36,5 +35,5 @@ final class GrowingDigest: Sendable {
     }
 
     /// The digest in hexadecimal.
-    var text: String { state.withLock { $0.hash.finalize().hexadecimal } }
+    var text: String { state.withLock { $0.hash.hexadecimal } }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import JobModel
 import Logging
 import NIOCore
@@ -15,7 +14,7 @@ final class SegmentedPart: Sendable {
     private static let signature = "deferd segments 1 "
     /// The end of its text, as a block lies across two pages, and a kill can come between them.
     private static func check(of text: some StringProtocol) -> String {
-        " " + SHA256.hash(data: Array(text.utf8)).hexadecimal.prefix(checkSize - 1)
+        " " + SHA256Digest.hexadecimal(of: Array(text.utf8)).prefix(checkSize - 1)
     }
     private static let checkSize = 17
 
@@ -116,7 +115,7 @@ final class SegmentedPart: Sendable {
                 }
             }
             let stored: Result<Void, Errno>
-            let longer: SHA256?
+            let longer: SHA256Digest?
             if count + Int(offset - position) < Self.worthTwoThreads {
                 (stored, longer) = await services.queue.run { [self] in
                     let stored = Result { () throws(Errno) in try store(blocks, count, at: offset, of: segment) }
@@ -153,14 +152,14 @@ final class SegmentedPart: Sendable {
     /// The digest with what stands in a range of the file and then with blocks; nil where that cannot be read, which
     /// ``completeDigest()`` tells of.
     private func hash(
-        _ before: SHA256, _ written: Range<Int64>, _ blocks: [ByteBuffer], _ count: Int
-    ) -> SHA256? {
+        _ before: SHA256Digest, _ written: Range<Int64>, _ blocks: [ByteBuffer], _ count: Int
+    ) -> SHA256Digest? {
         guard var hash = try? continued(before, written) else { return nil }
         var rest = count
         for block in blocks {
             block.withUnsafeReadableBytes { bytes in
                 let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(rest))
-                hash.update(bufferPointer: piece)
+                hash.update(piece)
                 rest -= piece.count
             }
         }
@@ -243,7 +242,7 @@ final class SegmentedPart: Sendable {
     private static let mostBehind = portion
 
     /// The digest, to be continued beside the writes: where it is far behind, or nothing is written.
-    private func beginReading() -> (hash: SHA256, range: Range<Int64>)? {
+    private func beginReading() -> (hash: SHA256Digest, range: Range<Int64>)? {
         let prefix = map.withLock { $0.written.prefix }
         guard prefix - digest.position > Self.mostBehind || !order.isTaken, let (hash, position) = digest.begin() else {
             return nil
@@ -275,7 +274,7 @@ final class SegmentedPart: Sendable {
         return nil
     }
 
-    private func continued(_ before: SHA256, _ range: Range<Int64>) throws(Errno) -> SHA256 {
+    private func continued(_ before: SHA256Digest, _ range: Range<Int64>) throws(Errno) -> SHA256Digest {
         var hash = before
         guard !range.isEmpty else { return hash }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.block, alignment: 4096)
@@ -287,7 +286,7 @@ final class SegmentedPart: Sendable {
                 target.part.descriptor, position, UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
             // It was written a moment ago, so somebody is truncating it.
             guard count > 0 else { throw Errno.ioError }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             position += Int64(count)
         }
         return hash

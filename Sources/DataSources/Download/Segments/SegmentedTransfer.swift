@@ -1,4 +1,3 @@
-import Crypto
 import DeferredKit
 import JobModel
 import LoopTasks

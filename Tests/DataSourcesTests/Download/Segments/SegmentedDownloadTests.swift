@@ -1,4 +1,3 @@
-import Crypto
 import DataSources
 import DeferredKit
 import Foundation
@@ -58,7 +57,7 @@ import Testing
                 let result = try await deferred.get()
                 #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
                 #expect(bench.names(below: bench.downloads) == ["x"])
-                let digest = SHA256.hash(data: Self.body).map { String(format: "%02x", $0) }.joined()
+                let digest = SHA256Digest.hexadecimal(of: Self.body)
                 #expect(
                     result == [
                         "path": .string(bench.downloads + "/x"), "size": 1_048_576, "status": 200,
@@ -128,7 +127,7 @@ import Testing
             return (count == 0) == startsInFront ? steps : [steps[0], .wait(gate), steps[1]]
         }) { origin in
             try await Workbench.run(files: files) { bench in
-                let digest = SHA256.hash(data: Self.body).map { String(format: "%02x", $0) }.joined()
+                let digest = SHA256Digest.hexadecimal(of: Self.body)
                 let deferred = try bench.start(download(origin, 2, ["checksum": .string("sha256:" + digest)]))
                 // The first half, or what the second connection can get of the file.
                 let before: Int64 = startsInFront ? 512 << 10 : 960 << 10

@@ -1,0 +1,56 @@
+import CCrypto
+
+/// The SHA-256 of the bytes that it was given, made by OpenSSL's libcrypto.
+package struct SHA256Digest: Sendable {
+    /// The state inside libcrypto.
+    private final class Context: @unchecked Sendable {
+        // Only a digest that alone refers to it changes it; see `update(_:)`.
+        private let pointer: OpaquePointer
+
+        init() {
+            guard let pointer = EVP_MD_CTX_new(), EVP_DigestInit_ex(pointer, EVP_sha256(), nil) == 1 else {
+                fatalError("libcrypto has no SHA-256, or there is no memory for it.")
+            }
+            self.pointer = pointer
+        }
+
+        deinit { EVP_MD_CTX_free(pointer) }
+
+        func copy() -> Context {
+            let copy = Context()
+            withExtendedLifetime(copy) { _ = EVP_MD_CTX_copy_ex(copy.pointer, pointer) }
+            return copy
+        }
+
+        func update(_ bytes: UnsafeRawBufferPointer) {
+            withExtendedLifetime(self) { _ = EVP_DigestUpdate(pointer, bytes.baseAddress, bytes.count) }
+        }
+
+        /// The digest; nothing can be added afterwards.
+        func finish() -> [UInt8] {
+            var digest = [UInt8](repeating: 0, count: 32)
+            withExtendedLifetime(self) { _ = EVP_DigestFinal_ex(pointer, &digest, nil) }
+            return digest
+        }
+    }
+
+    private var context = Context()
+
+    /// Goes on with `bytes`.
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        if !isKnownUniquelyReferenced(&context) { context = context.copy() }
+        context.update(bytes)
+    }
+
+    /// The digest so far, two lower-case digits for each byte.
+    var hexadecimal: String {
+        context.copy().finish().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// The digest of `bytes` in the same form.
+    package static func hexadecimal(of bytes: [UInt8]) -> String {
+        var digest = SHA256Digest()
+        bytes.withUnsafeBytes { digest.update($0) }
+        return digest.hexadecimal
+    }
+}
