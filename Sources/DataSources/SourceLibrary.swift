@@ -307,6 +307,7 @@ package final class SourceLibrary: Sendable {
         }
         pool.close()
         programs.end()
+        resolver.end()
         await ownQueue.shutdown()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 {
@@ -319,6 +320,7 @@ package final class SourceLibrary: Sendable {
     func end() {
         pool.close()
         programs.end()
+        resolver.end()
         queue.end()
         stateQueue.end()
         ownQueue.end()

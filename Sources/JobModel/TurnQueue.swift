@@ -42,14 +42,6 @@ package struct TurnQueue<Element> {
         runningCount -= 1
     }
 
-    /// Removes elements that wait for `user` and are not wanted any more.
-    package mutating func remove(for user: UInt32, where isUnwanted: (Element) -> Bool) {
-        guard var queue = waiting[user] else { return }
-        queue.removeAll(where: isUnwanted)
-        waiting[user] = queue.isEmpty ? nil : queue
-        if queue.isEmpty { turns.removeAll { $0 == user } }
-    }
-
     /// A queue of two stacks: thousands may wait, and an array would move all of them at each `removeFirst`.
     private struct Line {
         /// The next one is the last.
@@ -65,11 +57,6 @@ package struct TurnQueue<Element> {
                 last = []
             }
             return first.popLast()
-        }
-
-        mutating func removeAll(where isUnwanted: (Element) -> Bool) {
-            first.removeAll(where: isUnwanted)
-            last.removeAll(where: isUnwanted)
         }
     }
 }

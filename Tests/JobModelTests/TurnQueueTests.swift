@@ -24,17 +24,4 @@ import Testing
         #expect(queue.next() != nil)
         #expect(queue.next() == nil)
     }
-
-    @Test func removed_isNotRun() {
-        var queue = TurnQueue<Int>(perUser: 1, total: 2)
-        for number in 0..<4 { queue.append(number, for: 1) }
-        queue.append(9, for: 2)
-        queue.remove(for: 2) { $0 == 9 }
-        queue.remove(for: 1) { $0 % 2 == 0 }
-        queue.remove(for: 3) { _ in true }
-        #expect(queue.next()?.element == 1)
-        #expect(queue.next() == nil)
-        queue.finish(1)
-        #expect(queue.next()?.element == 3)
-    }
 }

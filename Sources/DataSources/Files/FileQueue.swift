@@ -45,7 +45,11 @@ struct FileQueue: Sendable {
 
     /// `isShared` says whether there is more than one user; then one has three quarters of the threads at most.
     init(isShared: Bool, threads: Int = Self.threads) {
-        shared = Shared(threads: threads, perUser: isShared ? threads * 3 / 4 : threads)
+        self.init(threads: threads, perUser: isShared ? threads * 3 / 4 : threads)
+    }
+
+    init(threads: Int, perUser: Int) {
+        shared = Shared(threads: threads, perUser: perUser)
         user = 0
     }
 

@@ -32,8 +32,6 @@ final class ConnectionPool: Sendable {
     }
 
     static let limit = 128
-    /// How many of them may have large buffers, of some MiB each.
-    static let largeLimit = 8
     static let longest = TimeAmount.seconds(30)
 
     private let state = Mutex(State())
@@ -80,11 +78,7 @@ final class ConnectionPool: Sendable {
             let entry = Entry(connection: connection, expiry: expiry)
             if state.isClosed || connection.key.generation != state.generation { return entry }
             state.idle.append(entry)
-            if state.idle.count > Self.limit { return state.idle.removeFirst() }
-            guard connection.isLarge, state.idle.count(where: \.connection.isLarge) > Self.largeLimit else {
-                return nil
-            }
-            return state.idle.firstIndex(where: \.connection.isLarge).map { state.idle.remove(at: $0) }
+            return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
         }
         surplus?.expiry.cancel()
         surplus?.connection.channel.close(promise: nil)

@@ -45,6 +45,11 @@ extension JobError {
         }
     }
 
+    /// The same where it was the first of the server's addresses that could not be connected to.
+    init(connecting error: any Error, to url: RequestURL) {
+        self.init(transport: (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error, to: url)
+    }
+
     private init(tls error: any Error, _ url: RequestURL) {
         let message: String
         if (error as? NIOSSLExtraError) == .failedToValidateHostname {

@@ -27,8 +27,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     let channel: any Channel
     let key: ConnectionPool.Key
-    /// Whether it keeps large buffers.
-    let hasLargeBuffers = Atomic(false)
     private let pool: ConnectionPool
     private let state = Mutex(State())
 
@@ -37,8 +35,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         self.key = key
         self.pool = pool
     }
-
-    var isLarge: Bool { hasLargeBuffers.load(ordering: .relaxed) }
 
     // MARK: Exchanges
 

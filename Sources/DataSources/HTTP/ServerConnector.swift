@@ -2,6 +2,7 @@ import JobModel
 import LoopTasks
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -52,6 +53,9 @@ final class ServerConnector: Sendable {
 
     // MARK: Addresses
 
+    /// At most so many addresses of a name are tried, the first ones.
+    private static let mostAddresses = 16
+
     /// What is to be connected to for `url`: the allowed addresses of its server, or those of the proxy.
     private func addresses(
         of url: RequestURL, _ handle: TransferHandle, _ deadline: NIODeadline
@@ -68,7 +72,7 @@ final class ServerConnector: Sendable {
                 }
             }
             if allowed.isEmpty, let refusal { throw refusal }
-            return allowed.compactMap { $0.socketAddress(port: url.port) }
+            return allowed.prefix(Self.mostAddresses).compactMap { $0.socketAddress(port: url.port) }
         }
         // The proxy resolves the name itself, so this is all that can be told beforehand; that a name is unknown here, or
         // not known soon, does not say that it is unknown there.
@@ -102,15 +106,15 @@ final class ServerConnector: Sendable {
         guard !addresses.isEmpty else {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
-        let started = Mutex<ConnectionAttempt?>(nil)
-        // No attempt is left behind that nobody waits for.
-        defer { started.withLock { $0 }?.end() }
         return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { delivery in
-            let attempt = ConnectionAttempt(addresses, on: handle.loop, by: handle.clock) { result in
-                delivery.deliver(result.mapError { JobError(transport: $0, to: url) })
-            }
-            started.withLock { $0 = attempt }
-            attempt.start()
+            ClientBootstrap(group: handle.loop)
+                .connectTimeout(.seconds(saturating: settings.connectTimeout))
+                .resolver(KnownAddresses(addresses: addresses, loop: handle.loop))
+                .connect(host: url.hostText, port: url.port)
+                .whenComplete { result in
+                    let isAwaited = delivery.deliver(result.mapError { JobError(connecting: $0, to: url) })
+                    if !isAwaited, case .success(let channel) = result { channel.close(promise: nil) }
+                }
         }
     }
 
@@ -162,7 +166,11 @@ final class ServerConnector: Sendable {
         }
         .flatMapThrowing {
             let pipeline = channel.pipeline.syncOperations
-            try ReceiveBuffers.use(on: channel) { connection.hasLargeBuffers.store(true, ordering: .relaxed) }
+            // NIO keeps so many buffers of a connection, each as large as what was read last.
+            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+            try channel.syncOptions?.setOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(minimum: 2 << 10, initial: 8 << 10, maximum: 256 << 10))
             try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
             try pipeline.addHandler(connection)
             guard channel.isActive else { throw TransferError.closed }
@@ -192,6 +200,20 @@ final class ServerConnector: Sendable {
             throw JobError(
                 .tls, "The certificates to trust could not be read (\(error)); install ca-certificates\(file).")
         }
+    }
+}
+
+/// The addresses of a server, which were looked up before, for NIO to try one after the other (RFC 8305).
+private struct KnownAddresses: Resolver, Sendable {
+    let addresses: [SocketAddress]
+    let loop: any EventLoop
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { those(of: .inet) }
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { those(of: .inet6) }
+    func cancelQueries() {}
+
+    private func those(of family: NIOBSDSocket.ProtocolFamily) -> EventLoopFuture<[SocketAddress]> {
+        loop.makeSucceededFuture(addresses.filter { $0.protocol == family })
     }
 }
 

@@ -56,21 +56,6 @@ import Testing
         #expect(bench.pool.connection(key) === bench.connection)
     }
 
-    @Test func connectionsWithLargeBuffers_areKeptInSmallNumbers() async throws {
-        let pool = ConnectionPool()
-        var benches: [Bench] = []
-        for index in 0..<(ConnectionPool.largeLimit + 2) {
-            let bench = try await Bench()
-            // One that is not large is none the worse for it.
-            if index > 0 { bench.connection.hasLargeBuffers.store(true, ordering: .relaxed) }
-            benches.append(bench)
-            try await bench.channel.testingEventLoop.submit { pool.add(bench.connection) }.get()
-        }
-        #expect(
-            benches.map { pool.connection($0.connection.key) != nil } == [true, false]
-                + Array(repeating: true, count: ConnectionPool.largeLimit))
-    }
-
     @Test(arguments: [true, false])
     func idleConnection_isReadFrom_whenTheLastBodyFilledItsStream(isReadBeforeTheEnd: Bool) async throws {
         let bench = try await Bench()

@@ -164,15 +164,4 @@ import TestOrigin
             #expect(Set(names.lookedUp).count == 200)
         }
     }
-
-    @Test func sameName_isLookedUpOnce_forWhoWantsItAtTheSameTime() async throws {
-        let names = BlockedNames()
-        try await Workbench.run(timers: NIOAsyncTestingEventLoop(), names: names.names) { bench in
-            let dead = try (0..<10).map { number in try bench.start(url("http://a.dead/"), job: JobID(number)) }
-            await names.lookUp()
-            dead[0].cancel()
-            names.answer()
-            for deferred in dead.dropFirst() { #expect(try await bench.failure(of: deferred).kind == .dns) }
-        }
-    }
 }
