@@ -69,11 +69,7 @@ final class Workbench: Sendable {
         var settings = SourceSettings()
         settings.downloads.directory = directory + "/downloads"
         settings.downloads.roots = [directory + "/root"]
-        if timers == nil {
-            // Not as long as a busy machine may take, by which the time would be up.
-            settings.http.connectTimeout = 300
-            settings.http.idleTimeout = 300
-        }
+        if timers == nil { Self.waitLong(&settings) }
         change(&settings)
         let bench = try Workbench(
             directory: directory, settings: settings, timers: timers, files: files, names: names)
@@ -87,6 +83,12 @@ final class Workbench: Sendable {
         return try outcome.get()
     }
 
+    /// Longer than a busy machine may take, by which the time would else be up.
+    private static func waitLong(_ settings: inout SourceSettings) {
+        settings.http.connectTimeout = 300
+        settings.http.idleTimeout = 300
+    }
+
     /// Runs `body` with another library over the same directory, checkpoints and records, as after a restart.
     func restarted(
         files: FileOperations = .real, timers: (any EventLoop)? = nil, _ body: (Workbench) async throws -> Void
@@ -94,6 +96,7 @@ final class Workbench: Sendable {
         var settings = SourceSettings()
         settings.downloads.directory = downloads
         settings.downloads.roots = [root]
+        if timers == nil { Self.waitLong(&settings) }
         let bench = try Workbench(directory: directory, settings: settings, timers: timers, files: files)
         bench.notes.withLock { notes in notes = self.notes.withLock { $0 } }
         bench.memories.withLock { memories in memories = self.memories.withLock { $0 } }
