@@ -26,14 +26,13 @@ struct DocumentTransfer: Sendable {
         task.start { handle async throws(JobError) in
             let (response, isNotModified) = try await open(accepting: "*/*", handle)
             defer { response.close() }
-            let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
-            let body = try await spill.removingUnlessFinished { () async throws(JobError) in
+            let file = BodyFile(of: context, isNamed: true, files: files, queue: queue)
+            return try await file.removingUnlessFinished { () async throws(JobError) in
                 let body = try await receive(
-                    response, in: spill, beyond: settings.limits.inlineResult, upTo: context.roomForBody, handle)
-                if case .spilled = body { try await spill.finish() }
-                return body
+                    response, in: file, beyond: settings.limits.inlineResult, upTo: context.roomForBody, handle)
+                if case .spilled = body { try await file.sync() }
+                return make(DocumentResponse(response, isNotModified: isNotModified, body: body))
             }
-            return make(DocumentResponse(response, isNotModified: isNotModified, body: body))
         }
     }
 
@@ -44,11 +43,9 @@ struct DocumentTransfer: Sendable {
             defer { response.close() }
             // A 304 has no document to select from; null says that nothing has changed.
             if isNotModified { return .null }
-            let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
-            return try await spill.removingAtEnd { () async throws(JobError) in
-                let body = try await receive(response, in: spill, beyond: Self.largestReceived, handle)
-                return try await value(at: pointer, of: body, in: spill, from: response.url, handle)
-            }
+            let file = BodyFile(of: context, files: files, queue: queue)
+            let body = try await receive(response, in: file, beyond: Self.largestReceived, handle)
+            return try await value(at: pointer, of: body, in: file, from: response.url, handle)
         }
     }
 
@@ -73,10 +70,13 @@ struct DocumentTransfer: Sendable {
         let size = body.look { $0?.count ?? 0 }
         guard size > Self.longestSent else { return body.take().map(OutgoingRequest.Body.bytes) }
         let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody)
-        return .spilled(
-            try await SpilledBody.writing(
-                { [body] in body.take() ?? [] }, in: room, leaving: settings.downloads.minimumFree, for: context,
-                files: files, queue: queue, handle.control))
+        let file = try await BodyFile.writing(
+            { [body] in body.take() ?? [] }, in: room, leaving: settings.downloads.minimumFree, for: context,
+            files: files, queue: queue, handle.control)
+        return .file(
+            OutgoingFile(size: Int64(size), queue: queue) { (offset, buffer) throws(JobError) in
+                try file.read(at: offset, into: buffer)
+            })
     }
 
     private func request(accepting types: String, _ body: OutgoingRequest.Body?) throws(JobError) -> OutgoingRequest {
@@ -88,9 +88,9 @@ struct DocumentTransfer: Sendable {
         return request
     }
 
-    /// The body in memory, or in the file `spill` where it is longer than `threshold`; there it may have `room` bytes.
+    /// The body in memory, or in `file` where it is longer than `threshold`; there it may have `room` bytes.
     private func receive(
-        _ response: IncomingResponse, in spill: SpillFile, beyond threshold: Int, upTo room: Int64 = .max,
+        _ response: IncomingResponse, in file: BodyFile, beyond threshold: Int, upTo room: Int64 = .max,
         _ handle: TransferHandle
     ) async throws(JobError) -> ResponseBody {
         let limit = settings.limits.body
@@ -111,7 +111,7 @@ struct DocumentTransfer: Sendable {
                         "The body of \(SourceMessage.quoted(response.url)) cannot be kept, as there is room for "
                             + "\(room) bytes more of your jobs; remove some that are over, then retry the job.")
                 }
-                try await spill.write(bytes)
+                try await file.write(bytes)
                 bytes.removeAll(keepingCapacity: true)
             }
             handle.report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : announced))
@@ -130,7 +130,7 @@ struct DocumentTransfer: Sendable {
 
     /// Parses the document, a larger one once there is room for it.
     private func value(
-        at pointer: JSONPointer, of body: ResponseBody, in spill: SpillFile, from url: RequestURL,
+        at pointer: JSONPointer, of body: ResponseBody, in file: BodyFile, from url: RequestURL,
         _ handle: TransferHandle
     ) async throws(JobError) -> JSON {
         let text = DocumentText(url: url, pointer: pointer, budget: settings.limits.documentValues)
@@ -142,7 +142,7 @@ struct DocumentTransfer: Sendable {
             }
         case .spilled(let size):
             try await documents.value(of: text, size: size, for: context, on: queue, handle.control) {
-                () throws(JobError) in try spill.read(size)
+                () throws(JobError) in try file.read(size)
             }
         }
     }

@@ -11,13 +11,11 @@ struct OutgoingRequest: Sendable {
 
     enum Body: Sendable {
         case bytes([UInt8])
-        case spilled(SpilledBody)
-        case file(UploadBody)
+        case file(OutgoingFile)
 
         var size: Int64 {
             switch self {
             case .bytes(let bytes): Int64(bytes.count)
-            case .spilled(let body): body.size
             case .file(let file): file.size
             }
         }
@@ -110,7 +108,7 @@ struct OutgoingRequest: Sendable {
 
     /// Whether a redirect with `status` is the answer, as a file is sent again only where the server asks for just that.
     func ends(at status: Int) -> Bool {
-        guard case .file = body else { return false }
+        guard case .file(let file) = body, file.isUpload else { return false }
         return status != 307 && status != 308
     }
 

@@ -15,9 +15,8 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         var stream: ResponseStream?
         /// Whether the request is out as a whole.
         var isSent = false
-        /// Whether the server has answered a file with an error before it had it all.
+        /// Whether the server has answered with an error before it had it all.
         var isRefused = false
-        var isSendingFile = false
         /// Whether the server keeps the connection after this exchange.
         var isKept = false
         /// Whether the stream has no room, and whether a read waits for that.
@@ -49,10 +48,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { _ in self.finishSending(stream) }
-        case .spilled(let body): send(body, from: 0, stream)
-        case .file(let file):
-            state.withLock { $0.isSendingFile = true }
-            send(file.reader(), of: file, stream)
+        case .file(let file): send(file.reader(), stream)
         }
     }
 
@@ -82,29 +78,16 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// Sends the blocks of a long body one after the other, each read once the one before is out.
-    private func send(_ body: SpilledBody, from offset: Int64, _ stream: ResponseStream) {
-        body.block(at: offset, on: channel.eventLoop).whenComplete { result in
-            guard self.isSending(stream) else { return }
-            switch result {
-            case .success(let block?):
-                self.send(block, stream) { size in self.send(body, from: offset + Int64(size), stream) }
-            case .success(nil): self.finishSending(stream)
-            case .failure(let error): self.fail(error)
-            }
-        }
-    }
-
     /// Sends the blocks of a file one after the other, each while the next is read.
-    private func send(_ reader: UploadReader, of file: UploadBody, _ stream: ResponseStream) {
+    private func send(_ reader: OutgoingFile.Reader, _ stream: ResponseStream) {
         reader.next(on: channel.eventLoop).whenComplete { result in
             guard self.isSending(stream) else { return }
             switch result {
             case .success(let block?):
                 reader.readAhead(on: self.channel.eventLoop)
                 self.send(block, stream) { size in
-                    file.sent(size, by: reader)
-                    self.send(reader, of: file, stream)
+                    reader.sent(size)
+                    self.send(reader, stream)
                 }
             case .success(nil): self.finishSending(stream)
             case .failure(let error): self.fail(error)
@@ -174,7 +157,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             guard head.status.code >= 200 else { return fail(HTTPParserError.invalidStatus) }
             state.withLock { state in
                 state.isKept = head.isKeepAlive
-                state.isRefused = state.isSendingFile && head.status.code >= 300
+                state.isRefused = !state.isSent && head.status.code >= 300
             }
             stream.receive(head)
         case .body(let buffer):

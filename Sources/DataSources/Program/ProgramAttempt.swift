@@ -50,13 +50,10 @@ struct ProgramAttempt: Sendable {
         }
         let output = await PipeReader.open(launch.output, on: handle.loop)
         let errors = await PipeReader.open(launch.errors, on: handle.loop, keeping: Self.shownError)
-        let spill = SpillFile(path: context.bodyPath, in: context.bodyDirectory, files: files, queue: queue)
+        let file = BodyFile(of: context, files: files, queue: queue)
         let outcome: Result<JSON, JobError>
         do throws(JobError) {
-            outcome = .success(
-                try await spill.removingAtEnd { () async throws(JobError) in
-                    try await result(of: run, output, errors, spill)
-                })
+            outcome = .success(try await result(of: run, output, errors, file))
         } catch {
             outcome = .failure(error)
         }
@@ -86,7 +83,7 @@ struct ProgramAttempt: Sendable {
 
     /// Hands the program over to the guard. Blocks.
     private func start(
-        _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: SpilledBody?
+        _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: BodyFile?
     ) throws(JobError) -> Launch {
         var opened: [Int32] = []
         // The guard has its own by then.
@@ -135,18 +132,18 @@ struct ProgramAttempt: Sendable {
 
     /// An input that is too long to be kept in memory for as long as the program runs; it counts as bodies do that are being
     /// sent.
-    private func longInput() async throws(JobError) -> SpilledBody? {
+    private func longInput() async throws(JobError) -> BodyFile? {
         // With the end of the line.
         let size = input.look { $0?.size ?? 0 } + 1
         guard size > Self.largestInMemory else { return nil }
         let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody, as: "input")
-        return try await SpilledBody.writing(
+        return try await BodyFile.writing(
             { [input] in input.take().map(Self.line) ?? [] }, in: room, leaving: minimumFree, for: context,
             files: files, queue: queue, handle.control)
     }
 
     /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
-    private func standardInput(_ long: SpilledBody?) throws(Errno) -> Int32 {
+    private func standardInput(_ long: BodyFile?) throws(Errno) -> Int32 {
         if let long { return try Self.reading(long.descriptor) }
         // The kernel has it from here on, and a program may run for long.
         guard let input = input.take() else {
@@ -194,7 +191,7 @@ struct ProgramAttempt: Sendable {
     // MARK: - Output and end
 
     private func result(
-        of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader, _ spill: SpillFile
+        of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader, _ file: BodyFile
     ) async throws(JobError) -> JSON {
         let loop = handle.loop
         run.onExit { _ in
@@ -214,14 +211,14 @@ struct ProgramAttempt: Sendable {
             received += sorted.drain()
             if isSpilled || received.count > Self.largestInMemory {
                 isSpilled = true
-                try await spill.write(received)
+                try await file.write(received)
                 received.removeAll(keepingCapacity: true)
             }
         }
         if let progress = sorted.end() { report(progress) }
         try check(sorted.size)
         received += sorted.drain()
-        if isSpilled { try await spill.write(received) }
+        if isSpilled { try await file.write(received) }
         // Closing its output is not its end.
         let ending: ProgramRun.Ending = try await handle.control.wait { delivery in
             run.onExit { ending in loop.execute { delivery.deliver(.success(ending)) } }
@@ -234,7 +231,7 @@ struct ProgramAttempt: Sendable {
         let text = ProgramText(name: name, budget: budget)
         return isSpilled
             ? try await documents.value(of: text, size: sorted.size, for: context, on: queue, control) {
-                [size = sorted.size] () throws(JobError) in try spill.read(size)
+                [size = sorted.size] () throws(JobError) in try file.read(size)
             }
             : try await value(of: text, in: received, control)
     }

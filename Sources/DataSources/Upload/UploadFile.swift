@@ -38,18 +38,13 @@ final class UploadFile: Sendable {
 
     /// Reads from `offset` on until `buffer` is full. Blocks.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(JobError) {
-        var count = 0
-        while count < buffer.count {
-            let read: Int
-            do throws(Errno) {
-                read = try files.readAt(
-                    file.descriptor, offset + Int64(count), UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
-            } catch {
-                throw JobError(storage: error, "read", path)
-            }
-            guard read > 0 else { throw changed }
-            count += read
+        let count: Int
+        do throws(Errno) {
+            count = try files.fill(buffer, from: file.descriptor, at: offset)
+        } catch {
+            throw JobError(storage: error, "read", path)
         }
+        guard count == buffer.count else { throw changed }
     }
 
     /// Throws where the file is not what it was when it was opened, or its name is another's by now. Blocks.

@@ -10,9 +10,16 @@ struct UploadTransfer: Sendable {
     let handle: TransferHandle
 
     func run() async throws(JobError) -> JSON {
-        let body = UploadBody(
-            try await opened(), sha256: spec.sha256, queue: services.queue, report: handle.report)
-        try body.checkEmpty()
+        let (file, wanted) = (try await opened(), spec.sha256)
+        let body = OutgoingFile(
+            size: file.size, queue: services.queue, report: handle.report,
+            read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
+            check: { (digest) throws(JobError) in
+                try file.checkUnchanged()
+                try file.check(digest, against: wanted)
+            })
+        // Of an empty one there is no last byte to be held back.
+        if let digest = body.digest { try file.check(digest, against: wanted) }
         let request = OutgoingRequest(
             try services.policy.url(spec.url), method: spec.method.rawValue, headers: spec.headers, body: .file(body),
             coding: .asSent, userAgent: services.userAgent)
@@ -43,7 +50,7 @@ struct UploadTransfer: Sendable {
     private static let longestAnswer = 64 << 10
 
     /// The file's digest, once the server has it all. A server that ends its answer before does not have it, whatever it says.
-    private func digest(of body: UploadBody, afterAll response: IncomingResponse) async throws(JobError) -> String {
+    private func digest(of body: OutgoingFile, afterAll response: IncomingResponse) async throws(JobError) -> String {
         var received = 0
         while body.digest == nil, received < Self.longestAnswer, let blocks = try await response.next() {
             received += blocks.reduce(0) { $0 + $1.readableBytes }

@@ -308,6 +308,8 @@ import Testing
             let release = DispatchSemaphore(value: 0)
             var files = FileOperations.real
             files.readAt = { file, offset, buffer throws(Errno) in
+                // Not of the document, which is read on other threads.
+                guard buffer.count == 3 else { return try FileOperations.real.readAt(file, offset, buffer) }
                 begins.yield()
                 release.wait()
                 // Each lets the next one go.
