@@ -78,27 +78,19 @@ final class DocumentBudget: Sendable {
     }
 }
 
-/// A text that is to become a value.
-protocol MeasuredText: Sendable {
-    /// What the value will take in memory, at most.
-    func cost(of bytes: [UInt8]) throws(JobError) -> Int
-
-    /// The value, and what it takes.
-    func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int)
-}
-
 extension DocumentBudget {
-    /// Makes the value of a text of `size` bytes, which `read` gives, once there is room for both; what the value needs is measured
-    /// before. Its room is kept until the result is stored.
+    /// The most that a byte of text becomes in memory: `0,` is one of an array that has room for twice as many.
+    private static let growth = 32
+
+    /// Has a text of `size` bytes parsed, whose values take at most `budget` bytes, once there is room for both. `parse` gives the
+    /// value and what it takes, for which there is room until the result is stored.
     func value(
-        of text: some MeasuredText, size: Int, for context: SourceContext, on queue: FileQueue,
-        _ control: TransferControl, _ read: @escaping @Sendable () throws(JobError) -> [UInt8]
+        ofSize size: Int, within budget: Int, for context: SourceContext, on queue: FileQueue,
+        _ control: TransferControl, _ parse: @escaping @Sendable () throws(JobError) -> (value: JSON, cost: Int)
     ) async throws(JobError) -> JSON {
-        let first = try await lease(size, for: context.owner, control)
-        let estimate = try await queue.run { () throws(JobError) in try text.cost(of: try read()) }
-        first.shrink(to: 0)
-        let lease = try await lease(size.saturatingAdding(estimate), for: context.owner, control)
-        let (value, cost) = try await queue.run { () throws(JobError) in try text.value(in: try read()) }
+        let most = min(budget, size.saturatingMultiplied(by: Self.growth))
+        let lease = try await lease(size.saturatingAdding(most), for: context.owner, control)
+        let (value, cost) = try await queue.run(parse)
         lease.shrink(to: cost)
         context.memory.keep(lease)
         return value

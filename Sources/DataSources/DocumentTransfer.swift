@@ -133,63 +133,47 @@ struct DocumentTransfer: Sendable {
         at pointer: JSONPointer, of body: ResponseBody, in file: BodyFile, from url: RequestURL,
         _ handle: TransferHandle
     ) async throws(JobError) -> JSON {
-        let text = DocumentText(url: url, pointer: pointer, budget: settings.limits.documentValues)
-        return switch body {
-        case .whole(let bytes) where bytes.count <= Self.smallDocument: try text.value(in: bytes).value
-        case .whole(let bytes):
-            try await documents.value(of: text, size: bytes.count, for: context, on: queue, handle.control) {
-                () throws(JobError) in bytes
+        let budget = settings.limits.documentValues
+        if case .whole(let bytes) = body, bytes.count <= Self.smallDocument {
+            return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
+        }
+        let size =
+            switch body {
+            case .whole(let bytes): bytes.count
+            case .spilled(let size): size
             }
-        case .spilled(let size):
-            try await documents.value(of: text, size: size, for: context, on: queue, handle.control) {
-                () throws(JobError) in try file.read(size)
+        return try await documents.value(
+            ofSize: size, within: budget, for: context, on: queue, handle.control
+        ) { () throws(JobError) in
+            let bytes: [UInt8]
+            switch body {
+            case .whole(let received): bytes = received
+            case .spilled(let size): bytes = try file.read(size)
             }
-        }
-    }
-}
-
-/// A document that should be JSON, and which value in it is wanted.
-private struct DocumentText: MeasuredText {
-    let url: RequestURL
-    let pointer: JSONPointer
-    /// What the value may take in memory.
-    let budget: Int
-
-    /// What the value will take.
-    func cost(of bytes: [UInt8]) throws(JobError) -> Int {
-        try parsed(bytes) { (raw) throws(JSONSyntaxError) in
-            try JSONParser.cost(of: raw, at: pointer, budget: budget)
+            return try Self.value(at: pointer, in: bytes, from: url, within: budget)
         }
     }
 
-    /// The value, and what it takes.
-    func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
-        let (value, cost) = try parsed(bytes) { (raw) throws(JSONSyntaxError) in
-            try JSONParser.parse(raw, at: pointer, budget: budget)
-        }
-        guard let value else {
-            throw JobError(
-                .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
-        }
-        return (value, cost)
-    }
-
-    private func parsed<Value>(
-        _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(JSONSyntaxError) -> Value
-    ) throws(JobError) -> Value {
+    private static func value(
+        at pointer: JSONPointer, in bytes: [UInt8], from url: RequestURL, within budget: Int
+    ) throws(JobError) -> (value: JSON, cost: Int) {
         // A byte order mark does not belong in JSON, but some servers send one.
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         let result = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try body(UnsafeRawBufferPointer(rebasing: raw[start...])) }
-        }
-        do throws(JSONSyntaxError) {
-            return try result.get()
-        } catch {
-            guard !error.isTooLarge else {
-                throw JobError(
-                    .tooLarge,
-                    "The JSON of \(SourceMessage.quoted(url)) has too many values, \(error); select fewer of them.")
+            Result { () throws(JSONSyntaxError) in
+                try JSONParser.parse(UnsafeRawBufferPointer(rebasing: raw[start...]), at: pointer, budget: budget)
             }
+        }
+        switch result {
+        case .success((let value?, let cost)): return (value, cost)
+        case .success:
+            throw JobError(
+                .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
+        case .failure(let error) where error.isTooLarge:
+            throw JobError(
+                .tooLarge,
+                "The JSON of \(SourceMessage.quoted(url)) has too many values, \(error); select fewer of them.")
+        case .failure(let error):
             throw JobError(.parse, "The body of \(SourceMessage.quoted(url)) is no JSON: \(error); check the URL.")
         }
     }

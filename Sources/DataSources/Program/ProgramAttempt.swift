@@ -30,10 +30,6 @@ struct ProgramAttempt: Sendable {
     private static let largestInMemory = 256 << 10
     /// The largest output that is made a result on the event loop.
     private static let smallResult = 64 << 10
-    /// Bytes that are sorted at a time.
-    private static let piece = 8 << 10
-    /// Microseconds that a piece with progress in it and each KiB of progress are followed by: many times what they take.
-    private static let pause = 1000
 
     func run() async throws(JobError) -> JSON {
         let connection = try await host.connect(in: directory, handle.control)
@@ -207,7 +203,8 @@ struct ProgramAttempt: Sendable {
         var received: [UInt8] = []
         var isSpilled = false
         while let chunk = try await handle.control.wait({ output.next($0) }) {
-            try await sort(chunk, into: &sorted)
+            if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
+            try check(sorted.size)
             received += sorted.drain()
             if isSpilled || received.count > Self.largestInMemory {
                 isSpilled = true
@@ -228,26 +225,11 @@ struct ProgramAttempt: Sendable {
         try check(ending, errors)
         // A timeout that passed meanwhile is none of the result's either.
         let control = (try? handle.control.check()) == nil ? TransferControl() : handle.control
-        let text = ProgramText(name: name, budget: budget)
-        return isSpilled
-            ? try await documents.value(of: text, size: sorted.size, for: context, on: queue, control) {
-                [size = sorted.size] () throws(JobError) in try file.read(size)
-            }
-            : try await value(of: text, in: received, control)
-    }
-
-    /// Sorts what was read, and lets others have the event loop where it tells progress: output has a bound, but progress may
-    /// be told without end. The pipe fills meanwhile, and then the program waits too.
-    private func sort(_ chunk: ByteBuffer, into sorted: inout ProgramOutput) async throws(JobError) {
-        var rest = chunk
-        while let piece = rest.readSlice(length: min(rest.readableBytes, Self.piece)), piece.readableBytes > 0 {
-            let told = sorted.told
-            if let progress = piece.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
-            try check(sorted.size)
-            guard sorted.told > told else { continue }
-            let pause = TimeAmount.microseconds(Int64(Self.pause + (sorted.told - told) * Self.pause / 1024))
-            // By the loop's own time, as it is the loop that others need.
-            try await handle.control.sleep(until: handle.loop.now + pause, by: handle.loop)
+        if !isSpilled, received.count <= Self.smallResult { return try value(in: received).value }
+        return try await documents.value(
+            ofSize: sorted.size, within: budget, for: context, on: queue, control
+        ) { [received, isSpilled, size = sorted.size] () throws(JobError) in
+            try value(in: isSpilled ? try file.read(size) : received)
         }
     }
 
@@ -319,42 +301,16 @@ struct ProgramAttempt: Sendable {
 
     // MARK: - Result
 
-    private func value(
-        of text: ProgramText, in bytes: [UInt8], _ control: TransferControl
-    ) async throws(JobError) -> JSON {
-        if bytes.count <= Self.smallResult { return try text.value(in: bytes).value }
-        return try await documents.value(of: text, size: bytes.count, for: context, on: queue, control) {
-            () throws(JobError) in bytes
-        }
-    }
-}
-
-/// What a program gave back: JSON where it is one value, else text.
-private struct ProgramText: MeasuredText {
-    let name: String
-    /// What its values may take in memory.
-    let budget: Int
-
-    /// What the value will take.
-    func cost(of bytes: [UInt8]) -> Int {
-        let cost = bytes.withUnsafeBytes { raw in
-            try? JSONParser.cost(of: raw, at: JSONPointer(), budget: budget)
-        }
-        return cost ?? bytes.count
-    }
-
-    /// The value, and what it takes.
-    func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
+    /// What the program gave back: JSON where it is one value, else text. And what that takes in memory.
+    private func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
         let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in
-                try JSONParser.parse(raw, at: JSONPointer(), budget: budget)
-            }
+            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
         }
         switch parsed {
-        case .success((let value?, let cost)): return (value, cost)
+        case .success(let (value, cost)): return (value, cost)
         case .failure(let error) where error.isTooLarge:
             throw JobError(.tooLarge, "The output of \(name) has too many values, \(error); have it write fewer.")
-        default: break
+        case .failure: break
         }
         let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
         guard let text = String(validating: line, as: UTF8.self) else {

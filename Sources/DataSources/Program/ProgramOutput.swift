@@ -26,8 +26,6 @@ struct ProgramOutput {
     private(set) var result: [UInt8] = []
     /// Bytes of the result so far.
     private(set) var size = 0
-    /// Bytes of lines that told progress so far.
-    private(set) var told = 0
     /// The beginning of a line of which is not known yet what it is.
     private var open: [UInt8] = []
     private var line = Line.beginning
@@ -72,7 +70,6 @@ struct ProgramOutput {
     private mutating func endLine() -> Progress? {
         defer { line = .beginning }
         if line == .object, let progress = Self.progress(in: open) {
-            told = told.saturatingAdding(open.count)
             open.removeAll(keepingCapacity: true)
             return progress
         }

@@ -34,19 +34,9 @@ package struct JSONParser {
         _ bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
     ) throws(JSONSyntaxError) -> (value: JSON?, cost: Int) {
         var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
-        let value = try parser.value(at: pointer.tokens[...], isMeasured: false)
+        let value = try parser.value(at: pointer.tokens[...])
         try parser.end()
         return (value, parser.cost)
-    }
-
-    /// What ``parse(_:at:maximumDepth:budget:)`` will take, without taking it.
-    package static func cost(
-        of bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
-    ) throws(JSONSyntaxError) -> Int {
-        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
-        _ = try parser.value(at: pointer.tokens[...], isMeasured: true)
-        try parser.end()
-        return parser.cost
     }
 
     private mutating func end() throws(JSONSyntaxError) {
@@ -77,22 +67,16 @@ package struct JSONParser {
     }
 
     // MARK: Looking for one value
-    /// The value at `tokens` in the one that follows; `isMeasured` says that only what it costs is wanted.
-    private mutating func value(
-        at tokens: ArraySlice<String>, isMeasured: Bool
-    ) throws(JSONSyntaxError) -> JSON? {
-        guard let token = tokens.first else {
-            guard isMeasured else { return try value() }
-            try skip(counting: true)
-            return nil
-        }
+    /// The value at `tokens` in the one that follows.
+    private mutating func value(at tokens: ArraySlice<String>) throws(JSONSyntaxError) -> JSON? {
+        guard let token = tokens.first else { return try value() }
         skipSpace()
         switch current {
         case UInt8(ascii: "{"):
             var found: JSON?
             try eachMember { (parser, name) throws(JSONSyntaxError) in
-                guard name.hasSameBytes(as: token) else { return try parser.skip(counting: false) }
-                found = try parser.value(at: tokens.dropFirst(), isMeasured: isMeasured)
+                guard name.hasSameBytes(as: token) else { return try parser.skip() }
+                found = try parser.value(at: tokens.dropFirst())
             }
             return found
         case UInt8(ascii: "["):
@@ -100,44 +84,28 @@ package struct JSONParser {
             var (found, index) = (JSON?.none, 0)
             try eachElement { (parser) throws(JSONSyntaxError) in
                 defer { index += 1 }
-                guard index == wanted else { return try parser.skip(counting: false) }
-                found = try parser.value(at: tokens.dropFirst(), isMeasured: isMeasured)
+                guard index == wanted else { return try parser.skip() }
+                found = try parser.value(at: tokens.dropFirst())
             }
             return found
         default:
-            try skip(counting: false)
+            try skip()
             return nil
         }
     }
 
     /// Checks the next value and drops it.
-    private mutating func skip(counting: Bool) throws(JSONSyntaxError) {
+    private mutating func skip() throws(JSONSyntaxError) {
         skipSpace()
-        if counting { try add(Cost.value) }
         switch current {
         case UInt8(ascii: "{"):
-            var isEmpty = true
-            try eachMember { (parser, name) throws(JSONSyntaxError) in
-                if counting {
-                    if isEmpty { try parser.add(Cost.object) }
-                    try parser.add(text: name.utf8.count)
-                }
-                isEmpty = false
-                try parser.skip(counting: counting)
-            }
+            try eachMember { (parser, _) throws(JSONSyntaxError) in try parser.skip() }
         case UInt8(ascii: "["):
-            var isEmpty = true
-            try eachElement { (parser) throws(JSONSyntaxError) in
-                if counting, isEmpty { try parser.add(Cost.array) }
-                isEmpty = false
-                try parser.skip(counting: counting)
-            }
+            try eachElement { (parser) throws(JSONSyntaxError) in try parser.skip() }
         case UInt8(ascii: "\""):
-            let text = try string()
-            if counting { try add(text: text.utf8.count) }
+            _ = try string()
         case UInt8(ascii: "-"), (UInt8(ascii: "0")...UInt8(ascii: "9"))?:
-            let number = try number()
-            if counting { try add(text: number.text.utf8.count) }
+            _ = try number()
         default: _ = try scalar()
         }
     }

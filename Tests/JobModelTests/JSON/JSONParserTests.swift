@@ -163,7 +163,7 @@ import Testing
 
     private func cost(_ text: String, _ pointer: String = "") throws -> Int {
         let pointer = try #require(JSONPointer(text: pointer))
-        let cost = try Array(text.utf8).withUnsafeBytes { try JSONParser.cost(of: $0, at: pointer, budget: .max) }
+        let cost = try Array(text.utf8).withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: .max).cost }
         let parsed = try Array(text.utf8).withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: cost) }
         #expect(parsed.value?.parsedCost == (parsed.value == nil ? nil : cost))
         #expect(parsed.cost == cost)
