@@ -18,8 +18,6 @@ final class ProgramHost: Sendable {
         var waiting: [Delivery<Result<ProgramGuard, JobError>>] = []
         var runs: [UInt64: ProgramRun] = [:]
         var lastID: UInt64 = 0
-        /// The lock, until a guard has it.
-        var lock: Int32?
         var isPrepared = false
         var isEnded = false
     }
@@ -30,27 +28,13 @@ final class ProgramHost: Sendable {
     private let executor: LoopExecutor
     private let queue: FileQueue
     private let logger: Logger
-    private let startGuard: StartGuard
+    private let guardProgram: String
 
-    /// Starts a guard that takes a lock over.
-    typealias StartGuard =
-        @Sendable (
-            _ lock: Int32, _ received: @escaping @Sendable ([ProgramGuard.Report]) -> Void,
-            _ ended: @escaping @Sendable () -> Void
-        ) async throws(JobError) -> ProgramGuard
-
-    init(executor: LoopExecutor, queue: FileQueue, logger: Logger, startGuard: @escaping StartGuard) {
+    init(guardProgram: String, executor: LoopExecutor, queue: FileQueue, logger: Logger) {
+        self.guardProgram = guardProgram
         self.executor = executor
         self.queue = queue
         self.logger = logger
-        self.startGuard = startGuard
-    }
-
-    convenience init(guardProgram: String, executor: LoopExecutor, queue: FileQueue, logger: Logger) {
-        self.init(executor: executor, queue: queue, logger: logger) { lock, received, ended async throws(JobError) in
-            try await ProgramGuard.start(
-                guardProgram, lock: lock, on: executor.loop, queue: queue, received: received, ended: ended)
-        }
     }
 
     /// How long a program waits for those of an earlier daemon to end, which its guard sees to.
@@ -93,8 +77,9 @@ final class ProgramHost: Sendable {
             return state.guards
         }
         do throws(JobError) {
-            let connection = try await startGuard(
-                lock, { [weak self] in self?.received($0) }, { [weak self] in self?.guardEnded(number) })
+            let connection = try await ProgramGuard.start(
+                guardProgram, lock: lock, on: executor.loop, queue: queue,
+                received: { [weak self] in self?.received($0) }, ended: { [weak self] in self?.guardEnded(number) })
             // One that has ended meanwhile would be of no use to any program.
             state.withLock { if $0.endedGuard != number { $0.connection = connection } }
             return .success(connection)
@@ -103,35 +88,19 @@ final class ProgramHost: Sendable {
         }
     }
 
-    /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program.
+    /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program: the guard
+    /// that is started for that waits for the next one.
     func removeRemains(in directory: String) {
-        let isNeeded = state.withLock { state in
-            defer { state.isStarting = true }
-            return !state.isStarting
-        }
-        guard isNeeded else { return }
-        // It ends by itself; a program that is started meanwhile waits for it.
+        // It ends by itself.
         Task(executorPreference: executor) { [self] in
-            let isClean = await queue.run { ProgramDirectory.remains(in: directory).isEmpty }
-            if !isClean, let lock = try? await prepare(directory) { state.withLock { $0.lock = lock } }
-            let waiting = state.withLock { state in
-                state.isStarting = false
-                defer { state.waiting = [] }
-                return state.waiting
-            }
-            guard !waiting.isEmpty else { return }
-            let result = await begin(in: directory)
-            for delivery in waiting { delivery.deliver(result) }
+            if await queue.run({ ProgramDirectory.remains(in: directory).isEmpty }) { return }
+            // Where it cannot be started, the next program says why.
+            _ = try? await connect(in: directory, TransferControl())
         }
     }
 
     /// Makes the directory, and waits for the programs of an earlier daemon; gives the lock on it.
     private func prepare(_ directory: String) async throws(Errno) -> Int32 {
-        let kept = state.withLock { state in
-            defer { state.lock = nil }
-            return state.lock
-        }
-        if let kept { return kept }
         let lock = try await queue.run { () throws(Errno) in try ProgramDirectory.open(directory) }
         let deadline = executor.loop.now + Self.patience
         while deferd_try_lock(lock) != 0 {
@@ -223,12 +192,11 @@ final class ProgramHost: Sendable {
 
     /// Closes the connection to the guard, which ends what still runs, and itself.
     func end() {
-        let (connection, lock) = state.withLock { state in
+        let connection = state.withLock { state in
             state.isEnded = true
-            defer { (state.connection, state.lock) = (nil, nil) }
-            return (state.connection, state.lock)
+            defer { state.connection = nil }
+            return state.connection
         }
-        if let lock { close(lock) }
         _ = connection
     }
 }
