@@ -30,7 +30,10 @@ struct DocumentTransfer: Sendable {
             return try await file.removingUnlessFinished { () async throws(JobError) in
                 let body = try await receive(
                     response, in: file, beyond: settings.limits.inlineResult, upTo: context.roomForBody, handle)
-                if case .spilled = body { try await file.sync() }
+                if case .spilled(let size) = body {
+                    try await file.sync()
+                    context.keptBody(Int64(size))
+                }
                 return make(DocumentResponse(response, isNotModified: isNotModified, body: body))
             }
         }

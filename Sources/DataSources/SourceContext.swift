@@ -17,6 +17,8 @@ package struct SourceContext: Sendable {
     package let bodyDirectory: OpenDirectory?
     /// Bytes that such a body may have.
     package let roomForBody: Int64
+    /// Told the size of such a body once it is on stable storage.
+    package let keptBody: @Sendable (Int64) -> Void
     /// Seconds that this attempt may take, or nil. Unlike a cancelled download, one that fails by this can be resumed.
     package let timeout: Double?
     /// Keeps room for the result until it is stored.
@@ -44,7 +46,8 @@ package struct SourceContext: Sendable {
 
     package init(
         job: JobID, link: Int, attempt: Int, owner: UInt32, groups: CallerGroups? = nil, bodyPath: String,
-        bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max, timeout: Double? = nil,
+        bodyDirectory: OpenDirectory? = nil, roomForBody: Int64 = .max,
+        keptBody: @escaping @Sendable (Int64) -> Void = { _ in }, timeout: Double? = nil,
         memory: RunMemory = RunMemory(), checkpoint: JSON?, mayResume: Bool = true, mayRetry: Bool = false,
         connections: Int = 1,
         isUnfinished: @escaping @Sendable (JobID, Int) async -> Bool = { _, _ in true },
@@ -62,6 +65,7 @@ package struct SourceContext: Sendable {
         self.bodyPath = bodyPath
         self.bodyDirectory = bodyDirectory
         self.roomForBody = roomForBody
+        self.keptBody = keptBody
         self.timeout = timeout
         self.memory = memory
         self.checkpoint = checkpoint

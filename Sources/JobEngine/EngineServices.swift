@@ -88,16 +88,11 @@ final class EngineServices: Sendable {
 
     /// How a run ended that gave this outcome.
     func end(
-        _ outcome: Outcome, room: Int64, body: Int64? = nil, bytes: Int64 = 0, received: Int64 = 0
+        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0
     ) -> RunEnd {
         do throws(JobError) {
             let value = try outcome.get()
-            var reference: BlobReference?
-            if let body, value["spilled"] == true, let size = value["size"]?.int, size >= 0 {
-                reference = BlobReference(life: blobs.life, number: body, size: Int64(size))
-            }
-            return RunEnd(
-                .success(try stored(value.utf8, room: room)), body: reference, bytes: bytes, received: received)
+            return RunEnd(.success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: received)
         } catch {
             return RunEnd(.failure(error), bytes: bytes, received: received)
         }

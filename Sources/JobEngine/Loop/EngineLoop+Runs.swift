@@ -2,6 +2,7 @@ import DataSources
 import DeferredKit
 import JobModel
 import JobCore
+import Synchronization
 
 /// A run that the core has begun, until the round that takes its end is committed.
 struct EngineRun {
@@ -180,7 +181,7 @@ extension EngineLoop {
     private func start(_ transfer: Expansion.Transfer, _ order: RunOrder, _ run: inout EngineRun) {
         run.state = .working
         let (id, owner, room, progress) = (order.run, order.job.owner, order.room, run.progress)
-        let body = services.blobs.nextNumber()
+        let body = KeptBody(services.blobs)
         let type = transfer.parameters.type
         let began = services.clock.steady()
         let context = context(of: run, transfer, order, body: body)
@@ -194,17 +195,15 @@ extension EngineLoop {
             services.library.startBlocking(for: owner) {
                 let elapsed = services.clock.steady().saturatingSubtracting(began)
                 services.metrics.ended(type, outcome.error, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
-                // Only the result of this source names a file; other results are what a server or a program wrote.
                 let end = services.end(
-                    outcome, room: room, body: type == .url ? body : nil, bytes: progress.bytes,
-                    received: progress.bytes)
+                    outcome, room: room, body: body.reference, bytes: progress.bytes, received: progress.bytes)
                 services.inbox.put(.task { $0.end(id, end) }, of: owner)
             }
         }
     }
 
     private func context(
-        of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder, body: Int64
+        of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder, body: KeptBody
     ) -> SourceContext {
         let (id, job, owner, progress, services) = (order.run, order.job, order.job.owner, run.progress, services)
         let save = { @Sendable (event: @escaping @Sendable (SaveID) -> RunEvent) -> Deferred<Void, any Error> in
@@ -218,8 +217,8 @@ extension EngineLoop {
         }
         return SourceContext(
             job: job.id, link: job.link, attempt: job.attempt, owner: job.owner, groups: job.groups,
-            bodyPath: services.blobs.path(of: body), bodyDirectory: services.blobs.directory,
-            roomForBody: order.room, timeout: order.timeout, memory: run.memory,
+            bodyPath: services.blobs.path(of: body.number), bodyDirectory: services.blobs.directory,
+            roomForBody: order.room, keptBody: { body.keep($0) }, timeout: order.timeout, memory: run.memory,
             checkpoint: transfer.checkpoint, mayRetry: order.mayRetry,
             connections: max(1, run.live.permits),
             isUnfinished: { job, link in
@@ -253,6 +252,25 @@ extension EngineLoop {
         let id = services.nextID()
         saves[id] = save
         return id
+    }
+}
+
+/// The file for a body that is too long for a result.
+private final class KeptBody: Sendable {
+    let number: Int64
+    private let life: Int64
+    private let kept = Mutex<BlobReference?>(nil)
+
+    init(_ blobs: BlobStore) {
+        number = blobs.nextNumber()
+        life = blobs.life
+    }
+
+    /// Nil where there is none.
+    var reference: BlobReference? { kept.withLock(\.self) }
+
+    func keep(_ size: Int64) {
+        kept.withLock { $0 = BlobReference(life: life, number: number, size: size) }
     }
 }
 
