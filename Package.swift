@@ -27,8 +27,6 @@ let nio: [Target.Dependency] = [
 ]
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
-/// The headers of SQLite.
-let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -46,7 +44,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.30.0"),
-        .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
@@ -85,7 +82,7 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["CSQLite", "JobModel", sqlite, system],
+            dependencies: ["CSQLite", "JobModel", system],
             swiftSettings: ours
         ),
         .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),
@@ -200,7 +197,7 @@ let package = Package(
             swiftSettings: ours),
         .testTarget(
             name: "JobStoreTests",
-            dependencies: ["InMemoryStore", "JobModel", "JobStore", "TestSupport", sqlite],
+            dependencies: ["CSQLite", "InMemoryStore", "JobModel", "JobStore", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",

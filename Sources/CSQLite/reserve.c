@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int deferd_reserve(const char *path, long bytes) {
@@ -17,14 +16,4 @@ int deferd_reserve(const char *path, long bytes) {
     }
     close(file);
     return failure;
-}
-
-int deferd_extend(int file, long size) {
-    struct stat status;
-    if (fstat(file, &status) != 0) return errno;
-    if (status.st_size >= size) return 0;
-    while (fallocate(file, 0, status.st_size, size - status.st_size) != 0) {
-        if (errno != EINTR) return errno;
-    }
-    return 0;
 }

@@ -1,5 +1,4 @@
 import CSQLite
-import GRDBSQLite
 package import JobModel
 
 /// Jobs in one SQLite database, in a directory that it locks. One connection carries out rounds; a few others read

@@ -1,4 +1,4 @@
-import GRDBSQLite
+import CSQLite
 import Glibc
 import JobModel
 import JobStore

@@ -1,6 +1,8 @@
 #ifndef DEFERD_SQLITE_SETTINGS_H
 #define DEFERD_SQLITE_SETTINGS_H
 
+#include <sqlite3.h>
+
 /// Sets what SQLite lets only C set, as the function takes any number of arguments: memory is not counted, which takes a
 /// lock at every allocation, and a name that begins with "file:" is a URI. To be called before SQLite is used; afterwards
 /// it does nothing.
@@ -9,8 +11,5 @@ void deferd_settle_database(void);
 /// Has the file system keep room for the first bytes of a file, which stays as long as it is; 0, or the reason why it did
 /// not as an error number. It is C as Swift does not see fallocate(2).
 int deferd_reserve(const char *path, long bytes);
-
-/// Makes an open file at least so long, with room on the disk for all of it; 0, or the reason why not as an error number.
-int deferd_extend(int file, long size);
 
 #endif

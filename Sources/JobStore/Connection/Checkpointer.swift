@@ -1,5 +1,5 @@
 import Dispatch
-import GRDBSQLite
+import CSQLite
 import JobModel
 import Synchronization
 

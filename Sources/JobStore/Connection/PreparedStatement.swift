@@ -1,4 +1,4 @@
-import GRDBSQLite
+import CSQLite
 import JobModel
 
 /// A prepared statement that is bound, run and read without boxing its values.

@@ -1,5 +1,4 @@
 import CSQLite
-import GRDBSQLite
 import JobModel
 
 /// Room on the disk that is had before it is needed.

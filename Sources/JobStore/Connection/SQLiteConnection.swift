@@ -1,4 +1,4 @@
-import GRDBSQLite
+import CSQLite
 import JobModel
 
 /// One connection to the database, with the statements that were prepared on it. One thread at a time uses it.

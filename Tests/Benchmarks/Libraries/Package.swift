@@ -25,8 +25,7 @@ let package = Package(
         .target(
             name: "JobStore",
             dependencies: [
-                "CSQLite", "JobModel", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                "CSQLite", "JobModel", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: testable),
         .executableTarget(

@@ -131,46 +131,58 @@ extension Row {
             })
     }
 
-    /// New jobs inserted by the statements for many, beside the same one by one.
+    /// Rows inserted by the statements for many, beside the same one by one.
     private static func newRows() throws -> Row {
-        let database = try DatabaseQueue()
-        let spec = try JobSpecReader.stored(["source": ["type": "url", "url": "https://example.org/files/1"]])
-        let rows = (0..<32).map { _ in NewRow(Job(submitting: spec, owner: 1000, at: Timestamp(milliseconds: 0))) }
-        try database.inDatabase { try Schema.migrate($0) }
-        func insert(_ times: Int, _ body: (NewJobRows) throws -> Void) -> Int {
+        let connection = try SQLiteConnection(":memory:", errors: .write)
+        try connection.execute(jobs)
+        let texts = BoundTexts()
+        let inserts = try RowInserts(
+            into: "jobs", ["owner", "state", "created_at", "priority", "queue", "spec"], keptIn: texts, on: connection)
+        let spec = String(decoding: line, as: UTF8.self)
+        func insert(_ count: Int) throws {
+            try inserts.insert(count) { index, statement, first in
+                statement.bind(1000, at: first + 1)
+                statement.bind(index, at: first + 2)
+                statement.bind(1_795_282_535_123, at: first + 3)
+                statement.bind(0, at: first + 4)
+                statement.bind("default", at: first + 5, keptIn: texts)
+                statement.bind(spec, at: first + 6, keptIn: texts)
+            }
+        }
+        func times(_ times: Int, _ body: () throws -> Void) -> Int {
             do {
-                return try database.write { connection in
-                    let statements = try NewJobRows(connection)
-                    for _ in 0..<times {
-                        try body(statements)
-                        try connection.execute(sql: "DELETE FROM jobs")
-                    }
-                    return times
+                for _ in 0..<times {
+                    try connection.execute("BEGIN")
+                    try body()
+                    try connection.execute("ROLLBACK")
                 }
+                return times
             } catch {
                 preconditionFailure("\(error)")
             }
         }
         return Row(
-            name: "new rows, 32", ours: { insert($0) { try $0.insert(rows, from: 1) } },
-            other: { times in
-                insert(times) { for (index, row) in rows.enumerated() { try $0.insert([row], from: JobID(index + 1)) } }
-            })
+            name: "new rows, 32", ours: { times($0) { try insert(32) } },
+            other: { times($0) { for _ in 0..<32 { try insert(1) } } })
     }
+
+    private static let jobs = """
+        CREATE TABLE jobs (id INTEGER PRIMARY KEY, owner INTEGER, state INTEGER, created_at INTEGER, not_before INTEGER,
+        priority INTEGER, queue TEXT, spec TEXT)
+        """
 
     /// Rows of a table read through the store's statements, beside GRDB's rows.
     private static func storedRows() throws -> Row {
+        let connection = try SQLiteConnection(":memory:", errors: .read)
+        try connection.execute(jobs)
         let database = try DatabaseQueue()
-        try database.write { connection in
-            try connection.execute(
-                sql: """
-                    CREATE TABLE jobs (id INTEGER PRIMARY KEY, owner INTEGER, state INTEGER, created_at INTEGER,
-                    not_before INTEGER, priority INTEGER, queue TEXT, spec TEXT)
-                    """)
+        try database.write { other in
+            try other.execute(sql: jobs)
             for id in 1...512 {
-                try connection.execute(
-                    sql: "INSERT INTO jobs VALUES (?, 1000, 1, 1795282535123, NULL, 0, 'default', ?)",
-                    arguments: [id, String(decoding: line, as: UTF8.self)])
+                let text = String(decoding: line, as: UTF8.self)
+                let insert = "INSERT INTO jobs VALUES (?, 1000, 1, 1795282535123, NULL, 0, 'default', ?)"
+                try other.execute(sql: insert, arguments: [id, text])
+                try connection.statement(insert, id, text).run()
             }
         }
         let sql = "SELECT id, owner, state, created_at, not_before, priority, queue, spec FROM jobs"
@@ -180,19 +192,21 @@ extension Row {
         return Row(
             name: "rows of the store, 512",
             ours: { times in
-                inDatabase { connection in
-                    let statement = try PreparedStatement(sql, on: connection)
-                    var sum = 0
+                var sum = 0
+                do {
+                    let statement = try connection.prepare(sql)
                     for _ in 0..<times {
-                        let rows = try statement.rows { row -> Int? in
+                        let rows = try statement.rows { row throws(StoreError) -> Int? in
                             Int(row.integer(0) + row.integer(1) + row.integer(2) + row.integer(3) + row.integer(5))
                                 &+ (row.time(4) == nil ? 1 : 0) &+ (row.text(6)?.utf8.count ?? 0)
                                 &+ (row.text(7)?.utf8.count ?? 0)
                         }
                         sum &+= rows.count
                     }
-                    return sum
+                } catch {
+                    preconditionFailure("\(error)")
                 }
+                return sum
             },
             other: { times in
                 inDatabase { connection in
