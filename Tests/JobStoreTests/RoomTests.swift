@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func freePagesAreGivenBack() async throws {
+    @Test(.timeLimit(.minutes(5))) func freePagesAreGivenBack() async throws {
         let directory = try TemporaryDirectory()
         let store = try SQLiteStore(path: directory.path)
         let rounds = StoreUnderTest(store)

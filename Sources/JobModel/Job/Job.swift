@@ -178,7 +178,7 @@ extension Job {
         } else {
             size = size.saturatingAdding(carriedSize)
         }
-        for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        for outcome in outcomes { size += outcome.size }
         return size.saturatingAdding(bodySize)
     }
 

@@ -6,6 +6,8 @@ package struct LinkOutcome: Sendable, Hashable {
     package var startedAt: Timestamp
     package var finishedAt: Timestamp
     package var attempts: Int
+    /// About what it takes up on disk, in bytes.
+    package let size: Int64
 
     package init(link: Int, error: JobError?, startedAt: Timestamp, finishedAt: Timestamp, attempts: Int) {
         self.link = link
@@ -13,10 +15,8 @@ package struct LinkOutcome: Sendable, Hashable {
         self.startedAt = startedAt
         self.finishedAt = finishedAt
         self.attempts = attempts
+        size = 128 + Int64(error?.json.size ?? 0)
     }
-
-    /// About what an outcome takes up on disk, in bytes.
-    package static func storedSize(isSuccess: Bool) -> Int64 { isSuccess ? 128 : 512 }
 
     package var json: JSON {
         var object = JSONObject()

@@ -168,7 +168,8 @@ extension JobRow {
         var size = Job.rowSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
         size = size.saturatingAdding(carried?.size ?? 0)
         size = size.saturatingAdding(failedLink?.incoming?.size ?? 0)
-        for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        size = size.saturatingAdding(Int64(lastFailure?.json.size ?? 0))
+        for outcome in outcomes { size += outcome.size }
         for blob in blobs where !holds(blob.blob) { size = size.saturatingAdding(blob.blob.size) }
         return size
     }

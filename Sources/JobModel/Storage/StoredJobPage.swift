@@ -42,7 +42,7 @@ extension Job {
     /// it has many small values. What came into a link that failed counts as well, as a retry goes on with that.
     package var memorySize: Int64 {
         var size = Int64(spec.memorySize) + Self.rowSize + groupsSize
-        for outcome in outcomes { size += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        for outcome in outcomes { size += outcome.size }
         return size.saturatingAdding(carriedMemory).saturatingAdding(failedLink?.incomingMemory ?? 0)
     }
 }

@@ -153,7 +153,7 @@ extension StoredJob {
         case .spec(let text): bytes += Int64(text.count)
         case .item(let item): bytes += size(item)
         }
-        for outcome in row.outcomes { bytes += LinkOutcome.storedSize(isSuccess: outcome.error == nil) }
+        for outcome in row.outcomes { bytes += outcome.size }
         return bytes
     }
 }

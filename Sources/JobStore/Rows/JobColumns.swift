@@ -232,13 +232,10 @@ enum JobColumns {
             guard let link = reader.count(), let started = reader.time(), let finished = reader.time(),
                 let attempts = reader.count(), let hasError = reader.byte()
             else { return false }
-            var outcome = LinkOutcome(
-                link: link, error: nil, startedAt: started, finishedAt: finished, attempts: attempts)
-            if hasError == 1 {
-                guard let error = reader.error() else { return false }
-                outcome.error = error
-            }
-            job.outcomes.append(outcome)
+            let error = hasError == 1 ? reader.error() : nil
+            guard hasError == 0 || error != nil else { return false }
+            job.outcomes.append(
+                LinkOutcome(link: link, error: error, startedAt: started, finishedAt: finished, attempts: attempts))
         }
         return readRest(&reader, into: &job)
     }

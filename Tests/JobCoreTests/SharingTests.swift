@@ -1,0 +1,107 @@
+import JobModel
+import JobCore
+import Testing
+
+/// What one user's jobs cannot keep from another's.
+@Suite struct SharingTests {
+    private func url(_ host: String = "h") -> JSON {
+        ["source": ["type": "url", "url": .string("http://\(host)/")], "retry": ["max": 0]]
+    }
+
+    private func driver(slots: Int, perHost: Int = 6) throws -> CoreDriver {
+        var settings = CoreSettings()
+        settings.queues = [QueueSettings(name: "default", concurrency: slots)]
+        settings.perHost = perHost
+        return try CoreDriver(settings)
+    }
+
+    private func owners(_ driver: CoreDriver) -> [UInt32: Int] {
+        driver.live.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 }
+    }
+
+    @Test func freeSlot_goesToTheOwnerWithFewest() throws {
+        let driver = try driver(slots: 4)
+        for _ in 0..<20 { _ = try driver.submit(url(), as: 1) }
+        #expect(owners(driver) == [1: 3], "a part of the slots stays free for others")
+        for _ in 0..<20 { _ = try driver.submit(url(), as: 2) }
+        #expect(owners(driver) == [1: 3, 2: 1])
+        for _ in 0..<2 {
+            let first = try #require(driver.live.values.filter { $0.owner == 1 }.map(\.job).min())
+            try driver.succeed(first)
+        }
+        #expect(owners(driver) == [1: 2, 2: 2])
+    }
+
+    @Test func priority_countsAmongOnesOwnJobsOnly() throws {
+        let driver = try driver(slots: 1)
+        let running = try driver.submit(url(), as: 1)
+        var urgent = JSONObject()
+        urgent.append("source", url()["source"] ?? .null)
+        urgent.append("priority", 1000)
+        for _ in 0..<3 { _ = try driver.submit(.object(urgent), as: 1) }
+        let other = try driver.submit(url(), as: 2)
+        try driver.succeed(running)
+        #expect(driver.live.values.map(\.job) == [other])
+    }
+
+    @Test func perUserOfTwo_isTwo() throws {
+        var settings = CoreSettings()
+        settings.queues = [QueueSettings(name: "default", concurrency: 8, perUser: 2)]
+        let driver = try CoreDriver(settings)
+        for _ in 0..<5 { _ = try driver.submit(url(), as: 1) }
+        #expect(owners(driver) == [1: 2])
+    }
+
+    @Test func host_isSharedAmongOwners_howeverSlowOnesTransfersAre() throws {
+        let driver = try driver(slots: 64, perHost: 6)
+        for _ in 0..<12 { _ = try driver.submit(url(), as: 1, host: "h:80") }
+        #expect(owners(driver) == [1: 4], "of six permits one owner gets three quarters")
+        for _ in 0..<12 { _ = try driver.submit(url(), as: 2, host: "h:80") }
+        #expect(owners(driver) == [1: 4, 2: 2])
+        let first = try #require(driver.live.values.filter { $0.owner == 1 }.map(\.job).min())
+        try driver.succeed(first)
+        #expect(owners(driver) == [1: 3, 2: 3])
+    }
+
+    @Test func retryAfter_holdsBackNoOtherOwner() throws {
+        let driver = try driver(slots: 64)
+        let first = try driver.submit(url(), as: 1, host: "h:80")
+        var busy = JobError(.http, "It is busy.", retryable: true)
+        busy.retryAfter = 100
+        busy.retryAfterHost = "h:80"
+        try driver.fail(first, busy)
+        let own = try driver.submit(url(), as: 1, host: "h:80")
+        let others = try driver.submit(url(), as: 2, host: "h:80")
+        #expect(driver.live.values.map(\.job) == [others])
+        driver.advance(by: 101)
+        #expect(Set(driver.live.values.map(\.job)) == [own, others])
+    }
+
+    @Test func longSpec_keepsNoOtherJobWaiting() throws {
+        let driver = try driver(slots: 64)
+        let long = try driver.submit(
+            ["source": ["type": "url", "url": "http://h/", "body": .string(String(repeating: "x", count: 1 << 20))]],
+            as: 1)
+        let timer = try driver.submit(["source": ["type": "timer", "seconds": 5]], as: 2)
+        let other = try driver.submit(url(), as: 2)
+        #expect(Set(driver.live.values.map(\.job)) == [long, other])
+        driver.advance(by: 6)
+        #expect(try driver.row(timer).state == .succeeded)
+    }
+
+    @Test func jobsOfOthers_areNotThere_forWhomeverIsNoAdministrator() throws {
+        let driver = try driver(slots: 1)
+        let job = try driver.submit(url(), as: 1)
+        for request in [CoreRequest.cancel(job), .remove(job), .retry(job, from: .failed), .wait([job])] {
+            guard case .failed(let error)? = driver.ask(request, as: 2),
+                case .failed(let unknown)? = driver.ask(.cancel(99))
+            else {
+                Issue.record("It was not refused.")
+                continue
+            }
+            #expect(error.code == unknown.code)
+        }
+        #expect(driver.ask(.cancel(job), as: 2, isAdmin: true) == nil, "it is told to end, and answered once it has")
+        #expect(driver.cancelled.count == 1)
+    }
+}
