@@ -20,15 +20,6 @@ import Testing
         Paper(path: ".github/SECURITY.md", directories: ["", "Sources", "Tests"]),
     ]
 
-    /// Whom the daemon does not trust stands in the README with the tests that show it.
-    @Test func testsOfTheREADME_exist() throws {
-        let text = try Self.text("README.md")
-        let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Whom it does not trust") } ?? ""
-        let tests = Set(Self.terms(section).filter { $0.hasSuffix("Tests") })
-        #expect(tests.count > 8)
-        for name in tests { #expect(Self.code.contains("struct \(name)"), "\(name)") }
-    }
-
     private static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
