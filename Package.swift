@@ -186,7 +186,8 @@ let package = Package(
             name: "InMemoryStoreTests", dependencies: ["InMemoryStore", "JobModel", "TestSupport"],
             swiftSettings: ours),
         .testTarget(
-            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel"], swiftSettings: ours),
+            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
+            swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [

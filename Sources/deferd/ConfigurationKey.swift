@@ -120,7 +120,7 @@ struct ConfigurationKey: Sendable {
         count("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser, 1...most),
         count("limits.schedulesPerUser", \.limits.schedulesPerUser, 0...100_000),
         count("limits.storedPerUser", \.storedPerUser, 1...most),
-        count("limits.inlineResult", \.limits.inlineResult, 0...Job.longestResultRead),
+        count("limits.inlineResult", \.limits.inlineResult, 0...JobPage.mostResults),
         count("limits.body", \.limits.body, 1...1 << 32),
         count("limits.documents", \.limits.documents, 1 << 20...most),
         count("limits.memoryPerUser", \.limits.memoryPerUser, 1 << 20...most),

@@ -7,7 +7,7 @@ package enum CoreRequest: Sendable {
     /// Answered with `changed` once the job has ended or, where it takes its time to, once it was told to.
     case cancel(JobID)
     /// Answered with `changed`.
-    case retry(JobID, from: Job.RetryPoint)
+    case retry(JobID, from: RetryPoint)
     /// Answered with `done` once the job and all below it are gone.
     case remove(JobID)
     /// Answered with `done`, and with ``CoreEffect/waitOver(_:)`` once each of these jobs has ended or is gone, which may be at
@@ -27,6 +27,12 @@ package enum CoreRequest: Sendable {
     case suspendSchedule(ScheduleKey, isSuspended: Bool)
     /// Passes through a round. Answered with `done`.
     case probe
+}
+
+/// Where a retry by hand begins.
+package enum RetryPoint: String, Sendable, CaseIterable {
+    case failed
+    case start
 }
 
 /// What a request came to.

@@ -140,7 +140,8 @@ extension Core {
         let queue = NamedQueue(name: new.terms.queue, pointer: JSONPointer(["queue"]))
         if let refusal = refusal(of: [queue] + new.queues) { return refusal }
         if let refusal = refusal(ofWaiting: jobs + 1, of: owner) { return refusal }
-        let stored = quotas.stored(of: owner).saturatingAdding(bytes).saturatingAdding(new.document.size + Job.rowSize)
+        let size = new.document.size + JobRow.fixedSize
+        let stored = quotas.stored(of: owner).saturatingAdding(bytes).saturatingAdding(size)
         guard stored > settings.storedPerUser else { return nil }
         return CoreError(
             .busy(retryAfter: 60),

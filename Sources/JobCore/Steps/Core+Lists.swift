@@ -55,7 +55,7 @@ extension Core {
             pending.emit(.yield(live.run))
             return try made(list, old, live, round)
         }
-        let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + Job.rowSize }
+        let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + JobRow.fixedSize }
         let used = quotas.stored(of: old.owner)
         guard used.saturatingAdding(bytes) <= settings.storedPerUser else {
             let error = JobError(

@@ -3,7 +3,7 @@ import JobModel
 /// Cancelling, passing deadlines, retrying and removing.
 extension Core {
     /// Stops an unfinished job: at once, or once its run has ended. What is below it follows as work.
-    func stop(_ old: JobRow, _ reason: Job.Stop, _ round: Round) throws(StoreError) {
+    func stop(_ old: JobRow, _ reason: JobRow.Stop, _ round: Round) throws(StoreError) {
         var row = old
         let wasWaiting = row.waiting
         let action = row.stop(reason, at: round.now)
@@ -50,7 +50,7 @@ extension Core {
     }
 
     func retry(
-        _ id: JobID, from point: Job.RetryPoint, _ request: RequestID, _ caller: Caller, _ round: Round
+        _ id: JobID, from point: RetryPoint, _ request: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
         guard let old = try find(id, caller, round) else { return fail(request, .noJob(id)) }
         guard old.parent == nil else {

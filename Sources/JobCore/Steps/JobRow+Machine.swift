@@ -96,7 +96,7 @@ extension JobRow {
                 attempts: max(1, attempt)))
         if isAtFinally { return }
         // A retry does not go on at a failure that a later link has handled.
-        if stop == nil { failedLink = outcome.error == nil ? nil : FailedLink(link: link, incoming: carried) }
+        failedLink = outcome.error == nil ? nil : FailedLink(link: link, incoming: carried)
         carried = outcome
     }
 
@@ -138,7 +138,7 @@ extension JobRow {
     }
 
     /// It is to end before its time.
-    mutating func stop(_ reason: Job.Stop, at now: CoreMoment) -> Action {
+    mutating func stop(_ reason: Stop, at now: CoreMoment) -> Action {
         guard stop == nil else { return .none }
         // It has done its work; the children of a `finally` link do not inherit it.
         deadline = nil
@@ -199,7 +199,7 @@ extension JobRow {
     }
 
     /// It runs again, from the link that failed or from the start. Only of a failed or cancelled job.
-    mutating func retry(from point: Job.RetryPoint, at now: CoreMoment) {
+    mutating func retry(from point: RetryPoint, at now: CoreMoment) {
         let start = point == .failed ? failedLink : nil
         let incoming = start?.incoming
         link = start?.link ?? 0

@@ -68,19 +68,18 @@ package struct Admission: Sendable {
         return NewJob(try admitted(spec, pointer, key.owner), limits)
     }
 
-    /// The spec of a child whose expressions are filled in; an error in it fails the list. `storedSize` is what is
-    /// stored of it, in bytes, where that is not all of it.
+    /// The spec of a child whose expressions are filled in; an error in it fails the list.
     ///
     /// What its list's spec holds was accepted with that; limits that were lowered since hold for what comes out of
     /// expressions.
     func child(
-        _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?, storedSize: Int? = nil
+        _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
     ) throws(JobError) -> JobSpec {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
         let spec: JobSpec
         do {
             spec = try JobSpecReader.child(
-                json, at: pointer, depth: depth, limits: limits, accepted: written, storedSize: storedSize)
+                json, at: pointer, depth: depth, limits: limits, accepted: written)
         } catch {
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }

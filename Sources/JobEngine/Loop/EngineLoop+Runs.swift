@@ -275,7 +275,7 @@ private final class KeptBody: Sendable {
 }
 
 extension RunEnd {
-    fileprivate static let cancelled = RunEnd(.failure(Job.Stop.cancelled.error))
+    fileprivate static let cancelled = RunEnd(.failure(JobRow.Stop.cancelled.error))
 }
 
 extension Result {
@@ -287,7 +287,7 @@ extension JobError {
     fileprivate init(source error: any Error) {
         switch error {
         case let error as JobError: self = error
-        case is CancellationError: self = Job.Stop.cancelled.error
+        case is CancellationError: self = JobRow.Stop.cancelled.error
         default: self.init(.internal, "The source failed in a way that was not foreseen: \(error).")
         }
     }

@@ -26,7 +26,7 @@ struct ChildMaker: Sendable {
     }
 
     init(_ each: EachSpec, _ written: JSON, of row: JobRow, _ services: EngineServices) throws(JobError) {
-        let template = Self.inheriting(each.job, from: row)
+        let template = each.job.inheriting(queue: row.queue, priority: row.priority)
         opening = ListOpening(
             mode: each.mode, concurrency: each.concurrency, total: each.items.count,
             template: try services.stored(template.utf8))
@@ -66,20 +66,19 @@ struct ChildMaker: Sendable {
             let accepted = written["job"] ?? written["jobs"]?[index]
             switch source {
             case .jobs(let jobs):
-                let json = Self.inheriting(jobs[index], from: parent)
+                let json = jobs[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
                 spec = try services.admission.child(
                     json, index: index, depth: depth, owner: parent.owner, written: accepted)
             case .items(let items, let template):
-                let text = items[index].utf8
-                document = .item(try services.stored(text))
+                document = .item(try services.stored(items[index].utf8))
                 // What all have in common is checked with the first child, and again where that makes a difference.
-                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth, text.count)
+                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth)
                 if let short {
                     spec = short
                     left = template.left
                 } else {
-                    spec = try child(of: template.whole, items[index], index, depth, text.count)
+                    spec = try child(of: template.whole, items[index], index, depth)
                 }
             }
             // What stands in the spec of a child may come out of an expression, which nothing has checked. What was accepted with
@@ -94,24 +93,16 @@ struct ChildMaker: Sendable {
                 index: index, body: .job(NewJob.Terms(spec, host: host)), document: document,
                 specSize: spec.size + left)
         } catch {
-            let failing = Self.inheriting(JobSpec.failing(with: error), from: parent)
+            let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
             return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
         }
     }
 
     private func child(
-        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int, _ size: Int
+        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
     ) throws(JobError) -> JobSpec {
         let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
         return try services.admission.child(
-            json, index: index, depth: depth, owner: parent.owner, written: written["job"], storedSize: size)
-    }
-
-    /// A child's spec with what it inherits.
-    private static func inheriting(_ json: JSON, from parent: JobRow) -> JSON {
-        guard var members = json.object else { return json }
-        if members["queue"] == nil { members["queue"] = .string(parent.queue) }
-        if members["priority"] == nil, parent.priority != 0 { members["priority"] = JSON(parent.priority) }
-        return .object(members)
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

@@ -101,7 +101,7 @@ struct Gathering: Sendable {
     }
 
     private static func failure(of child: ChildOutcome) -> JobError {
-        var error = child.carried?.error ?? Job.Stop.cancelled.error
+        var error = child.carried?.error ?? JobRow.Stop.cancelled.error
         error.job = child.job
         error.index = child.index
         return error

@@ -108,4 +108,9 @@ extension JSON {
         }
         self = try parsed.get()
     }
+
+    /// A text that was checked before it was stored; `null` where it is damaged.
+    package init(stored text: [UInt8]) {
+        self = (try? JSON(parsing: text, maximumDepth: 512, budget: JobLimits.mostValues)) ?? .null
+    }
 }

@@ -29,13 +29,12 @@ package struct JobView: Sendable {
     /// memory. Its result is kept where it is short and `results` bytes are left for it.
     package func brief(results: inout Int) -> JobView {
         var job = job
-        if job.spec.size > JobDetail.longestBriefSpec { job = job.reading(job.spec.withoutSteps) }
+        if job.spec.size > JobDetail.longestBriefSpec { job.spec = job.spec.withoutSteps }
         job.outcomes = job.outcomes.suffix(JobDetail.briefOutcomes).map { outcome in
             var outcome = outcome
             outcome.error = outcome.error?.brief
             return outcome
         }
-        job.failedLink = nil
         job.lastFailure = job.lastFailure?.brief
         var dropped = droppedResult
         switch job.carried {
@@ -51,11 +50,6 @@ package struct JobView: Sendable {
         default: job.carried = nil
         }
         return JobView(job, of: self, droppedResult: dropped)
-    }
-
-    /// The same without its spec, for which no answer has room.
-    package var withoutSpec: JobView {
-        JobView(job.reading(job.spec.withoutSteps), of: self, droppedResult: droppedResult)
     }
 
     /// The job object as JSON text: as much of `detail` as takes at most `room` bytes, and at least the least.
@@ -85,7 +79,7 @@ package struct JobView: Sendable {
             object.append("label", ifPresent: spec.label.map(Self.shown))
         }
         object.append("owner", JSON(Int(job.owner)))
-        object.append("parent", ifPresent: job.parent.map { JSON(Int($0.job)) })
+        object.append("parent", ifPresent: job.parent.map { JSON(Int($0)) })
         if job.children > 0 { object.append("children", JSON(job.children)) }
         object.append("createdAt", .string(job.createdAt.description))
         object.append("notBefore", ifPresent: job.notBefore.map { .string($0.description) })

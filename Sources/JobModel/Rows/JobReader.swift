@@ -77,6 +77,9 @@ package struct ChildOutcome: Sendable {
 
 /// A schedule as a reader gives it.
 package struct StoredScheduleRow: Sendable {
+    /// Bytes of the longest spec that is shown among others.
+    package static let longestShownSpec = 4096
+
     package let row: ScheduleRow
     /// The JSON text of its spec; nil where it is too long to be shown among others.
     package let spec: [UInt8]?

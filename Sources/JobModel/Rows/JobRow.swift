@@ -17,6 +17,21 @@ package struct JobRow: Sendable, Hashable {
         case timeout
     }
 
+    /// Why nothing but `finally` links runs any more.
+    package enum Stop: String, Sendable {
+        case cancelled
+        case deadline
+
+        /// The failure that the next link gets.
+        package var error: JobError {
+            switch self {
+            case .cancelled: JobError(.cancelled, "The job was cancelled; retry it to run it again.")
+            case .deadline:
+                JobError(.deadline, "The job passed its deadline; submit it with a longer \"deadline\" or retry it.")
+            }
+        }
+    }
+
     /// The list that a child belongs to.
     package struct Parent: Sendable, Hashable {
         package var job: JobID
@@ -53,7 +68,8 @@ package struct JobRow: Sendable, Hashable {
     // What was submitted.
     package var id: JobID
     package let owner: UInt32
-    /// The groups of the process that submitted it, or that set its schedule.
+    /// The groups of the process that submitted it, or that set its schedule; nil where the system's databases say which groups
+    /// its owner is in.
     package let groups: CallerGroups?
     package let parent: Parent?
     package let plan: JobPlan
@@ -75,7 +91,7 @@ package struct JobRow: Sendable, Hashable {
     /// The run that is at work for it; only of a running job.
     package var run: RunID?
     /// Why nothing but `finally` links runs any more.
-    package var stop: Job.Stop?
+    package var stop: Stop?
     /// It is being removed, and no reader shows it.
     package var isRemoving = false
 
@@ -163,9 +179,12 @@ package struct RunID: Sendable, Hashable, Comparable {
 package typealias SteadyTime = Int64
 
 extension JobRow {
+    /// Bytes that a job takes up on disk beside its texts.
+    package static let fixedSize: Int64 = 256
+
     /// What it takes up on disk, in bytes, as quotas count it.
     package var size: Int64 {
-        var size = Job.rowSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
+        var size = Self.fixedSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
         size = size.saturatingAdding(carried?.size ?? 0)
         size = size.saturatingAdding(failedLink?.incoming?.size ?? 0)
         size = size.saturatingAdding(Int64(lastFailure?.json.size ?? 0))

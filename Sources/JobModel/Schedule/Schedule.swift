@@ -118,7 +118,7 @@ package enum ScheduleOverlap: String, Sendable, CaseIterable {
 /// A schedule as it is stored, without its spec.
 package struct Schedule: Sendable, Hashable {
     package let key: ScheduleKey
-    /// The groups of the process that set it, which its jobs get; nil means the same as in ``Job/groups``.
+    /// The groups of the process that set it, which its jobs get; nil means the same as in ``JobRow/groups``.
     package var groups: CallerGroups?
     package var timing: ScheduleTiming
     package var catchUp: ScheduleCatchUp
@@ -158,33 +158,8 @@ package struct Schedule: Sendable, Hashable {
 
     /// What it takes up on disk, in bytes.
     package var storedSize: Int64 {
-        var size = Job.rowSize + Int64(specSize) + (groups?.storedSize ?? 0)
+        var size = JobRow.fixedSize + Int64(specSize) + (groups?.storedSize ?? 0)
         if case .calendar(let text, _, let zone) = timing { size += Int64(text.utf8.count + zone.utf8.count) }
         return size
-    }
-}
-
-/// A schedule as it is read from the store.
-package struct StoredSchedule: Sendable {
-    package var schedule: Schedule
-    /// Nil where it was not asked for, or is too long to be shown among others.
-    package var spec: JSON?
-    /// The state of its last job; nil where there is none, or no more.
-    package var lastState: JobState?
-
-    package init(_ schedule: Schedule, spec: JSON? = nil, lastState: JobState? = nil) {
-        self.schedule = schedule
-        self.spec = spec
-        self.lastState = lastState
-    }
-
-    /// Bytes of the longest spec that is shown among others.
-    package static let longestShownSpec = 4096
-    /// Bytes of specs from which on a page of schedules ends.
-    private static let largestPage = 1 << 20
-
-    /// Whether a page of these schedules is to end.
-    package static func isFull(_ page: [StoredSchedule]) -> Bool {
-        page.reduce(0) { $0 + ($1.spec == nil ? 0 : $1.schedule.specSize) } >= largestPage
     }
 }

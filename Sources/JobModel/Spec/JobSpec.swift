@@ -1,7 +1,7 @@
 /// A job as its client wrote it down: a source, the chain of links behind it, and how to run them.
 ///
 /// It never changes; it is an object so that all copies of a job share one.
-package final class JobSpec: Sendable, Hashable {
+package final class JobSpec: Sendable {
     /// The whole spec as it was written, for showing, storing and comparing.
     package let json: JSON
     package let source: Step
@@ -23,33 +23,19 @@ package final class JobSpec: Sendable, Hashable {
 
     /// How many bytes it takes as JSON text.
     package let size: Int
-    /// The part of ``size`` that is stored with the job itself; less where it is made of a template that many share.
-    package let storedSize: Int
-    /// About what it takes in memory; of a short one its ``size``, which is nearly that much.
-    package let memorySize: Int
     /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
     package let text: [UInt8]?
-
-    /// Of a new long spec with a key: equal where a spec says the same, in whatever order, and with any other as good as never.
-    /// It is made here, where nobody else waits, for those who compare it. Another with each start of the program.
-    package let fingerprint: Int?
-    /// Bytes past which a spec is long.
-    package static let longSpec = 4 << 10
 
     package static let members = [
         "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",
         "label",
     ]
 
-    init(
-        reader: MemberReader, source: Step, links: [Link], isNew: Bool, storedSize: Int? = nil
-    ) throws(SpecError) {
+    init(reader: MemberReader, source: Step, links: [Link], isNew: Bool) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
         // Both ways give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
-        self.storedSize = storedSize ?? size
-        memorySize = size > Self.longSpec ? json.parsedCost : size
         self.source = source
         self.links = links
         queue = try Self.word(reader, "queue", atMost: 64) ?? "default"
@@ -66,57 +52,43 @@ package final class JobSpec: Sendable, Hashable {
         key = try Self.word(reader, "key", atMost: 256)
         tags = try Self.tags(reader)
         label = try Self.word(reader, "label", atMost: 256)
-        fingerprint = isNew && key != nil && size > Self.longSpec ? json.hashValue : nil
     }
 
-    private init(withoutStepsOf spec: JobSpec) {
+    /// What is known of a spec that is not at hand: it is shown by its size, and cannot be run.
+    private init(
+        size: Int, links: Int, queue: String, priority: Int, key: String?, tags: [String], label: String? = nil
+    ) {
         json = .object(JSONObject())
         text = nil
-        size = spec.size
-        storedSize = spec.storedSize
-        memorySize = 0
+        self.size = size
         source = Step(.return(.null))
-        links = []
-        queue = spec.queue
-        priority = spec.priority
-        delay = spec.delay
-        notBefore = spec.notBefore
-        timeout = spec.timeout
-        deadline = spec.deadline
-        retry = spec.retry
-        key = spec.key
-        tags = spec.tags
-        label = spec.label
-        fingerprint = nil
-    }
-
-    /// What a row tells of a spec that is not at hand; it is shown by its size, and cannot be run.
-    init(unreadOf row: JobRow) {
-        json = .object(JSONObject())
-        text = nil
-        size = row.specSize
-        storedSize = row.storedSpecSize
-        memorySize = 0
-        source = Step(.return(.null))
-        links = Array(repeating: .pair(then: nil, fail: nil, on: nil), count: row.plan.links.count)
-        queue = row.queue
-        priority = row.priority
+        self.links = Array(repeating: .pair(then: nil, fail: nil, on: nil), count: links)
+        self.queue = queue
+        self.priority = priority
         delay = nil
         notBefore = nil
         timeout = nil
-        deadline = row.plan.deadline
+        deadline = nil
         retry = nil
-        key = row.key
-        tags = row.tags
-        label = nil
-        fingerprint = nil
+        self.key = key
+        self.tags = tags
+        self.label = label
+    }
+
+    /// What a row tells of its spec.
+    convenience init(unreadOf row: JobRow) {
+        self.init(
+            size: row.specSize, links: row.plan.links.count, queue: row.queue, priority: row.priority, key: row.key,
+            tags: row.tags)
+    }
+
+    /// What is kept of a spec that is too long to be shown.
+    var withoutSteps: JobSpec {
+        JobSpec(size: size, links: 0, queue: queue, priority: priority, key: key, tags: tags, label: label)
     }
 
     /// Whether it is at hand, and not only what a row tells of it.
     var isPresent: Bool { json["source"] != nil }
-
-    /// What is kept of a spec that is too long to be shown; it cannot be run.
-    var withoutSteps: JobSpec { JobSpec(withoutStepsOf: self) }
 
     /// The longest time that a spec may name, in seconds: ten years.
     static let longest = 315_360_000.0
@@ -144,13 +116,6 @@ package final class JobSpec: Sendable, Hashable {
         tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
     }
 
-    /// The step of link `number`, for what came into it; link 0 is the source.
-    package func step(_ number: Int, for incoming: Outcome?) -> Step? {
-        guard number > 0 else { return source }
-        guard links.indices.contains(number - 1), let incoming else { return nil }
-        return links[number - 1].step(for: incoming)
-    }
-
     /// How `step` is retried. A POST or PATCH, or what an expression may turn into one, is retried only if the spec says so.
     package func retryPolicy(of step: Step) -> RetryPolicy {
         if let policy = step.retry ?? retry { return policy }
@@ -172,10 +137,6 @@ extension JobSpec {
 }
 
 extension JobSpec: CustomStringConvertible {
-    package static func == (left: JobSpec, right: JobSpec) -> Bool { left.json == right.json }
-
-    package func hash(into hasher: inout Hasher) { hasher.combine(json) }
-
     /// The spec as JSON text.
     package var description: String { json.description }
 }

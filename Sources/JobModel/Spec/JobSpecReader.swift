@@ -38,8 +38,6 @@ package struct JobSpecReader {
         var isStored = false
         /// Whether it is a whole spec that is to be stored.
         var isNew = false
-        /// What is stored of it, in bytes, where that is not all of it.
-        var storedSize: Int?
     }
 
     /// The spec that a client wrote. `pointer` is where it stands in the params.
@@ -93,17 +91,13 @@ package struct JobSpecReader {
         }
     }
 
-    /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `storedSize` is what is stored
-    /// of it, in bytes, where that is not all of it. `accepted` is what its expressions were filled into, which was
-    /// accepted before: no limit that was lowered since refuses what that holds.
+    /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `accepted` is what its expressions were
+    /// filled into, which was accepted before: no limit that was lowered since refuses what that holds.
     package static func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil,
-        storedSize: Int? = nil
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        let context = Context(
-            scope: nil, depth: depth, mode: .expanded, isChecked: true, isNew: storedSize == nil,
-            storedSize: storedSize)
+        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
         do { return try reader.job(json, at: pointer, context) } catch {
             // Only here, as hardly any is refused and each would be measured.
             guard let accepted else { throw error }
@@ -117,11 +111,9 @@ package struct JobSpecReader {
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
-    ///
-    /// `storedSize` is what is stored of it, in bytes, where that is not all of it.
-    package static func stored(_ json: JSON, storedSize: Int? = nil) throws(SpecError) -> JobSpec {
+    package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
         var reader = ofStored
-        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, storedSize: storedSize)
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true)
         return try reader.job(json, at: JSONPointer(), context)
     }
 
@@ -138,11 +130,9 @@ package struct JobSpecReader {
         guard let written = reader.value("source") else { throw reader.missing("source") }
         var inside = context
         inside.isNew = false
-        inside.storedSize = nil
         let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: source)
-        return try JobSpec(
-            reader: reader, source: source, links: links, isNew: context.isNew, storedSize: context.storedSize)
+        return try JobSpec(reader: reader, source: source, links: links, isNew: context.isNew)
     }
 
     private mutating func links(

@@ -41,29 +41,6 @@ package enum Link: Sendable, Hashable {
     case pair(then: Step?, fail: Step?, on: Set<String>?)
     case both(Step)
     case finally(Step)
-
-    /// The step that runs for what came in, or nil where the link passes it on.
-    package func step(for incoming: Outcome) -> Step? {
-        switch (self, incoming) {
-        case (.pair(let then, _, _), .success): return then
-        case (.pair(_, let fail, let kinds), .failure(let error)):
-            guard let kinds, !kinds.contains(error.kind.rawValue) else { return fail }
-            return nil
-        case (.both(let step), _), (.finally(let step), _): return step
-        }
-    }
-
-    /// Whether one of its steps has a source of this type.
-    package func contains(_ type: SourceType) -> Bool {
-        switch self {
-        case .pair(let then, let fail, _): then?.type == type || fail?.type == type
-        case .both(let step), .finally(let step): step.type == type
-        }
-    }
-
-    package var isFinally: Bool {
-        if case .finally = self { true } else { false }
-    }
 }
 
 /// What a source, a link or a job ended with.

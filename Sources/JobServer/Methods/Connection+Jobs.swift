@@ -114,7 +114,7 @@ extension Connection {
     func jobRetry(_ call: Call) async throws(ProtocolError) {
         let (id, point) = try call.read { (params) throws(SpecError) in
             try params.allow(["job", "from"])
-            return (try params.job(), try params.choice("from", of: Job.RetryPoint.self) ?? .failed)
+            return (try params.job(), try params.choice("from", of: RetryPoint.self) ?? .failed)
         }
         try await show(try await ask(.retry(id, from: point), \.changed), call, wasChanged: true)
     }

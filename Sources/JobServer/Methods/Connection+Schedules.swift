@@ -167,7 +167,7 @@ private struct ScheduleParameters {
 
 extension ScheduleView {
     /// The schedule object of the wire contract; a spec that is left out is told by its size.
-    fileprivate func json(isWhole: Bool, longestSpec: Int = StoredSchedule.longestShownSpec) -> JSON {
+    fileprivate func json(isWhole: Bool, longestSpec: Int = StoredScheduleRow.longestShownSpec) -> JSON {
         var object = JSONObject()
         object.append("schedule", .string(schedule.key.name))
         switch schedule.timing {

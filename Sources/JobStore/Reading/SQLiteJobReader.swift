@@ -85,7 +85,7 @@ package final class SQLiteJobReader: JobReader {
                 \(ScheduleColumns.selectWithState) \
                 WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name
                 """, [key?.owner ?? owner ?? 0, key?.name ?? ""] + (owner.map { [$0] } ?? []))
-            return try snapshot.schedules(select, atMost: limit, longestSpec: StoredSchedule.longestShownSpec)
+            return try snapshot.schedules(select, atMost: limit, longestSpec: StoredScheduleRow.longestShownSpec)
         }
     }
 

@@ -9,9 +9,14 @@ import Testing
         "outcomes",
     ]
 
+    private static let failure = JobError(.checksum, "Wrong.")
+
+    private static func outcome(_ link: Int, _ error: JobError? = nil) -> LinkOutcome {
+        LinkOutcome(link: link, error: error, startedAt: .after(1), finishedAt: .after(2), attempts: 1)
+    }
+
     @Test func object_hasOnlyWhatHasAValue() throws {
-        var job = try Job.chain()
-        job.id = 7
+        let job = try Job.chain()
         #expect(
             job.json().object?.names == [
                 "job", "state", "source", "then", "queue", "priority", "owner", "createdAt", "attempt", "link", "links",
@@ -25,7 +30,7 @@ import Testing
         for text in [
             #"{"source":{"type":"error"}}"#, #"{"source":{"type":"error"},"then":null,"tags":null,"key":null}"#,
         ] {
-            let bare = Job(submitting: try .parsing(text), owner: 0, at: .after(0)).json()
+            let bare = Job(id: 1, spec: try .parsing(text), owner: 0, state: .queued, createdAt: .after(0)).json()
             #expect(bare.object?.names.contains { ["then", "tags", "key"].contains($0) } == false)
         }
     }
@@ -33,10 +38,10 @@ import Testing
     @Test func object_hasEveryMember_inTheOrderOfTheProtocol() throws {
         let spec = try JobSpec.chain(
             #"{"then":{"return":1}}"#, #""delay":60,"key":"k","tags":["a"],"label":"l","priority":-5,"queue":"q""#)
-        var job = Job(
-            submitting: spec, owner: 1000, parent: .init(job: 3, link: 0, index: 1, depth: 1), at: .after(0))
-        job.id = 1 << 53
+        var job = Job(id: 1 << 53, spec: spec, owner: 1000, state: .scheduled, createdAt: .after(0))
+        job.parent = 3
         job.children = 2
+        job.notBefore = .after(60)
         job.startedAt = .after(1)
         job.finishedAt = .after(2)
         let json = job.json(progress: Progress(completed: 1, total: nil))
@@ -52,50 +57,42 @@ import Testing
 
     @Test(arguments: ["null", "1.0", "[]", #"{"error":1}"#])
     func result_isThere_onEverySucceededJob(_ result: String) throws {
-        var job = try Job.chain()
-        try job.end(.success(try JSON(parsing: result)))
+        var job = try Job.chain("", "", .succeeded)
+        job.carried = .success(try JSON(parsing: result))
         let json = job.json()
         #expect(json["state"] == "succeeded" && json["error"] == nil)
         #expect(json["result"]?.description == result)
         #expect(json.object?.names.suffix(2) == ["result", "outcomes"])
     }
 
-    @Test func result_isNotThere_beforeTheEnd() throws {
-        var job = try Job.chain(#"{"then":{"return":1}}"#)
-        try job.start()
-        try job.finish(.success("between"))
-        #expect(job.json()["result"] == nil && job.json()["error"] == nil)
-        #expect(job.json()["state"] == "running" && job.json()["link"] == 1)
-    }
-
-    @Test func error_isThere_onFailedAndCancelledJobs() throws {
-        #expect(try Job.standing(.failed).json()["error"]?["kind"] == "checksum")
-        #expect(try Job.standing(.cancelled).json()["error"]?["kind"] == "cancelled")
-        for state in JobState.allCases where state != .failed && state != .cancelled {
-            #expect(try Job.standing(state).json()["error"] == nil)
+    @Test(arguments: JobState.allCases)
+    func resultAndError_areThere_onJobsThatEndedSo(_ state: JobState) throws {
+        var job = try Job.chain("", "", state)
+        if state != .succeeded {
+            job.carried = .failure(Self.failure)
+            #expect((job.json()["error"]?["kind"] == "checksum") == state.isTerminal)
         }
+        job.carried = .success("between")
+        #expect((job.json()["result"] == "between") == (state == .succeeded))
+        #expect(job.json()["error"] == nil)
     }
 
     @Test func error_isThatOfTheLastAttempt_whileItWaitsForTheNext() throws {
-        var job = try Job.chain()
-        try job.start()
-        try job.finish(.passing)
-        let json = job.json()
-        #expect(json["state"] == "scheduled" && json["error"]?["kind"] == "timeout" && json["attempt"] == 1)
-        #expect(json["notBefore"] != nil)
+        var job = try Job.chain("", "", .scheduled)
+        job.lastFailure = JobError(.timeout, "Slow.", retryable: true)
+        job.attempt = 1
+        #expect(job.json()["error"]?["kind"] == "timeout" && job.json()["attempt"] == 1)
     }
 
     @Test func outcomes_areThoseOfTheLinksThatRan() throws {
         var job = try Job.chain(#"{"fail":{"return":1}},{"finally":{"return":1}}"#)
-        try job.run([2: .lasting])
+        job.outcomes = [Self.outcome(0), Self.outcome(2, Self.failure)]
         let times = #""startedAt":"\#(Timestamp.after(1))","finishedAt":"\#(Timestamp.after(2))","attempts":1"#
         #expect(
             job.json()["outcomes"]?[0] == (try JSON(parsing: #"{"link":0,"ok":true,\#(times)}"#)))
         #expect(
             job.json()["outcomes"]?[1]?.object?.names == ["link", "ok", "error", "startedAt", "finishedAt", "attempts"])
         #expect(job.json()["outcomes"]?[1]?["link"] == 2 && job.json()["outcomes"]?[2] == nil)
-        for outcome in job.outcomes { #expect(LinkOutcome(json: outcome.json) == outcome) }
-        #expect(LinkOutcome(json: [:]) == nil && LinkOutcome(json: nil) == nil)
     }
 
     @Test func credentials_areMasked_whereverTheyStand() throws {
@@ -105,15 +102,15 @@ import Testing
             + #""then":[{"finally":{"source":{"type":"download","url":"https://{{job/label}}:secret@h/","path":"p","#
             + #""mirrors":["\#(url)"],"headers":{"Proxy-Authorization":"secret"}}}},{"fail":{"throw":{"message":"\#(url)"}}}],"#
             + #""key":"\#(url)","label":"\#(url)","tags":["\#(url)"]}"#
-        var job = Job(submitting: try .parsing(text), owner: 1000, at: .after(0))
-        try job.start()
-        try job.finish(.failure(JobError(.http, "Cannot load \(url).", retryable: true)))
-        #expect(!job.json().description.contains("secret"))
-        _ = try job.handle(.due, at: .after(3))
-        try job.run([0: .failure(JobError(.http, "Cannot load \(url).")), 2: .failure(JobError(.invalid, url))])
-        #expect(job.state == .failed && !job.json().description.contains("secret"))
-        #expect(job.json()["source"]?["url"] == "https://***@example.org/")
-        #expect(job.spec.description.contains("secret"), "what runs is not masked")
+        for state in [JobState.scheduled, .failed] {
+            var job = Job(id: 1, spec: try .parsing(text), owner: 1000, state: state, createdAt: .after(0))
+            job.lastFailure = JobError(.http, "Cannot load \(url).", retryable: true)
+            job.carried = .failure(JobError(.http, "Cannot load \(url)."))
+            job.outcomes = [Self.outcome(0, JobError(.invalid, url))]
+            #expect(job.json()["error"] != nil && !job.json().description.contains("secret"))
+            #expect(job.json()["source"]?["url"] == "https://***@example.org/")
+            #expect(job.spec.description.contains("secret"), "what runs is not masked")
+        }
     }
 
     @Test(arguments: [

@@ -31,17 +31,16 @@ import Testing
                 "queue": .string(many(64 / text.utf8.count)),
             ], limits: JobLimits())
         let error = longError(text)
-        var job = Job(submitting: spec, owner: .max, at: .after(0))
-        job.children = 10_000
-        job.outcomes = (0..<12).map { link in
-            LinkOutcome(link: link, error: error, startedAt: .after(0), finishedAt: .after(1), attempts: 1001)
-        }
-        job.startedAt = .after(0)
-        job.finishedAt = .after(1)
         return ids.map { id in
             let result = result(id)
-            job.id = id
-            job.state = result == nil ? .failed : .succeeded
+            var job = Job(
+                id: id, spec: spec, owner: .max, state: result == nil ? .failed : .succeeded, createdAt: .after(0))
+            job.children = 10_000
+            job.outcomes = (0..<12).map { link in
+                LinkOutcome(link: link, error: error, startedAt: .after(0), finishedAt: .after(1), attempts: 1001)
+            }
+            job.startedAt = .after(0)
+            job.finishedAt = .after(1)
             job.carried = result.map(Outcome.success) ?? .failure(error)
             return JobView(job)
         }
@@ -132,7 +131,7 @@ import Testing
             if view.job.state == .succeeded {
                 #expect(results == 998)
                 brief = view.brief(results: &results)
-                #expect(brief.job.carried?.json.size ?? 0 < 50)
+                #expect((try brief.job.carried?.get().size ?? 0) < 50)
                 #expect(brief.json(.brief)["resultSize"] == 2002 && brief.json(.brief)["result"] == nil)
             }
         }
@@ -141,8 +140,7 @@ import Testing
     @Test func brief_isTheSame_whereLittleIsTold() throws {
         let spec = try JobSpecReader.spec(
             ["source": ["type": "value", "value": 1], "then": [["fail": ["return": 1]]]], limits: JobLimits())
-        var job = Job(submitting: spec, owner: 1, at: .after(0))
-        job.state = .succeeded
+        var job = Job(id: 1, spec: spec, owner: 1, state: .succeeded, createdAt: .after(0))
         job.carried = .success([1, 2])
         var results = 1000
         #expect(JobView(job).brief(results: &results).json(.brief) == JobView(job).json(.brief))

@@ -223,7 +223,10 @@ import Testing
             let source = #"{"type":"\#(type)","url":"https://h/","method":"\#(method)"}"#
             let spec = try JobSpec.parsing(
                 #"{"source":{"type":"error"},"then":[{"then":{"source":\#(source)\#(ofStep)}}]\#(ofJob)}"#)
-            let step = try #require(spec.step(1, for: .success(nil)))
+            guard case .pair(let step?, _, _) = spec.links.first else {
+                Issue.record("no step")
+                return
+            }
             #expect(spec.retryPolicy(of: step).max == max)
             if ofStep.isEmpty, !method.hasPrefix("{") {
                 let own = try JobSpec.parsing(#"{"source":\#(source)\#(ofJob)}"#)
@@ -273,9 +276,9 @@ import Testing
             + #""then":[{"then":{"return":["{{item}}","{{input}}"]}}]}}}"#
         for link in [#"{"then":\#(each)}"#, #"{"fail":{"throw":{"message":"{{error/message}}"}}}"#] {
             let spec = try JobSpec.parsing(#"{"source":{"type":"json","url":"u"},"then":[\#(link)]}"#)
-            #expect(try JobSpecReader.stored(spec.json) == spec)
+            #expect(try JobSpecReader.stored(spec.json).json == spec.json)
             let list = try JobSpec.parsing(#"{"source":{"type":"list","jobs":[\#(spec)]}}"#)
-            #expect(try JobSpecReader.stored(list.json) == list)
+            #expect(try JobSpecReader.stored(list.json).json == list.json)
         }
     }
 }

@@ -155,7 +155,7 @@ import Testing
             let job: JSON = ["source": ["type": "error"], "then": [["then": ["return": .string(example.written)]]]]
             let child = try TemplateExpansion([.item: .string(item), .index: 0]).child(job)
             let spec = try JobSpecReader.child(child, at: JSONPointer(), depth: 1, limits: JobLimits())
-            guard case .return(let written)? = spec.step(1, for: .success(nil))?.action else {
+            guard case .pair(let step?, _, _) = spec.links.first, case .return(let written) = step.action else {
                 Issue.record("no step")
                 return
             }

@@ -33,15 +33,13 @@ enum SpecReading {
             else { return invalid(index, "Its expression finds nothing.") }
             written = expanded
         }
-        guard var members = written.object else { return invalid(index, "It is not an object.") }
-        if members["queue"] == nil { members["queue"] = .string(parent.queue) }
-        if members["priority"] == nil, parent.priority != 0 { members["priority"] = JSON(parent.priority) }
         do {
             let spec = try JobSpecReader.child(
-                .object(members), at: JSONPointer(), depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
+                written.inheriting(queue: parent.queue, priority: parent.priority), at: JSONPointer(),
+                depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
             guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec))), document: .spec(spec.text ?? []))
+                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec))), document: .spec(spec.json.utf8))
         } catch {
             return invalid(index, error.reason)
         }

@@ -103,7 +103,7 @@ extension World {
     }
 
     private func retry(_ user: User, _ index: Int) {
-        let point: Job.RetryPoint = random.chance(0.6) ? .failed : .start
+        let point: RetryPoint = random.chance(0.6) ? .failed : .start
         act(user, index) { .retry($0, from: point) }
     }
 

@@ -1,26 +1,17 @@
 /// Jobs as they are shown, made of their rows.
 extension Job {
-    /// The job of a row. A value in a file is left there: ``storedResult`` says how long it is. What only the core needs is left
-    /// out: where a retry goes on, and times by the steady clock.
-    package init(_ row: JobRow, spec: JobSpec) {
-        self.init(
-            id: row.id, spec: spec, owner: row.owner,
-            parent: row.parent.map { Parent(job: $0.job, link: $0.link, index: $0.index, depth: $0.depth) },
-            state: row.state, createdAt: row.createdAt, notBefore: row.notBefore)
-        groups = row.groups
+    /// The job of a row. A value in a file is left there: ``storedResult`` says how long it is.
+    private init(_ row: JobRow, spec: JobSpec) {
+        self.init(id: row.id, spec: spec, owner: row.owner, state: row.state, createdAt: row.createdAt)
+        parent = row.parent?.job
+        notBefore = row.notBefore
         startedAt = row.startedAt
         finishedAt = row.finishedAt
         link = row.link
         attempt = row.attempt
-        linkStartedAt = row.linkStartedAt
         outcomes = row.outcomes
         lastFailure = row.lastFailure
-        stop = row.stop
-        host = row.host
         children = row.children
-        crashes = row.crashes
-        isGated = row.waiting == .gate
-        for blob in row.blobs where blob.blob != row.carried?.blob { bodies[blob.link] = Int(clamping: blob.blob.size) }
         switch row.carried {
         case .success(.inline(let text)): carried = .success(JSON(stored: text))
         case .success(.file(let blob)):
@@ -49,11 +40,4 @@ extension Job {
 extension StoredJob {
     /// The job as it is shown.
     package var job: Job { Job(row, document: document, template: template) }
-}
-
-extension JSON {
-    /// A text that was checked before it was stored; `null` where it is damaged.
-    package init(stored text: [UInt8]) {
-        self = (try? JSON(parsing: text, maximumDepth: 512, budget: JobLimits.mostValues)) ?? .null
-    }
 }

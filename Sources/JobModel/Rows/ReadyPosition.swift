@@ -1,0 +1,15 @@
+/// A position in the starting order of a queue.
+package struct ReadyPosition: Sendable, Hashable, Comparable {
+    package let priority: Int
+    package let id: JobID
+
+    package init(priority: Int, id: JobID) {
+        self.priority = priority
+        self.id = id
+    }
+
+    /// Whether `left` starts before `right`.
+    package static func < (left: ReadyPosition, right: ReadyPosition) -> Bool {
+        left.priority == right.priority ? left.id < right.id : left.priority > right.priority
+    }
+}

@@ -1,0 +1,275 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Cancelling, and passing a deadline: only `finally` links run after it.
+@Suite struct MachineStopTests {
+    private static let links =
+        #"{"then":{"return":1}},{"finally":{"return":2}},{"both":{"return":3}},{"finally":{"return":4}}"#
+    private static let reasons = [JobRow.Stop.cancelled, .deadline]
+
+    private func expectStopped(
+        _ job: JobRow, _ reason: JobRow.Stop, _ ended: [Int], sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(job.state == (reason == .cancelled ? .cancelled : .failed), sourceLocation: sourceLocation)
+        #expect(job.carried?.error?.kind == reason.error.kind, sourceLocation: sourceLocation)
+        #expect(job.ended == ended, sourceLocation: sourceLocation)
+        #expect(job.finishedAt != nil && job.due == nil && job.notBefore == nil, sourceLocation: sourceLocation)
+    }
+
+    // MARK: - Where it has no run
+
+    @Test(arguments: reasons, ["", #""delay":60"#])
+    func stop_ends_whatHasNotBegun(_ reason: JobRow.Stop, _ delay: String) throws {
+        var job = try JobRow.chain("", delay)
+        #expect(job.stop(reason, at: .after(5)) == .finish)
+        expectStopped(job, reason, [])
+        #expect(job.startedAt == nil && job.link == 0)
+    }
+
+    @Test(arguments: reasons, ["", #""delay":60"#])
+    func stop_runsTheFinallyLinks_ofWhatHasNotBegun(_ reason: JobRow.Stop, _ delay: String) throws {
+        var job = try JobRow.chain(Self.links, delay)
+        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        #expect(job.isReady && job.link == 2 && job.due == nil && job.notBefore == nil, "it waits for its turn")
+        #expect(job.carried?.error?.kind == reason.error.kind, "the link is handed the reason")
+        job.complete()
+        expectStopped(job, reason, [2, 4])
+    }
+
+    @Test(arguments: reasons)
+    func stop_duringAPause_endsTheAttempts(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        job.finish(.passing)
+        #expect(job.state == .scheduled)
+        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        #expect(job.lastFailure == nil)
+        job.complete()
+        expectStopped(job, reason, [2, 4])
+        #expect(job.carried?.error?.attempts == 1 && job.carried?.error?.link == 0)
+    }
+
+    @Test(arguments: reasons, [JobRow.Waiting.children, .timer])
+    func stop_ends_whatWaitsWithoutARun(_ reason: JobRow.Stop, _ waiting: JobRow.Waiting) throws {
+        func withoutRun(_ links: String) throws -> JobRow {
+            var job = try JobRow.chain(links)
+            job.start()
+            (job.run, job.waiting, job.due) = (nil, waiting, 9000)
+            return job
+        }
+        var job = try withoutRun(Self.links)
+        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        #expect(job.isReady && job.link == 2 && job.attempt == 0 && job.due == nil)
+        job.complete()
+        expectStopped(job, reason, [0, 2, 4])
+        var plain = try withoutRun("")
+        #expect(plain.stop(reason, at: .after(5)) == .finish)
+        expectStopped(plain, reason, [0])
+        #expect(plain.waiting == .nothing)
+    }
+
+    // MARK: - Where a run is at work
+
+    @Test(arguments: reasons, [Carried.text("done"), .passing, .lasting])
+    func stop_isDecided_onceTheRunHasEnded(_ reason: JobRow.Stop, _ outcome: Carried) throws {
+        var job = try JobRow.chain(Self.links, #""deadline":9"#)
+        job.start()
+        #expect(job.stop(reason, at: .after(5)) == .interrupt)
+        #expect(job.isEnding && job.run != nil && job.link == 0 && job.outcomes.isEmpty)
+        #expect(job.deadline == nil, "nothing stops it twice")
+        let before = job
+        for again in Self.reasons { #expect(job.stop(again, at: .after(6)) == .none) }
+        #expect(job == before)
+        #expect(job.finish(outcome) == .run)
+        #expect(job.link == 2 && !job.isEnding)
+        job.complete()
+        expectStopped(job, reason, [0, 2, 4])
+        #expect(job.outcomes[0].error?.kind == reason.error.kind && job.outcomes[0].error?.attempts == 1)
+        #expect(job.failedLink == JobRow.FailedLink(link: 0, incoming: nil))
+    }
+
+    @Test(arguments: reasons)
+    func stop_runsTheFinallyLinks_behindTheLinkThatRan(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        for _ in 0..<3 { job.finish() }
+        #expect(job.link == 3)
+        #expect(job.stop(reason, at: .after(5)) == .interrupt)
+        job.complete()
+        expectStopped(job, reason, [0, 1, 2, 3, 4])
+    }
+
+    @Test(arguments: reasons)
+    func stop_ends_whereNoFinallyLinkIsLeft(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(#"{"finally":{"return":1}},{"then":{"return":1}}"#)
+        job.start()
+        job.finish()
+        job.finish()
+        #expect(job.link == 2)
+        #expect(job.stop(reason, at: .after(5)) == .interrupt)
+        #expect(job.finish() == .finish)
+        expectStopped(job, reason, [0, 1, 2])
+    }
+
+    @Test(arguments: reasons)
+    func stop_letsAFinallyLinkRunOn(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        for _ in 0..<2 { job.finish() }
+        #expect(job.link == 2)
+        #expect(job.stop(reason, at: .after(5)) == .none)
+        #expect(job.state == .running && job.run != nil && job.link == 2 && job.attempt == 1 && !job.isEnding)
+        job.complete()
+        // The `both` link between is passed over.
+        expectStopped(job, reason, [0, 1, 2, 4])
+    }
+
+    @Test(arguments: reasons)
+    func finallyLink_isRetried_afterAStop(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        _ = job.stop(reason, at: .after(5))
+        job.start()
+        #expect(job.finish(.passing) == .wait)
+        #expect(job.state == .scheduled && job.link == 2)
+        job.fellDue()
+        job.start()
+        #expect(job.link == 2 && job.attempt == 2)
+        job.complete()
+        expectStopped(job, reason, [2, 4])
+    }
+
+    @Test(arguments: reasons)
+    func finallyLink_goesOnCounting_whereAStopMeetsItsPause(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(#"{"finally":{"return":1}}"#)
+        job.start()
+        job.finish()
+        job.finish(.passing)
+        #expect(job.state == .scheduled && job.link == 1)
+        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        job.start()
+        #expect(job.link == 1 && job.attempt == 2)
+        job.complete()
+        expectStopped(job, reason, [0, 1])
+    }
+
+    @Test(arguments: reasons)
+    func failureOfAFinallyLink_changesNothing(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        _ = job.stop(reason, at: .after(5))
+        job.complete([2: .lasting, 4: .lasting])
+        expectStopped(job, reason, [0, 2, 4])
+    }
+
+    // MARK: - Restarts
+
+    @Test(arguments: reasons)
+    func runToldToEnd_isAtItsEnd_afterARestart(_ reason: JobRow.Stop) throws {
+        var plain = try JobRow.chain("")
+        plain.start()
+        _ = plain.stop(reason, at: .after(5))
+        #expect(plain.restart(at: .after(6)) == .finish)
+        expectStopped(plain, reason, [0])
+
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        _ = job.stop(reason, at: .after(5))
+        #expect(job.restart(at: .after(6)) == .enqueue)
+        #expect(job.isReady && job.run == nil && job.link == 2 && job.attempt == 0 && job.ended == [0])
+        job.complete()
+        expectStopped(job, reason, [0, 2, 4])
+    }
+
+    @Test(arguments: reasons)
+    func finallyLink_runsAgain_afterARestart(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        _ = job.stop(reason, at: .after(5))
+        job.finish(at: 6)
+        let before = job
+        #expect(job.restart(at: .after(7)) == .enqueue)
+        job.start(at: 8)
+        #expect(job == before)
+    }
+
+    @Test(arguments: reasons)
+    func stop_runsAFinallyLink_thatARestartPutBack(_ reason: JobRow.Stop) throws {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        for _ in 0..<2 { job.finish() }
+        _ = job.restart(at: .after(4))
+        #expect(job.link == 2 && job.state == .queued)
+        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        job.start()
+        #expect(job.link == 2 && job.attempt == 1)
+        job.complete()
+        expectStopped(job, reason, [0, 1, 2, 4])
+    }
+
+    // MARK: - Retrying what was stopped
+
+    /// The job, stopped after so many links and retried from where it failed.
+    private func retried(after links: Int, _ reason: JobRow.Stop) throws -> JobRow {
+        var job = try JobRow.chain(Self.links)
+        job.start()
+        for _ in 0..<links { job.finish(.text("r\(job.link)")) }
+        _ = job.stop(reason, at: .after(5))
+        job.complete()
+        job.retry(from: .failed, at: .after(9))
+        return job
+    }
+
+    @Test(arguments: reasons)
+    func retryFromFailed_beginsAtTheLinkThatWasStopped(_ reason: JobRow.Stop) throws {
+        var job = try retried(after: 3, reason)
+        #expect(job.link == 3 && job.carried == .text("r1") && job.stop == nil && job.ended == [0, 1, 2])
+        job.complete()
+        #expect(job.state == .succeeded && job.ended == [0, 1, 2, 3, 4])
+    }
+
+    @Test(arguments: reasons)
+    func retryFromFailed_beginsAtAFinallyLink_thatRanWhenItWasStopped(_ reason: JobRow.Stop) throws {
+        var job = try retried(after: 2, reason)
+        #expect(job.link == 2 && job.carried == .text("r1") && job.ended == [0, 1])
+        job.complete()
+        #expect(job.state == .succeeded && job.ended == [0, 1, 2, 3, 4])
+    }
+
+    @Test func retryFromFailed_beginsAtTheFailure_whereThatCameBeforeTheStop() throws {
+        var job = try JobRow.chain(#"{"then":{"return":1}},{"finally":{"return":1}},{"both":{"return":1}}"#)
+        job.start()
+        job.finish(.text("a"))
+        job.finish(.lasting)
+        #expect(job.link == 2)
+        _ = job.stop(.cancelled, at: .after(5))
+        job.complete()
+        #expect(job.state == .cancelled)
+        job.retry(from: .failed, at: .after(9))
+        #expect(job.link == 1 && job.carried == .text("a"))
+    }
+
+    @Test func retryFromFailed_beginsAtAFinallyLink_notAtAFailureThatWasMended() throws {
+        var job = try JobRow.chain(#"{"fail":{"return":1}},{"finally":{"return":1}}"#)
+        job.start()
+        job.finish(.lasting)
+        job.finish(.text("mended"))
+        #expect(job.link == 2)
+        _ = job.stop(.cancelled, at: .after(5))
+        job.complete()
+        job.retry(from: .failed, at: .after(9))
+        #expect(job.link == 2 && job.carried == .text("mended") && job.ended == [0, 1])
+    }
+
+    @Test(arguments: RetryPoint.allCases)
+    func retry_beginsAtTheSource_ofWhatHadNotBegun(_ point: RetryPoint) throws {
+        var job = try JobRow.chain(Self.links)
+        _ = job.stop(.cancelled, at: .after(5))
+        job.complete()
+        job.retry(from: point, at: .after(9))
+        #expect(job.link == 0 && job.carried == nil && job.outcomes.isEmpty && job.isReady)
+        job.complete()
+        #expect(job.state == .succeeded)
+    }
+}
