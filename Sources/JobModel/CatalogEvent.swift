@@ -14,7 +14,6 @@ package enum CatalogEvent: String, Sendable, CaseIterable {
     case jobUnreadable = "job-unreadable"
     case stateDamaged = "state-damaged"
     case defect
-    case watchdogUnfed = "watchdog-unfed"
     case connectionRefused = "connection-refused"
     case clientClosed = "client-closed"
     case jobFailed = "job-failed"

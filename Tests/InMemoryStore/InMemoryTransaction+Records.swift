@@ -9,21 +9,14 @@ extension InMemoryTransaction {
         return tables.rows.schedules[key]
     }
 
-    func scheduleSpec(_ key: ScheduleKey) throws(StoreError) -> [UInt8]? {
-        try check()
-        return tables.rows.scheduleSpecs[key]
-    }
-
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
         try check()
         tables.setSchedule(schedule.schedule.key, schedule)
-        if let spec { tables.setSpec(of: schedule.schedule.key, spec) }
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
         try check()
         tables.setSchedule(key, nil)
-        tables.setSpec(of: key, nil)
     }
 
     func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {

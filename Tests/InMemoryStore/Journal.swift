@@ -37,7 +37,6 @@ struct Journals {
     var checkpoints = Journal<JobPart, [UInt8]>()
     var downloads = Journal<Name, StoredRows.Download>()
     var schedules = Journal<ScheduleKey, ScheduleRow>()
-    var scheduleSpecs = Journal<ScheduleKey, [UInt8]>()
     var queues = Journal<Name, QueueSettings>()
     var work = Journal<Int64, WorkRow>()
     var counts = Journal<CountKey, CountValue>()
@@ -46,7 +45,7 @@ struct Journals {
 
     var isEmpty: Bool {
         jobs.before.isEmpty && lists.before.isEmpty && templates.before.isEmpty && checkpoints.before.isEmpty
-            && downloads.before.isEmpty && schedules.before.isEmpty && scheduleSpecs.before.isEmpty
+            && downloads.before.isEmpty && schedules.before.isEmpty
             && queues.before.isEmpty && work.before.isEmpty && counts.before.isEmpty
     }
 }

@@ -35,7 +35,6 @@ final class StoreTables {
         for (key, row) in journals.checkpoints.before { rows.checkpoints.place(key, row) }
         for (key, row) in journals.downloads.before { place(key, row) }
         for (key, row) in journals.schedules.before { place(key, row) }
-        for (key, row) in journals.scheduleSpecs.before { rows.scheduleSpecs.place(key, row) }
         for (key, row) in journals.queues.before { rows.queues.place(key, row) }
         for (key, row) in journals.work.before { place(key, row) }
         for (key, row) in journals.counts.before { rows.counts[key] = row }
@@ -117,11 +116,6 @@ final class StoreTables {
         schedulesDue.change(from: old?.dueKey, to: schedule?.dueKey)
         schedulesByJob.change(from: old?.jobKey, to: schedule?.jobKey)
         rows.schedules.place(key, schedule)
-    }
-
-    func setSpec(of key: ScheduleKey, _ spec: [UInt8]?) {
-        journals.scheduleSpecs.note(key, rows.scheduleSpecs[key])
-        rows.scheduleSpecs.place(key, spec)
     }
 
     // MARK: The rest

@@ -10,7 +10,6 @@ package struct StoredRows: Sendable {
     var checkpoints = SortedRows<JobPart, [UInt8]>()
     var downloads = SortedRows<Name, Download>()
     var schedules = SortedRows<ScheduleKey, ScheduleRow>()
-    var scheduleSpecs = SortedRows<ScheduleKey, [UInt8]>()
     var queues = SortedRows<Name, QueueSettings>()
     var work = SortedRows<Int64, WorkRow>()
     package var counts: [CountKey: CountValue] = [:]
@@ -67,7 +66,6 @@ extension StoredRows {
     package func download(to path: String) -> [UInt8]? { downloads[Name(path)]?.record }
     /// By key.
     package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
-    package func scheduleSpec(_ key: ScheduleKey) -> [UInt8]? { scheduleSpecs[key] }
     /// By name.
     package var allQueues: some Sequence<QueueSettings> { queues.rows().lazy.map(\.value) }
     /// Work left over, by id.

@@ -215,6 +215,14 @@ import Testing
         #expect(try reader.schedules(after: rows[0].schedule.key, owner: 1, limit: 10).map(\.row) == [rows[1]])
         #expect(try reader.schedule(rows[1].schedule.key)?.spec == Array("{}".utf8))
         #expect(try reader.schedule(ScheduleKey(owner: 9, name: "a")) == nil)
+        // A schedule that is stored again keeps its spec, and one that is removed leaves none behind.
+        try rounds.round { transaction in
+            try transaction.put(rows[0], spec: nil)
+            try transaction.removeSchedule(rows[2].schedule.key)
+            try transaction.put(rows[2], spec: nil)
+        }
+        #expect(try reader.schedule(rows[0].schedule.key)?.spec == Array("{}".utf8))
+        #expect(try reader.schedule(rows[2].schedule.key)?.spec == nil)
     }
 
     @Test func givesTransfersDownloadsAndBlobs() throws {

@@ -105,10 +105,8 @@ import Testing
             (first.next, first.version) = (nil, 2)
             try transaction.put(first, spec: nil)
             #expect(try transaction.schedule(first.schedule.key) == first)
-            #expect(try transaction.scheduleSpec(first.schedule.key) == Array("{}".utf8))
             try transaction.removeSchedule(first.schedule.key)
             #expect(try transaction.schedule(first.schedule.key) == nil)
-            #expect(try transaction.scheduleSpec(first.schedule.key) == nil)
         }
     }
 

@@ -9,7 +9,8 @@ import Testing
     private let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
 
     @Test func everyEvent_hasANumber_andEveryNumberAnEvent() {
-        #expect(Set(MessageCatalog.ids.keys) == Set(CatalogEvent.allCases.map(\.rawValue)))
+        // The watchdog, which is in this module, names its event by itself.
+        #expect(Set(MessageCatalog.ids.keys) == Set(CatalogEvent.allCases.map(\.rawValue) + ["watchdog-unfed"]))
         #expect(Set(MessageCatalog.ids.values).count == MessageCatalog.ids.count)
         for id in MessageCatalog.ids.values { #expect(id.count == 32 && id.allSatisfy(\.isHexDigit)) }
     }

@@ -40,8 +40,4 @@ package struct CoreError: Error, Sendable, Hashable {
     }
 
     package static let stopping = CoreError(.shuttingDown, "The daemon is shutting down; try again when it is back.")
-
-    init(_ error: StoreError) {
-        self.init(.storage, error.message)
-    }
 }

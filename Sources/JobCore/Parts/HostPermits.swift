@@ -7,11 +7,6 @@ struct HostPermits {
         var byOwner: [UInt32: Int] = [:]
     }
 
-    private struct Pause: Hashable {
-        let host: String
-        let owner: UInt32
-    }
-
     /// Hosts that one owner leaves alone at a time; a further one still gets requests.
     private static let mostPaused = 1000
 

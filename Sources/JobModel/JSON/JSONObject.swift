@@ -78,11 +78,6 @@ public struct JSONObject: Sendable {
         for (_, member) in all where sorted.last?.name.hasSameBytes(as: member.name) != true { sorted.append(member) }
         return sorted
     }
-
-    /// The same object, sorted by name at every level and without repeated names: equal objects have equal texts.
-    package var canonical: JSONObject {
-        JSONObject(sorted.map { Member(name: $0.name, value: $0.value.canonical) })
-    }
 }
 
 extension JSONObject: Hashable {
@@ -126,16 +121,5 @@ extension UnsafeRawBufferPointer {
             index += 1
         }
         return true
-    }
-}
-
-extension JSON {
-    /// This value with the members of every object in it sorted by name.
-    package var canonical: JSON {
-        switch self {
-        case .array(let elements): .array(elements.map(\.canonical))
-        case .object(let object): .object(object.canonical)
-        default: self
-        }
     }
 }

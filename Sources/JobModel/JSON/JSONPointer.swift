@@ -75,25 +75,3 @@ extension JSONPointer: CustomStringConvertible {
         }.joined()
     }
 }
-
-extension JSON {
-    /// The value at `pointer`, or nil where there is none. An index is digits without a leading zero.
-    package func value(at pointer: JSONPointer) -> JSON? { value(at: pointer) { $0[$1] } }
-
-    /// The value at `pointer`, where `member` looks for the member of an object.
-    func value(at pointer: JSONPointer, _ member: (JSONObject, String) -> JSON?) -> JSON? {
-        var value = self
-        for token in pointer.tokens {
-            switch value {
-            case .object(let object):
-                guard let found = member(object, token) else { return nil }
-                value = found
-            case .array(let elements):
-                guard let index = JSONPointer.index(token), elements.indices.contains(index) else { return nil }
-                value = elements[index]
-            default: return nil
-            }
-        }
-        return value
-    }
-}

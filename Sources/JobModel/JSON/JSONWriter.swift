@@ -83,7 +83,7 @@ package struct JSONWriter {
     }
 
     /// Appends a part of a string, without quotes.
-    mutating func writeEscaped(_ utf8: UnsafeRawBufferPointer) {
+    private mutating func writeEscaped(_ utf8: UnsafeRawBufferPointer) {
         // Runs that need no escape are appended whole.
         var start = 0
         while start < utf8.count {
@@ -93,9 +93,6 @@ package struct JSONWriter {
             start = end + 1
         }
     }
-
-    /// Drops the first bytes of what was written.
-    mutating func removeFirst(_ count: Int) { bytes.removeFirst(count) }
 
     /// The offset of the next byte that has to be escaped, or the end. Looks at eight bytes at a time.
     static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {

@@ -19,9 +19,21 @@ struct PointerSearch {
     /// Names that were looked at, one by one or for an index: tests bound these, as time depends on the machine.
     private(set) var namesLookedAt = 0
 
-    /// The value at `pointer` in `root`, or nil where there is none.
+    /// The value at `pointer` in `root`, or nil where there is none. An index is digits without a leading zero.
     mutating func value(at pointer: JSONPointer, in root: JSON) -> JSON? {
-        root.value(at: pointer) { member($1, of: $0) }
+        var value = root
+        for token in pointer.tokens {
+            switch value {
+            case .object(let object):
+                guard let found = member(token, of: object) else { return nil }
+                value = found
+            case .array(let elements):
+                guard let index = JSONPointer.index(token), elements.indices.contains(index) else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
     }
 
     private mutating func member(_ name: String, of object: JSONObject) -> JSON? {

@@ -28,14 +28,4 @@ package struct LinkOutcome: Sendable, Hashable {
         object.append("attempts", JSON(attempts))
         return .object(object)
     }
-
-    /// The outcome that `json` writes down, or nil where it is none.
-    package init?(json: JSON) {
-        guard let link = json["link"]?.int, let started = json["startedAt"]?.string.flatMap(Timestamp.init(rfc3339:)),
-            let finished = json["finishedAt"]?.string.flatMap(Timestamp.init(rfc3339:))
-        else { return nil }
-        self.init(
-            link: link, error: json["error"].map(JobError.init(json:)), startedAt: started, finishedAt: finished,
-            attempts: json["attempts"]?.int ?? 1)
-    }
 }

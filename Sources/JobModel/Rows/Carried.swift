@@ -48,16 +48,4 @@ package struct BlobReference: Sendable, Hashable {
     }
 
     package var name: String { "\(life)-\(number)" }
-
-    /// Its text in the store, `life-number-size`.
-    package var text: String { "\(life)-\(number)-\(size)" }
-
-    /// Nil where the text names no file.
-    package init?(text: String) {
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
-        guard parts.count == 3, let life = parts[0], let number = parts[1], let size = parts[2], life > 0,
-            number > 0, size >= 0
-        else { return nil }
-        self.init(life: life, number: number, size: size)
-    }
 }

@@ -45,12 +45,6 @@ extension JobPlan {
         guard reader.isAtEnd else { return nil }
         self.init(source: source, links: links, deadline: deadline.value)
     }
-
-    /// The plan that `bytes` hold; nil where they are damaged.
-    package init?(bytes: [UInt8]) {
-        guard let plan = bytes.withUnsafeBytes({ JobPlan(bytes: $0) }) else { return nil }
-        self = plan
-    }
 }
 
 private struct PlanWriter {

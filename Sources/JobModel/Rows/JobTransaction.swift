@@ -68,8 +68,6 @@ package protocol JobTransaction: AnyObject {
     // MARK: Schedules
 
     func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow?
-    /// The JSON text of a schedule's spec.
-    func scheduleSpec(_ key: ScheduleKey) throws(StoreError) -> [UInt8]?
     /// Stores a schedule, new or not; its spec stays where it is not given.
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError)
     func removeSchedule(_ key: ScheduleKey) throws(StoreError)

@@ -65,7 +65,6 @@ package struct DueTimes: Sendable, Hashable {
 /// What names a row that handling an input will read.
 package enum RowKey: Sendable, Hashable {
     case job(JobID)
-    case list(JobID)
     case key(owner: UInt32, String)
     case schedule(ScheduleKey)
 }

@@ -10,12 +10,6 @@ package struct ZoneRules: Sendable, Hashable {
         var end: Int64
         /// Seconds that local time is ahead of UTC.
         var offset: Int64
-
-        /// The local times that clocks show, in seconds since the local 1970.
-        var local: Range<Int64> {
-            let first = start == .min ? .min : start + offset
-            return first..<max(first, end == .max ? .max : end + offset)
-        }
     }
 
     /// Why bytes are no rules of a zone, as a part of a sentence.

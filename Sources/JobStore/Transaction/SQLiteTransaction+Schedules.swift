@@ -5,10 +5,6 @@ extension SQLiteTransaction {
         try schedules(statement("\(ScheduleColumns.select) WHERE owner = ?1 AND name = ?2", key.owner, key.name)).first
     }
 
-    func scheduleSpec(_ key: ScheduleKey) throws(StoreError) -> [UInt8]? {
-        try statement(ScheduleColumns.selectSpec, key.owner, key.name).bytes()
-    }
-
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
         try statement(ScheduleColumns.insert, ScheduleColumns.values(schedule)).run()
         guard let spec else { return }

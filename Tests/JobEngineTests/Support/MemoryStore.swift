@@ -276,7 +276,6 @@ final class MemoryTransaction: JobTransaction {
     }
 
     func schedule(_ key: ScheduleKey) -> ScheduleRow? { tables.schedules[key] }
-    func scheduleSpec(_ key: ScheduleKey) -> [UInt8]? { tables.specs[key] }
 
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) {
         write { tables in

@@ -82,10 +82,7 @@ import Testing
         let (left, right) = (try JSON(parsing: left), try JSON(parsing: right))
         #expect((left == right) == areEqual)
         #expect((right == left) == areEqual)
-        if areEqual {
-            #expect(left.hashValue == right.hashValue)
-            #expect(left.canonical.utf8 == right.canonical.utf8)
-        }
+        if areEqual { #expect(left.hashValue == right.hashValue) }
     }
 
     @Test func equality_isQuick_whereDeepValuesDifferAtTheBottom() throws {
@@ -103,7 +100,6 @@ import Testing
         let object = try #require(try JSON(parsing: #"{"\u00e9":1,"e\u0301":2}"#).object)
         #expect(object["\u{E9}"] == 1)
         #expect(object["e\u{301}"] == 2)
-        #expect(object.canonical.members.count == 2)
         var changed = object
         changed["\u{E9}"] = nil
         #expect(changed.members.count == 1)

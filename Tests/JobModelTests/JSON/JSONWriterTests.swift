@@ -80,22 +80,4 @@ import Testing
             #expect(value.size == value.utf8.count)
         }
     }
-
-    @Test func parts_areTheText_cutIntoEqualLengths() throws {
-        var generator = SeededGenerator(seed: 7)
-        for size in [1, 2, 7, 64, 1000] {
-            for _ in 0..<50 {
-                let value = JSON.random(depth: 4, using: &generator)
-                var parts: [[UInt8]] = []
-                try value.eachPart(ofSize: size) { parts.append($0) }
-                #expect(parts.dropLast().allSatisfy { $0.count == size } && (1...size).contains(parts.last?.count ?? 0))
-                #expect(Array(parts.joined()) == value.utf8)
-            }
-        }
-        // Longer than what is escaped at once, and cut inside of characters.
-        let long = JSON.array([.string(String(repeating: "ä\n\"x", count: 50_000)), 1])
-        var text: [UInt8] = []
-        try long.eachPart(ofSize: 1001) { text += $0 }
-        #expect(text == long.utf8)
-    }
 }
