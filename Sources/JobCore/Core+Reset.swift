@@ -69,7 +69,7 @@ extension Core {
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
         if old.waiting == .children, let list = try round.transaction.list(of: old.id), !old.isEnding {
-            return try gatherAgain(list, old, round)
+            return try gather(list, old, round)
         }
         log(old, .resumed, round)
         var row = old

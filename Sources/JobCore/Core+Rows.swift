@@ -33,7 +33,7 @@ extension Core {
     func tell(_ row: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         guard !subscriptions.isEmpty, !row.isRemoving else { return }
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
-        let subscribers = subscriptions.covering(row, below: ancestors, wasOver: pending.ended.contains(row.id))
+        let subscribers = subscriptions.covering(row, below: ancestors, told: pending.ended[row.id] ?? [])
         guard !subscribers.isEmpty else { return }
         let document = row.specSize <= JobDetail.longestBriefSpec ? try round.transaction.document(of: row.id) : nil
         var template: StoredValue?

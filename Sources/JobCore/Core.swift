@@ -64,7 +64,7 @@ package final class Core {
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
         case .abandon(let request): pending.change(.abandon(request))
-        case .unsubscribe(let id): subscriptions.remove(id)
+        case .unsubscribe(let id): unsubscribe(id)
         case .run(let run, let event): try handle(event, of: run, round)
         case .cleaned(let work): try cleaned(work, round)
         case .prepared(let preparation, let job): try submit(preparation, job, round)
@@ -78,10 +78,17 @@ package final class Core {
         }
     }
 
+    /// Ends a subscription, also outside of a round.
+    package func unsubscribe(_ id: SubscriptionID) { subscriptions.remove(id) }
+
     /// The last step of a round: starts what may start, and stores the counts.
     package func close(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
-        let round = Round(transaction, now)
-        try startReady(round)
+        try startReady(Round(transaction, now))
+        try closeWithoutStarts(in: transaction)
+    }
+
+    /// The same where nothing may start, as the store fails.
+    package func closeWithoutStarts(in transaction: any JobTransaction) throws(StoreError) {
         agenda.endRound()
         let counts = quotas.takeChanges()
         if !counts.isEmpty { try transaction.put(counts) }
@@ -90,7 +97,7 @@ package final class Core {
     /// The round is committed: gives what is to be done, in this order.
     package func committed() -> [CoreEffect] {
         var effects = pending.effects
-        for job in pending.ended { subscriptions.ended(job) }
+        for (job, ids) in pending.ended { subscriptions.ended(job, for: ids) }
         for change in pending.waits { effects += waits.apply(change) }
         schedules.apply(pending.preparing, pending.rescan)
         for work in pending.cleaned { experience.cleaning.remove(work) }

@@ -65,6 +65,9 @@ package final class InMemoryStore: JobStore {
     package var work: [Int64: WorkRow] { Dictionary(rows.allWork.map { ($0.id, $0) }) { $1 } }
     package var counts: [CountKey: CountValue] { rows.counts }
 
+    /// How often ready jobs were looked for.
+    package var readySearches: Int { tables.readySearches }
+
     // What the last round changed: nothing where it was not committed.
 
     /// By id.

@@ -7,6 +7,7 @@ extension InMemoryTransaction {
         queue: String, owner: UInt32, after: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
         try check()
+        tables.readySearches += 1
         guard limit > 0, let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)] else { return [] }
         var found: [ReadyRow] = []
         var last = after

@@ -2,6 +2,7 @@ import JobModel
 
 /// The rows of a store with their indexes, and what the present round has changed of them.
 final class StoreTables {
+    var readySearches = 0
     private(set) var rows = StoredRows()
     private(set) var jobs = JobIndexes()
     /// By their next time.

@@ -80,6 +80,18 @@ package enum RunEvent: Sendable {
     case ended(RunEnd)
 }
 
+extension RunEvent {
+    /// The files that go with it; they are to be removed where it comes too late.
+    package var files: [BlobReference] {
+        switch self {
+        case .ended(let end): end.files
+        case .list(let opening): opening.template?.blob.map { [$0] } ?? []
+        case .children(let children, _): children.compactMap(\.blob)
+        default: []
+        }
+    }
+}
+
 /// Identifies what was to be stored, so that its source hears of it.
 package typealias SaveID = Int64
 

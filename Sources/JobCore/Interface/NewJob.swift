@@ -72,15 +72,20 @@ package struct NewChildRow: Sendable {
     }
 }
 
+extension NewChildRow {
+    /// The file that its item is in.
+    var blob: BlobReference? { if case .item(let item) = document { item.blob } else { nil } }
+}
+
 extension JobRow {
-    /// A job as it begins.
+    /// A job as it begins. The key of a child is only shown: it would join jobs of which each belongs to its own list.
     init(
         _ terms: NewJob.Terms, owner: UInt32, groups: CallerGroups?, parent: Parent?, deadline: SteadyTime?,
         specSize: Int, storedSpecSize: Int? = nil, at now: CoreMoment
     ) {
         self.init(
             owner: owner, groups: groups, parent: parent, plan: terms.plan, queue: terms.queue,
-            priority: terms.priority, key: terms.key, tags: terms.tags, specSize: specSize,
+            priority: terms.priority, key: parent == nil ? terms.key : nil, tags: terms.tags, specSize: specSize,
             storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
         host = terms.host
         if let delay = terms.delay, delay > 0 {

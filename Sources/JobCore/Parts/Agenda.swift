@@ -14,6 +14,8 @@ struct Agenda {
     var hasMoreSchedules = false
     /// There are more finished jobs than are kept.
     var hasExcess = false
+    /// There are more finished jobs that have been kept long enough.
+    var hasExpired = false
     /// More jobs may start than the last round started.
     var hasMoreReady = false
     /// When the finished job that ended first has been kept long enough, by the time of day.
@@ -23,7 +25,7 @@ struct Agenda {
     /// The outcomes of jobs that this round inserted, where their specs say them.
     private(set) var immediate: [JobID: Carried] = [:]
 
-    var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasMoreReady }
+    var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
 
     /// Whether there is something to do at a time.
     func wants(at now: CoreMoment) -> Bool {

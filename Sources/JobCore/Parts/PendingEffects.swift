@@ -11,8 +11,8 @@ struct PendingEffects {
     private(set) var effects: [CoreEffect] = []
     /// Where the passing changes of jobs are among them.
     private var passing: [JobID: Int] = [:]
-    /// Jobs whose end the round stored, or that it dropped.
-    private(set) var ended: Set<JobID> = []
+    /// Jobs whose end the round stored, or that it dropped, with the subscriptions that named them then.
+    private(set) var ended: [JobID: Set<SubscriptionID>] = [:]
     private(set) var waits: [Waits.Change] = []
     private(set) var subscribed: [SubscriptionID] = []
     /// Whether the next job of a schedule is being made, where the round changed that.
@@ -32,8 +32,8 @@ struct PendingEffects {
         emit(.notify(subscribers, change))
     }
 
-    mutating func end(_ job: JobID) {
-        ended.insert(job)
+    mutating func end(_ job: JobID, toldTo subscriptions: Set<SubscriptionID>) {
+        ended[job, default: []].formUnion(subscriptions)
         waits.append(.happened(.end(job)))
     }
     mutating func change(_ change: Waits.Change) { waits.append(change) }

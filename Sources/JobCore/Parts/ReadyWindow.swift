@@ -20,8 +20,9 @@ struct ReadyWindow {
     /// Some jobs behind the horizon.
     private var around: [ReadyRow] = []
     private var horizon: Horizon
-    /// Nothing behind the horizon could start when it was last looked at, and nothing has changed since.
-    private var isAroundClosed = false
+    /// The hosts without room for which nothing behind the horizon could start when the store was last asked; nil where one
+    /// of them may have room by now.
+    private var closed: Set<String>?
     private var hosts: [String: Int] = [:]
 
     /// A window of an owner whose ready jobs in the store were never looked at, or who has none there.
@@ -35,7 +36,7 @@ struct ReadyWindow {
 
     /// A job became ready. It stays in the store where others at hand come before it.
     mutating func insert(_ row: ReadyRow) {
-        isAroundClosed = false
+        closed = nil
         switch horizon {
         case .start: return
         case .after(let last) where row.position > last: return
@@ -59,13 +60,16 @@ struct ReadyWindow {
         }
     }
 
-    /// Something changed that may let a job start.
-    mutating func reopen() { isAroundClosed = false }
+    /// A host may have room by now; nil where any may.
+    mutating func reopen(_ host: String?) { if host.map({ closed?.contains($0) == true }) ?? true { closed = nil } }
 
-    /// Takes the first job that may start. `isOpen` says of a host whether it has room, `closed` names those that have none,
-    /// and `read` gives ready jobs of the store.
+    /// Whether jobs at hand wait for hosts.
+    var waitsForHosts: Bool { !hosts.isEmpty }
+
+    /// Takes the first job that may start. `isOpen` says of a host whether it has room, `closedHosts` names those that have
+    /// none, and `read` gives ready jobs of the store.
     mutating func take(
-        isOpen: (String?) -> Bool, closed: () -> Set<String>,
+        isOpen: (String?) -> Bool, closedHosts: () -> Set<String>,
         read: (ReadyPosition?, Set<String>, Int) throws(StoreError) -> [ReadyRow]
     ) throws(StoreError) -> ReadyRow? {
         while true {
@@ -77,13 +81,14 @@ struct ReadyWindow {
             guard horizon != .end, entries.count < Self.size else { break }
             try extend(read)
         }
-        guard horizon != .end, !isAroundClosed else { return nil }
+        guard horizon != .end, closed == nil else { return nil }
         if let row = takeAround(isOpen) { return row }
         for row in around { count(row, -1) }
-        around = try read(position, closed(), Self.aroundSize)
+        let hosts = closedHosts()
+        around = try read(position, hosts, Self.aroundSize)
         for row in around { count(row, 1) }
         let row = takeAround(isOpen)
-        isAroundClosed = row == nil
+        if row == nil { closed = hosts }
         return row
     }
 

@@ -51,6 +51,8 @@ final class Scheduler {
     private var now: SteadyTime = 0
     /// Whether something changed since the last pass that may let a job start; most inputs change nothing of the kind.
     private var hasChanged = true
+    /// Whether a queue became full, so that its owners keep no host from others any more.
+    private var hasFilled = false
 
     /// A scheduler without queues; what hosts asked for is taken over from `old`.
     init(perHost: Int, perHostAndUser: Int, keeping old: Scheduler? = nil) {
@@ -69,14 +71,19 @@ final class Scheduler {
             queues[settings.name] = Queue(settings, perUser: perUser)
             names = queues.keys.sorted()
         }
-        changed()
+        opened(nil)
     }
 
     func has(queue name: String) -> Bool { queues[name] != nil }
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
 
-    private func changed() { hasChanged = true }
+    /// A host may have room for an owner that it had none for; nil where any may. Windows ask the store again only then: one
+    /// owner may have very many jobs for a host without room, and another very many that start.
+    private func opened(_ host: String?) {
+        hasChanged = true
+        for queue in queues.values { for share in queue.shares.values { share.window.reopen(host) } }
+    }
 
     // MARK: - Ready jobs
 
@@ -85,14 +92,14 @@ final class Scheduler {
         guard let queue = queues[row.queue] else { return }
         share(of: row.owner, in: queue, hasStored: false).window.insert(
             ReadyRow(position: row.position, host: row.host))
-        changed()
+        hasChanged = true
     }
 
     /// The store has ready jobs of an owner that were never looked at.
     func expectStored(queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
         _ = share(of: owner, in: queue, hasStored: true)
-        changed()
+        hasChanged = true
     }
 
     private func share(of owner: UInt32, in queue: Queue, hasStored: Bool) -> Share {
@@ -108,7 +115,8 @@ final class Scheduler {
         guard let queue = queues[row.queue], let share = queue.shares[row.owner] else { return }
         share.window.remove(row.position)
         drop(share, of: row.owner, in: queue)
-        changed()
+        if let host = row.host { opened(host) }
+        hasChanged = true
     }
 
     private func drop(_ share: Share, of owner: UInt32, in queue: Queue) {
@@ -124,14 +132,19 @@ final class Scheduler {
 
     // MARK: - Turns
 
+    /// To be called before the first turn of a round.
+    func beginTurns() {
+        if hasFilled { opened(nil) }
+        hasFilled = false
+    }
+
     /// The next job that may start, with its slot and its permit; nil where none may.
     func next(in transaction: any JobTransaction, at now: SteadyTime) throws(StoreError) -> Turn? {
         self.now = now
-        if hosts.endPauses(at: now) { changed() }
+        if hosts.endPauses(at: now) { opened(nil) }
         // A job may have waited for a host that a job of another queue did not use after all.
         while hasChanged {
             hasChanged = false
-            for queue in queues.values { for share in queue.shares.values { share.window.reopen() } }
             for name in names {
                 guard let turn = try next(in: name, transaction) else { continue }
                 hasChanged = true
@@ -147,7 +160,7 @@ final class Scheduler {
         while let (owner, share) = fairest(in: queue, except: passed) {
             let row = try share.window.take(
                 isOpen: { host in host.map { isOpen($0, for: owner) } ?? true },
-                closed: { closedHosts(for: owner) },
+                closedHosts: { closedHosts(for: owner) },
                 read: { (after, excluding, limit) throws(StoreError) in
                     try transaction.ready(queue: name, owner: owner, after: after, excluding: excluding, limit: limit)
                 })
@@ -159,7 +172,15 @@ final class Scheduler {
             turn += 1
             share.served = turn
             take(slotOf: queue, share)
-            if let host = row.host { hosts.acquire(1, host, for: owner) }
+            if let host = row.host {
+                hosts.acquire(1, host, for: owner)
+                // An owner with more permits than this one waits no longer for it.
+                opened(host)
+            }
+            if !queue.hasRoom || share.running == queue.perUser, queue.shares.values.contains(where: \.window.waitsForHosts)
+            {
+                hasFilled = true
+            }
             return Turn(row: row, queue: name, owner: owner)
         }
         return nil
@@ -204,12 +225,12 @@ final class Scheduler {
         queue.running -= 1
         share.running -= 1
         drop(share, of: owner, in: queue)
-        changed()
+        hasChanged = true
     }
 
     func release(_ count: Int, _ host: String, _ owner: UInt32) {
         hosts.release(count, host, of: owner)
-        changed()
+        opened(host)
     }
 
     /// Whether a job goes on in its slot; not where the queue was made smaller meanwhile.
@@ -223,6 +244,7 @@ final class Scheduler {
     func acquire(_ host: String, for owner: UInt32, atMost count: Int, despitePause: Bool = false) -> Int {
         guard isOpen(host, for: owner, despitePause: despitePause) else { return 0 }
         hosts.acquire(1, host, for: owner)
+        opened(host)
         return 1 + acquireSpare(host, for: owner, atMost: count - 1)
     }
 

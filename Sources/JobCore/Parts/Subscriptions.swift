@@ -57,7 +57,7 @@ struct Subscriptions {
         byInterval[interval] = byInterval[interval].flatMap { $0 > 1 ? $0 - 1 : nil }
         byUser[subscription.uid] = byUser[subscription.uid].flatMap { $0 > 1 ? $0 - 1 : nil }
         switch subscription.scope.subject {
-        case .jobs: for job in subscription.open { Self.drop(id, from: &byJob, job) }
+        case .jobs(let jobs): for job in Set(jobs) { Self.drop(id, from: &byJob, job) }
         case .tag(let tag): Self.drop(id, from: &byTag, Tag(owner: subscription.owner, text: tag))
         case .all: Self.drop(id, from: &ofAll, subscription.owner)
         }
@@ -70,21 +70,27 @@ struct Subscriptions {
         if index[key]?.isEmpty == true { index[key] = nil }
     }
 
-    /// The end of a job was told: subscriptions that name it are told nothing more of it, and those that name no other job
-    /// end by themselves.
-    mutating func ended(_ job: JobID) {
-        for id in byJob.removeValue(forKey: job) ?? [] {
+    /// The subscriptions that name a job and have not told its end.
+    func naming(_ job: JobID) -> Set<SubscriptionID> {
+        (byJob[job] ?? []).filter { subscriptions[$0]?.open.contains(job) == true }
+    }
+
+    /// These subscriptions have told the end of a job: they tell nothing more of it, and end where they name no other job. One
+    /// that covers children goes on, as what is below a cancelled list ends after it.
+    mutating func ended(_ job: JobID, for ids: Set<SubscriptionID>) {
+        for id in ids {
             subscriptions[id]?.open.remove(job)
+            guard !includesChildren(id) else { continue }
+            Self.drop(id, from: &byJob, job)
             if subscriptions[id]?.open.isEmpty == true { remove(id) }
         }
     }
 
     /// The subscriptions that cover a job, in order; `ancestors` are the jobs above it, from the nearest, where
-    /// ``coverDescendants`` asks for them. `wasOver` says that its end was told before, after which those that name it hear
-    /// nothing more.
-    func covering(_ job: JobRow, below ancestors: [JobRow], wasOver: Bool) -> [SubscriptionID] {
+    /// ``coverDescendants`` asks for them. The subscriptions `told` have told its end in this round.
+    func covering(_ job: JobRow, below ancestors: [JobRow], told: Set<SubscriptionID>) -> [SubscriptionID] {
         if subscriptions.isEmpty { return [] }
-        var found = wasOver ? [] : byJob[job.id] ?? []
+        var found = naming(job.id).subtracting(told)
         for ancestor in ancestors {
             for id in byJob[ancestor.id] ?? [] where includesChildren(id) { found.insert(id) }
         }

@@ -100,7 +100,7 @@ extension Core {
         else { return nil }
         let round = Round(transaction, experience.startedAt)
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
-        let found = subscriptions.covering(row, below: ancestors, wasOver: false)
+        let found = subscriptions.covering(row, below: ancestors, told: [])
         guard !found.isEmpty else { return nil }
         return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
     }

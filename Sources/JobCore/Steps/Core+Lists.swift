@@ -5,6 +5,8 @@ extension Core {
     /// A run's step is a list: it gets a row, or goes on with the one that a crash left.
     func open(_ opening: ListOpening, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         if let list = try round.transaction.list(of: old.id), list.link == old.link, list.phase == .making {
+            // It has the template that it began with.
+            drop(.list(opening))
             if list.made < list.total, list.decided == nil {
                 return pending.emit(.makeChildren(live.run, from: list.made))
             }
@@ -12,6 +14,7 @@ extension Core {
             return try made(list, old, live, round)
         }
         if let error = refusal(ofChildren: opening.total, of: old.owner) {
+            drop(.list(opening))
             pending.emit(.yield(live.run))
             release(live)
             return try linkEnded(old, .failure(error), keepingSlot: false, round)
@@ -48,16 +51,19 @@ extension Core {
     ) throws(StoreError) {
         guard var list = try round.transaction.list(of: old.id), list.phase == .making, list.link == old.link else {
             expect(false, "Job \(old.id) makes children of a list that is not open.", job: old.id)
+            drop(.children(children, isLast: isLast))
             return cancel(live)
         }
         guard list.decided == nil else {
             // No more are needed.
+            drop(.children(children, isLast: isLast))
             pending.emit(.yield(live.run))
             return try made(list, old, live, round)
         }
         let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + JobRow.fixedSize }
         let used = quotas.stored(of: old.owner)
         guard used.saturatingAdding(bytes) <= settings.storedPerUser else {
+            drop(.children(children, isLast: isLast))
             let error = JobError(
                 .tooLarge,
                 "The list's children cannot be stored: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
@@ -184,7 +190,7 @@ extension Core {
     }
 
     /// All children have ended: a run composes the outcome.
-    private func gather(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
+    func gather(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
         var list = list
         list.phase = .gathering
         try put(list, round)
@@ -204,11 +210,6 @@ extension Core {
                     run: run, kind: .gather(list), job: row, document: nil, host: nil, connections: 0, timeout: nil,
                     mayResume: false, mayRetry: false,
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
-    }
-
-    /// The run that composed a list's outcome died with its daemon: another one does so.
-    func gatherAgain(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
-        try gather(list, old, round)
     }
 
     /// A list took longer than its timeout.

@@ -8,6 +8,7 @@ extension Core {
     func startReady(_ round: Round) throws(StoreError) {
         agenda.hasMoreReady = false
         guard phase == .serving else { return }
+        scheduler.beginTurns()
         for _ in 0..<Self.mostStarts {
             guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
             try start(turn, round)

@@ -10,6 +10,8 @@ extension Core {
             if event.isEnd { release(live) }
             return drop(event)
         }
+        // A run that was told to end only ends.
+        if event.isStep, row.isEnding || phase != .serving { return drop(event) }
         switch event {
         case .ended(let end):
             // Sources that the stop broke off run again when the daemon is back.
@@ -25,22 +27,17 @@ extension Core {
         case .timer(let seconds):
             guard !row.isEnding else { return try runEnded(row, live, RunEnd(.success(.null)), round) }
             try wait(seconds, row, live, round)
-        case .host(let host, let connections):
-            if mayGoOn(row) { try wants(host, connections, row, live, round) }
-        case .list(let opening):
-            if mayGoOn(row) { try open(opening, row, live, round) }
-        case .children(let children, let isLast):
-            if mayGoOn(row) { try add(children, isLast: isLast, row, live, round) }
+        case .host(let host, let connections): try wants(host, connections, row, live, round)
+        case .list(let opening): try open(opening, row, live, round)
+        case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
         }
     }
 
-    /// What was told to end only ends.
-    private func mayGoOn(_ row: JobRow) -> Bool { !row.isEnding && phase == .serving }
-
     /// An event counts no more: its files go, and a source that waits for something to be stored must not wait for ever.
-    private func drop(_ event: RunEvent) {
+    func drop(_ event: RunEvent) {
+        let files = event.files
+        if !files.isEmpty { pending.emit(.unlink(files)) }
         switch event {
-        case .ended(let end): if !end.files.isEmpty { pending.emit(.unlink(end.files)) }
         case .checkpoint(_, let save), .download(_, _, let save): pending.emit(.saved(save))
         default: break
         }
@@ -127,7 +124,7 @@ extension Core {
         if let host = live.host { scheduler.release(live.permits, host, live.owner) }
         var row = old
         // A result that is refused is not kept.
-        let refusal = refusal(toKeep: end.outcome, row)
+        let refusal = refusal(toKeep: end, row)
         if refusal == nil {
             row.blobs += end.files.map { LinkBlob(link: row.link, blob: $0) }
         } else if !end.files.isEmpty {
@@ -220,7 +217,7 @@ extension Core {
     func jobIsOver(
         _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
     ) throws(StoreError) {
-        pending.end(row.id)
+        pending.end(row.id, toldTo: subscriptions.naming(row.id))
         pending.count(row.owner) { totals in
             switch row.state {
             case .succeeded: totals.succeeded += 1
@@ -237,10 +234,11 @@ extension Core {
     }
 
     /// Why a result is not kept, where its owner has too much stored for it.
-    private func refusal(toKeep outcome: Carried, _ row: JobRow) -> JobError? {
-        guard outcome.error == nil, outcome.size > StoredValue.null.size else { return nil }
+    private func refusal(toKeep end: RunEnd, _ row: JobRow) -> JobError? {
+        let size = end.outcome.size.saturatingAdding(end.body?.size ?? 0)
+        guard end.outcome.error == nil, size > StoredValue.null.size else { return nil }
         let used = quotas.stored(of: row.owner)
-        guard used.saturatingAdding(outcome.size) > settings.storedPerUser else { return nil }
+        guard used.saturatingAdding(size) > settings.storedPerUser else { return nil }
         return JobError(
             .tooLarge,
             "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
@@ -312,6 +310,14 @@ extension RunEvent {
         switch self {
         case .ended, .timer: true
         case .host, .list, .children, .refused, .checkpoint, .download: false
+        }
+    }
+
+    /// Whether it asks to go on with a step.
+    fileprivate var isStep: Bool {
+        switch self {
+        case .host, .list, .children: true
+        case .ended, .timer, .refused, .checkpoint, .download: false
         }
     }
 }

@@ -108,7 +108,7 @@ extension Core {
         row.isRemoving = true
         try round.transaction.releaseKey(of: row.id)
         try store(&row, was: old, round)
-        pending.end(row.id)
+        pending.end(row.id, toldTo: subscriptions.naming(row.id))
         return try add(WorkRow(kind: .removeTree, job: row.id, owner: row.owner), round).id
     }
 
@@ -126,7 +126,7 @@ extension Core {
         try round.transaction.delete(row.id)
         quotas.moved(from: old, to: nil)
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
-        pending.end(row.id)
+        pending.end(row.id, toldTo: subscriptions.naming(row.id))
         if !row.state.isTerminal { pending.change(.happened(.stop(row.id))) }
         return parts
     }

@@ -140,7 +140,10 @@ extension Core {
             let cutoff = now.adding(seconds: -settings.retentionAge)
             let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
             for row in expired { _ = try dispose(row, round) }
-            if expired.count == Self.purgedAtOnce { agenda.hasExcess = true } else { try lookAhead(round) }
+            // The next tick goes on with the others.
+            agenda.hasExpired = expired.count == Self.purgedAtOnce
+            if agenda.hasExpired { return }
+            try lookAhead(round)
         }
         // A clock that leapt ahead is not believed, and need not be asked all the time.
         if let expiry = agenda.nextExpiry, expiry <= round.now.wall {

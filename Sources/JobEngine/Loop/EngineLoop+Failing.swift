@@ -112,6 +112,10 @@ extension EngineLoop {
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
+            if case .unsubscribe(let id) = input {
+                core.unsubscribe(id)
+                continue
+            }
             guard case .request(let id, let request, _) = input else {
                 kept.append(input)
                 continue
@@ -154,6 +158,7 @@ extension EngineLoop {
         let end = store.round { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
             try core.handle(input, at: now, in: transaction)
+            try core.closeWithoutStarts(in: transaction)
         }
         if case .committed = end {
             for effect in core.committed() { carryOut(effect) }

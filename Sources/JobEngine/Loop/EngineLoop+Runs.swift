@@ -72,7 +72,7 @@ extension EngineLoop {
     /// The step of a run was expanded.
     private func expanded(_ order: RunOrder, _ result: Expansion.Result) {
         let id = order.run
-        guard var run = runs[id], run.state == .expanding else { return }
+        guard var run = runs[id], run.state == .expanding else { return discard(result.event) }
         switch result {
         case .ended(let end): self.end(id, end)
         case .timer(let seconds):
@@ -115,8 +115,13 @@ extension EngineLoop {
     }
 
     private func made(_ id: RunID, _ event: RunEvent) {
-        guard runs[id]?.state == .expanding else { return }
+        guard runs[id]?.state == .expanding else { return discard(event) }
         feed(.run(id, event))
+    }
+
+    /// An event comes too late: its files go.
+    private func discard(_ event: RunEvent?) {
+        if let files = event?.files, !files.isEmpty { carryOut(.unlink(files)) }
     }
 
     /// Tells a run to end; exactly one ``RunEvent/ended(_:)`` follows.
@@ -162,7 +167,7 @@ extension EngineLoop {
 
     /// A run is over, and is told so.
     func end(_ id: RunID, _ end: RunEnd) {
-        guard var run = runs[id], run.state != .ended || run.isSuspect else { return }
+        guard var run = runs[id], run.state != .ended || run.isSuspect else { return discard(.ended(end)) }
         run.state = .ended
         run.work = nil
         run.children = nil
@@ -173,7 +178,9 @@ extension EngineLoop {
 
     /// Nothing more is told of a run.
     func forget(_ id: RunID) {
-        if let run = runs.removeValue(forKey: id) { services.board.end(run.progress) }
+        guard let run = runs.removeValue(forKey: id) else { return }
+        services.board.end(run.progress)
+        reports.remove(run.progress)
     }
 
     // MARK: - Sources
@@ -271,6 +278,18 @@ private final class KeptBody: Sendable {
 
     func keep(_ size: Int64) {
         kept.withLock { $0 = BlobReference(life: life, number: number, size: size) }
+    }
+}
+
+extension Expansion.Result {
+    /// What the core is told of it; nil for a source that is to be started first.
+    fileprivate var event: RunEvent? {
+        switch self {
+        case .ended(let end): .ended(end)
+        case .timer(let seconds): .timer(seconds)
+        case .list(let children): .list(children.opening)
+        case .transfer: nil
+        }
     }
 }
 

@@ -89,7 +89,7 @@ final class EngineLoop {
             if suspectTick != nil { return round([.tick]) }
             feed(.tick)
         }
-        if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.isEmpty { progressWasMade() }
+        if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.rest() { progressWasMade() }
         if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
         if !upcoming.isEmpty { return round(nil) }
         if case .serving = phase { services.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }

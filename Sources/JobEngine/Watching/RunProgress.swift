@@ -47,6 +47,9 @@ final class RunProgress: Sendable {
     /// A later report counts as new again.
     fileprivate func look() { state.withLock { $0.isDirty = false } }
 
+    /// No later report counts.
+    fileprivate func end() { state.withLock { $0.isDirty = true } }
+
     /// How many reports there were since this was last asked.
     func takeUpdates() -> Int {
         state.withLock { state in
@@ -61,7 +64,7 @@ final class RunProgress: Sendable {
 /// States: idle, and awaited (the engine is about to look, or will by itself). Only the first run of an idle one wakes it.
 final class ProgressReports: Sendable {
     private struct State {
-        var runs: [RunProgress] = []
+        var runs: [ObjectIdentifier: RunProgress] = [:]
         var isAwaited = false
     }
 
@@ -75,14 +78,18 @@ final class ProgressReports: Sendable {
 
     fileprivate func add(_ run: RunProgress) {
         let mustWake = state.withLock { state in
-            state.runs.append(run)
+            state.runs[ObjectIdentifier(run)] = run
             defer { state.isAwaited = true }
             return !state.isAwaited
         }
         if mustWake { wake() }
     }
 
-    var isEmpty: Bool { state.withLock(\.runs.isEmpty) }
+    /// A run is over. Where no client watches, the engine never looks at what ran.
+    func remove(_ run: RunProgress) {
+        run.end()
+        state.withLock { _ = $0.runs.removeValue(forKey: ObjectIdentifier(run)) }
+    }
 
     /// Has the next report wake the engine; false where there is one already.
     func rest() -> Bool {
@@ -95,8 +102,8 @@ final class ProgressReports: Sendable {
     /// The jobs whose runs made progress.
     func take() -> Set<JobID> {
         let runs = state.withLock { state in
-            defer { state.runs = [] }
-            return state.runs
+            defer { state.runs = [:] }
+            return state.runs.values
         }
         for run in runs { run.look() }
         return Set(runs.map(\.job))

@@ -30,6 +30,8 @@ package enum StoredValue: Sendable, Hashable {
         }
     }
 
+    package var blob: BlobReference? { if case .file(let blob) = self { blob } else { nil } }
+
     package static let null = StoredValue.inline(Array("null".utf8))
 }
 

@@ -185,7 +185,8 @@ private struct Selection {
         if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
         if let owner = filter.owner { tests.append("jobs.owner = \(parameter(owner))") }
         guard !filter.states.isEmpty else { return }
-        tests.append("state IN (\(filter.states.map { String($0.code) }.sorted().joined(separator: ", ")))")
+        // One parameter, so that statements are few.
+        tests.append("(\(parameter(filter.states.reduce(0) { $0 | 1 << Int($1.code) })) >> state) & 1")
     }
 
     /// Leaves out what comes behind `job`.

@@ -1,0 +1,116 @@
+import InMemoryStore
+import JobModel
+import JobCore
+import Testing
+
+/// What readers of the core found wrong once.
+@Suite struct DefectTests {
+    private func url(_ host: String = "h") -> JSON {
+        ["source": ["type": "url", "url": .string("http://\(host)/")], "retry": ["max": 0]]
+    }
+
+    private func list(_ children: [JSON]) -> JSON {
+        ["source": ["type": "list", "mode": "settled", "jobs": .array(children)]]
+    }
+
+    @Test func listEnds_whenItsChildrenHaveOneKey() throws {
+        let driver = try CoreDriver()
+        let child: JSON = ["source": ["type": "url", "url": "http://h/"], "key": "a"]
+        for _ in 0..<2 {
+            let job = try driver.submit(list([child, child]))
+            #expect(driver.live.count == 2)
+            for child in driver.live.values.map(\.job) { try driver.succeed(child) }
+            #expect(try driver.row(job).state == .succeeded)
+        }
+    }
+
+    @Test func removalWhileStoringFails_leavesTheCountsRight() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(["source": ["type": "value", "value": 1]])
+        _ = driver.store.round { (transaction) throws(StoreError) in
+            try driver.core.reset(from: transaction, runs: [], start: .resumed, at: driver.now)
+            try driver.core.handle(
+                .request(driver.id(), .remove(job), Caller(uid: 1, isAdmin: false)), at: driver.now, in: transaction)
+            try driver.core.closeWithoutStarts(in: transaction)
+        }
+        _ = driver.core.committed()
+        try driver.reset(.resumed)
+        #expect(driver.core.status.counts.values.allSatisfy { $0.jobs == 0 })
+    }
+
+    @Test func watchWithChildren_hearsTheirEnds_afterTheirListWasCancelled() throws {
+        let driver = try CoreDriver()
+        let watch = driver.id()
+        let job = try driver.submit(list([url(), url()]))
+        driver.ask(.watch(WatchScope(.jobs([job]), includesChildren: true), watch))
+        let children = driver.live.values.map(\.job)
+        driver.ask(.cancel(job))
+        for child in children { try driver.fail(child, JobError(.cancelled, "It was cancelled.")) }
+        let ends = driver.changes.filter { $0.subscribers == [watch] && $0.row.state.isTerminal }.map(\.row.id)
+        #expect(ends.sorted() == ([job] + children).sorted())
+    }
+
+    @Test func watch_hearsAJob_thatWasRetriedInTheSameRound() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(["source": ["type": "timer", "seconds": 60], "delay": 60])
+        let watch = driver.id()
+        let caller = Caller(uid: 1, isAdmin: false)
+        driver.round([
+            .request(driver.id(), .cancel(job), caller), .request(driver.id(), .retry(job, from: .start), caller),
+            .request(driver.id(), .watch(WatchScope(.jobs([job])), watch), caller),
+        ])
+        driver.ask(.cancel(job))
+        #expect(driver.changes.contains { $0.subscribers == [watch] && $0.row.state == .cancelled })
+    }
+
+    @Test func expiredJobs_allGo_howeverManyTheyAre() throws {
+        let driver = try CoreDriver()
+        for _ in 0..<300 { _ = try driver.submit(["source": ["type": "value", "value": 1]]) }
+        driver.advance(by: driver.core.settings.retentionAge + 1)
+        #expect(driver.core.status.counts.values.reduce(0) { $0 + $1.jobs } == 0)
+    }
+
+    @Test func bodies_countBeforeTheyAreKept() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 100_000
+        let driver = try CoreDriver(settings)
+        let job = try driver.submit(url())
+        let body = BlobReference(life: 1, number: 1, size: 200_000)
+        driver.send(.run(try driver.run(of: job), .ended(RunEnd(.success(.inline(Array("{}".utf8))), body: body))))
+        #expect(try driver.row(job).carried?.error?.kind == .tooLarge)
+        #expect(driver.effects.contains { if case .unlink([body]) = $0 { true } else { false } })
+    }
+
+    @Test func filesOfLateEvents_go() throws {
+        let driver = try CoreDriver()
+        driver.expandsSteps = false
+        let job = try driver.submit(list([url()]))
+        let run = try driver.run(of: job)
+        driver.ask(.cancel(job))
+        let blob = BlobReference(life: 1, number: 7, size: 10)
+        driver.send(
+            .run(run, .list(ListOpening(mode: .all, concurrency: nil, total: 1, template: .file(blob)))),
+            .run(
+                run,
+                .children(
+                    [NewChildRow(index: 0, body: .invalid(JobError(.invalid, "")), document: .item(.file(blob)))],
+                    isLast: true)))
+        let unlinked = driver.effects.count { if case .unlink([blob]) = $0 { true } else { false } }
+        #expect(unlinked == 2)
+    }
+
+    /// One owner's very many jobs for a host that asked to be left alone are not looked for with each start of another's.
+    @Test func starts_askTheStoreForClosedHostsOnce() throws {
+        let driver = try CoreDriver()
+        let first = try driver.submit(url(), as: 1, host: "h:80")
+        var busy = JobError(.http, "It is busy.", retryable: true)
+        busy.retryAfter = 1000
+        busy.retryAfterHost = "h:80"
+        try driver.fail(first, busy)
+        for _ in 0..<200 { _ = try driver.submit(url(), as: 1, host: "h:80") }
+        let before = driver.store.readySearches
+        let jobs = try (0..<100).map { _ in try driver.new(["source": ["type": "value", "value": 1]]) }
+        driver.ask(.submit(jobs), as: 2)
+        #expect(driver.store.readySearches - before < 10)
+    }
+}
