@@ -132,6 +132,8 @@ extension Core {
         package let permits: [String: [UInt32: Int]]
         package let runs: Set<RunID>
         package let counts: [CountKey: CountValue]
+        /// Bytes that each owner has stored.
+        package let stored: [UInt32: Int64]
         package let queues: [QueueStatus]
     }
 
@@ -139,11 +141,25 @@ extension Core {
         let slots = scheduler.names.map { ($0, scheduler.running(in: $0)) }.filter { !$0.1.isEmpty }
         return Inspection(
             slots: Dictionary(uniqueKeysWithValues: slots), permits: scheduler.permits,
-            runs: Set(running.all.map(\.run)), counts: quotas.counts, queues: scheduler.names.map(status))
+            runs: Set(running.all.map(\.run)), counts: quotas.counts, stored: quotas.stored,
+            queues: scheduler.names.map(status))
     }
 
-    /// What the core has in memory, by what bounds it: jobs in windows, owners in queues, runs, waits.
-    package var memory: (windows: Int, shares: Int, runs: Int, waits: Int) {
-        (scheduler.windowCount, scheduler.shareCount, running.count, waits.count)
+    /// What the core has in memory, by what bounds it.
+    package struct Memory: Sendable, Hashable {
+        /// Jobs in windows, and owners in queues, each of whom has one.
+        package let (windows, shares): (Int, Int)
+        package let (runs, waits, subscriptions): (Int, Int, Int)
+        /// Files that are being removed, and schedules whose next job is being made.
+        package let (cleaning, preparing): (Int, Int)
+        /// Hosts that owners leave alone.
+        package let pauses: Int
+    }
+
+    package var memory: Memory {
+        Memory(
+            windows: scheduler.windowCount, shares: scheduler.shareCount, runs: running.count, waits: waits.count,
+            subscriptions: subscriptions.count, cleaning: experience.cleaning.count,
+            preparing: schedules.preparingCount, pauses: scheduler.pauseCount)
     }
 }

@@ -4,7 +4,9 @@ package import JobModel
 ///
 /// A round that is undone costs what it changed. A million jobs fit in.
 package final class InMemoryStore: JobStore {
-    private let tables = StoreTables()
+    private var tables = StoreTables()
+    /// What a round of an unknown end would have left; nil once another round is committed.
+    private var unsettled: StoreTables?
     private var faults = StoreFaults()
 
     package init() {}
@@ -23,8 +25,12 @@ package final class InMemoryStore: JobStore {
         }
         faults.callsLeft = transaction.callsLeft
         // Where nothing was written, there is nothing to commit.
-        guard let fault = faults.commit, tables.isChanged else { return .committed }
+        guard let fault = faults.commit, tables.isChanged else {
+            unsettled = nil
+            return .committed
+        }
         faults.commit = nil
+        unsettled = fault == .isUnknown ? StoreTables(copying: tables) : nil
         tables.undo()
         switch fault {
         case .fails: return .undone(StoreError(.write, "The commit failed, as was asked for."))
@@ -35,13 +41,21 @@ package final class InMemoryStore: JobStore {
     // MARK: - Faults
 
     package func failNextCommit() { faults.commit = .fails }
-    /// The next commit's fate is unknown at first, and nothing of it happened.
+    /// The next commit's fate is unknown, as after a failed fsync: nothing of it happened, unless the daemon is killed next.
     package func loseNextCommit() { faults.commit = .isUnknown }
     /// The call of this number from now on fails, counted over rounds.
     package func failRead(after calls: Int) { faults.callsLeft = max(1, calls) }
-    package var isFaulty: Bool { faults.commit != nil || faults.callsLeft != nil }
+    package var isFaulty: Bool { faults.commit != nil || faults.callsLeft != nil || !faults.unreadable.isEmpty }
     /// Forgets the faults that are to come.
     package func heal() { (faults.commit, faults.callsLeft) = (nil, nil) }
+
+    /// Whether the last round had an unknown end, and no other has been committed since.
+    package var isUnsettled: Bool { unsettled != nil }
+    /// The daemon is killed, and the round of the unknown end turns out to be there; it is the last one then.
+    package func bringBack() {
+        if let unsettled { tables = unsettled }
+        unsettled = nil
+    }
 
     /// There is no room, or there is again: jobs cannot be inserted, and all else works.
     package func setFull(_ isFull: Bool) { faults.isFull = isFull }
@@ -64,6 +78,14 @@ package final class InMemoryStore: JobStore {
     package var lists: [JobID: ListRow] { Dictionary(rows.allLists.map { ($0.job, $0) }) { $1 } }
     package var work: [Int64: WorkRow] { Dictionary(rows.allWork.map { ($0.id, $0) }) { $1 } }
     package var counts: [CountKey: CountValue] { rows.counts }
+    package func isDamaged(_ job: JobID) -> Bool { faults.damaged.contains(job) }
+    /// The first ready jobs of an owner in a queue, without damaged ones.
+    package func ready(queue: String, owner: UInt32, limit: Int) -> [ReadyRow] {
+        let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)]
+        let damaged = faults.damaged
+        let rows = jobs?.rows(after: nil, excluding: [], limit: limit.saturatingAdding(damaged.count)) ?? []
+        return Array(rows.lazy.filter { !damaged.contains($0.position.id) }.prefix(limit))
+    }
 
     /// How often ready jobs were looked for.
     package var readySearches: Int { tables.readySearches }

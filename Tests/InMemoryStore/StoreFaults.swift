@@ -4,7 +4,7 @@ import JobModel
 struct StoreFaults {
     enum Commit {
         case fails
-        /// Its fate is unknown at first. Nothing of the round happened.
+        /// Its fate is unknown: nothing of the round happened, or all of it shows after a kill.
         case isUnknown
     }
 

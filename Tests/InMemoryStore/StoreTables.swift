@@ -14,6 +14,20 @@ final class StoreTables {
     private var downloadsByNumber = SortedRows<Int64, Name>()
     private var journals = Journals(numbers: StoredRows.Numbers())
 
+    init() {}
+
+    /// What another is now, with what its round has changed so far; it stays so while that goes on.
+    init(copying other: StoreTables) {
+        rows = other.rows
+        jobs = other.jobs
+        schedulesDue = other.schedulesDue
+        schedulesByJob = other.schedulesByJob
+        workByOwner = other.workByOwner
+        workByJob = other.workByJob
+        downloadsByNumber = other.downloadsByNumber
+        journals = other.journals
+    }
+
     // MARK: Rounds
 
     func begin() { journals = Journals(numbers: rows.numbers) }

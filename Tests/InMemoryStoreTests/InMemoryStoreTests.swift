@@ -23,6 +23,18 @@ import Testing
         #expect(store.insert(.sample()) == id + 1)
     }
 
+    @Test(arguments: [false, true]) func aRoundOfUnknownEnd_isBackAfterAKill_unlessAnotherFollowed(follows: Bool) {
+        let id = store.insert(.sample())
+        store.loseNextCommit()
+        _ = store.round { transaction throws(StoreError) in try transaction.delete(id) }
+        #expect(store.isUnsettled)
+        if follows { #expect(store.insert(.sample()) == id + 1) }
+        #expect(store.isUnsettled != follows)
+        store.bringBack()
+        #expect(store.rows.allJobs.map(\.id) == (follows ? [id, id + 1] : []))
+        #expect(store.changes.count == 1)
+    }
+
     @Test func aRound_isCommitted_whenItWroteNothingAndCommitsFail() {
         store.failNextCommit()
         let end = store.round { transaction throws(StoreError) in _ = try transaction.job(1) }

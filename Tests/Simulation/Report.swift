@@ -16,15 +16,18 @@ struct Figures {
     var cleanStops = 0
     var clockSets = 0
     var storageFaults = 0
+    var badRows = 0
     var hostileActs = 0
     var submitted = 0
+    /// Jobs of schedules' times.
+    var scheduled = 0
     var comparisons = 0
     var failedSeeds = 0
     var jobsByEnd: [JobState: Int] = [:]
 
     private static let sums: [any WritableKeyPath<Figures, Int> & Sendable] = [
         \.seeds, \.events, \.rounds, \.failedCommits, \.effects, \.runs, \.brokenOff, \.crashes, \.cleanStops,
-        \.clockSets, \.storageFaults, \.hostileActs, \.submitted, \.comparisons, \.failedSeeds,
+        \.clockSets, \.storageFaults, \.badRows, \.hostileActs, \.submitted, \.scheduled, \.comparisons, \.failedSeeds,
     ]
 
     mutating func add(_ other: Figures) {
@@ -42,14 +45,14 @@ struct Figures {
             ("seeds", "\(seeds)"), ("failed", "\(failedSeeds)"), ("simulated hours", Self.rounded(hours)),
             ("of these, with users at work", Self.rounded(hoursOfUsers)), ("events", "\(events)"),
             ("rounds", "\(rounds)"), ("rounds that were not committed", "\(failedCommits)"),
-            ("jobs submitted", "\(submitted)"), ("runs", "\(runs)"), ("runs told to end", "\(brokenOff)"),
+            ("jobs submitted", "\(submitted)"), ("jobs of schedules", "\(scheduled)"), ("runs", "\(runs)"), ("runs told to end", "\(brokenOff)"),
         ]
         for state in JobState.allCases where state.isTerminal {
             rows.append(("jobs \(state.rawValue)", "\(jobsByEnd[state, default: 0])"))
         }
         rows += [
             ("crashes", "\(crashes)"), ("clean stops", "\(cleanStops)"), ("clocks set", "\(clockSets)"),
-            ("storage faults", "\(storageFaults)"), ("hostile acts", "\(hostileActs)"),
+            ("storage faults", "\(storageFaults)"), ("bad rows", "\(badRows)"), ("hostile acts", "\(hostileActs)"),
             ("memories compared with one made anew", "\(comparisons)"), ("seconds of CPU", Self.rounded(seconds)),
             ("simulated hours per second of CPU", Self.rounded(hours / max(0.001, seconds))),
             ("of these, with users at work", Self.rounded(hoursOfUsers / max(0.001, seconds))),

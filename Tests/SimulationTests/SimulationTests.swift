@@ -34,7 +34,9 @@ import Testing
         let mutants = try Mutant.all(in: "\(root)/Tests/Simulation/Mutants")
         #expect(mutants.count >= 40)
         for mutant in mutants {
-            let text = try String(contentsOfFile: "\(root)/Sources/\(mutant.file)", encoding: .utf8)
+            // The store in memory is among the tests.
+            let folder = mutant.file.hasPrefix("InMemoryStore/") ? "Tests" : "Sources"
+            let text = try String(contentsOfFile: "\(root)/\(folder)/\(mutant.file)", encoding: .utf8)
             #expect(text.split(separator: mutant.old, omittingEmptySubsequences: false).count == 2, "\(mutant.name)")
         }
     }

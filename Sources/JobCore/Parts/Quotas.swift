@@ -83,6 +83,12 @@ struct Quotas {
         (owners[owner]?.bytes ?? 0).saturatingAdding(schedules[owner]?.bytes ?? 0)
     }
 
+    /// The same of all owners who have some.
+    var stored: [UInt32: Int64] {
+        let all = owners.mapValues(\.bytes).merging(schedules.mapValues(\.bytes)) { $0.saturatingAdding($1) }
+        return all.filter { $0.value > 0 }
+    }
+
     func schedules(of owner: UInt32) -> Int { schedules[owner]?.jobs ?? 0 }
 
     /// Owners and queues that have jobs in a state, in order.

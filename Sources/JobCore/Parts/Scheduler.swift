@@ -310,4 +310,6 @@ final class Scheduler {
     /// Owners that have something in a queue, over all queues.
     var shareCount: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
     var permits: [String: [UInt32: Int]] { hosts.shares }
+    /// Hosts that owners leave alone.
+    var pauseCount: Int { hosts.pauses.values.reduce(0) { $0 + $1.count } }
 }

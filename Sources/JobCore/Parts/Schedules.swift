@@ -34,6 +34,7 @@ struct Schedules {
     /// Every schedule is to be looked at again.
     mutating func lookAgain() { rescan = .after(nil) }
 
+    var preparingCount: Int { preparing.count }
     func isPreparing(_ key: ScheduleKey) -> Bool { preparing.contains(key) }
 
     /// Takes over what a round changed.

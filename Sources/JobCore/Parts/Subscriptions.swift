@@ -28,6 +28,7 @@ struct Subscriptions {
     private var withChildren = 0
 
     var isEmpty: Bool { subscriptions.isEmpty }
+    var count: Int { subscriptions.count }
     /// Whether a job's ancestors decide which subscriptions cover it.
     var coverDescendants: Bool { withChildren > 0 }
 

@@ -6,8 +6,13 @@ extension Core {
         guard let live = running[id] else { return drop(event) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
-            // Its job was removed. Only its end counts, as what it held is free then.
-            if event.isEnd { release(live) }
+            // Its job was removed, or cannot be read any more. Only its end counts, as what it held is free then.
+            if event.isEnd {
+                release(live)
+                pending.change(.happened(.stop(live.job)))
+            } else {
+                cancel(live)
+            }
             return drop(event)
         }
         // A run that was told to end only ends.

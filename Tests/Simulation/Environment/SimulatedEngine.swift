@@ -31,6 +31,8 @@ struct SimulatedEngine {
     var inbox: [CoreInput] = []
     /// Inputs of a round that was not committed, but for requests.
     var held: [CoreInput] = []
+    /// Of a round whose end is unknown: its requests are answered once another is committed.
+    var unsettled: [CoreInput]?
     var runs: [RunID: Run] = [:]
     var isRoundDue = false
     /// The elapsed time of the tick that is scheduled.

@@ -42,7 +42,9 @@ extension World {
         Watchdog.inputBegins()
         let fault = drawnFault()
         figures.rounds += 1
+        startedAt = min(startedAt, clock.wall)
         oracle.roundBegins(self)
+        for input in inputs { oracle.hears(input, self) }
         let end = store.round { (transaction) throws(StoreError) in
             try transaction.load(inputs.flatMap { Core.keys(of: $0) })
             for input in inputs {
@@ -55,7 +57,7 @@ extension World {
         case .committed:
             // A crash before the commit is one whose round was never told; one after it is told here.
             trace.add(.commit, at: clock.elapsed, Int64(inputs.count))
-            oracle.committed(self)
+            oracle.committed(inputs, self)
             if crashes() { return }
             for case .run(let run, let event) in inputs where engine.runs[run]?.state == .ended {
                 switch event {
@@ -64,9 +66,9 @@ extension World {
                 }
             }
             carryOut(core.committed())
-        case .undone(let error), .unknown(let error):
-            _ = error
+        case .undone, .unknown:
             figures.failedCommits += 1
+            if case .unknown = end { engine.unsettled = inputs } else { refuse(inputs) }
             trace.add(.undone, at: clock.elapsed, Int64(inputs.count))
             notCommitted(inputs)
             // A disk that fails may be what the machine dies of.
@@ -76,17 +78,15 @@ extension World {
         armTick()
     }
 
-    private func notCommitted(_ inputs: [CoreInput]) {
+    private func refuse(_ inputs: [CoreInput]) {
         for case .request(let id, let request, _) in inputs { answered(id, refusal(of: request)) }
+    }
+
+    private func notCommitted(_ inputs: [CoreInput]) {
         core?.undone()
         engine.held = inputs.filter { !$0.isRequest } + engine.held
-        for input in engine.inbox {
-            if case .request(let id, let request, _) = input {
-                answered(id, refusal(of: request))
-            } else {
-                engine.held.append(input)
-            }
-        }
+        refuse(engine.inbox)
+        engine.held += engine.inbox.filter { !$0.isRequest }
         engine.inbox = []
         guard engine.phase == .serving else { return }
         engine.phase = .failing
@@ -118,9 +118,12 @@ extension World {
         }
         guard case .committed = end else {
             core.undone()
+            if case .unknown = end { engine.unsettled = engine.unsettled ?? [] }
             return false
         }
-        oracle.committed(self)
+        refuse(engine.unsettled ?? [])
+        engine.unsettled = nil
+        oracle.committed([], self)
         carryOut(core.committed())
         armTick()
         return true
@@ -133,6 +136,7 @@ extension World {
         store.heal()
         life += 1
         servesSince = clock.elapsed
+        startedAt = clock.wall
         engine = SimulatedEngine()
         core = Core(settings: scenario.settings, life: life, at: clock.moment(random: 0.5))
         if !reset(start) {
@@ -171,6 +175,14 @@ extension World {
     }
 
     private func die(_ start: Core.Start) {
+        if start == .crashed, store.isUnsettled, damages.chance(0.5) {
+            // The round of a failed fsync is there after all.
+            trace.add(.broughtBack, at: clock.elapsed)
+            expect(engine.unsettled != nil, 1, "A round that was undone is there after a kill.")
+            oracle.roundBegins(self)
+            store.bringBack()
+            oracle.committed(engine.unsettled ?? [], self)
+        }
         core = nil
         engine = SimulatedEngine()
         for user in users { user.forget() }

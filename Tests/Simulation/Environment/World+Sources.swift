@@ -78,6 +78,7 @@ extension World {
 
     func proceed(_ id: RunID, _ host: String, _ connections: Int) {
         guard engine.runs[id] != nil else { return }
+        if let run = engine.runs[id] { oracle.asks(host, run, self) }
         engine.runs[id]?.live.host = host
         engine.runs[id]?.live.permits = connections
         oracle.permits(host, self)
@@ -134,7 +135,7 @@ extension World {
     private func result() -> [UInt8] {
         switch random.below(20) {
         case 0: return Array("null".utf8)
-        case 1: return Array("\"\(String(repeating: "x", count: random.within(1_000...60_000)))\"".utf8)
+        case 1: return [0x22] + Array(repeating: UInt8(ascii: "x"), count: random.within(1_000...60_000)) + [0x22]
         default: return Array("{\"status\":200}".utf8)
         }
     }

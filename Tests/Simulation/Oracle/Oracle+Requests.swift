@@ -45,6 +45,7 @@ extension Oracle {
             if requests[id] != nil { abandoned.insert(id) }
         case .unsubscribe(let id):
             watches[id] = nil
+            over.remove(id)
             unsubscribed.insert(id)
         default: break
         }
@@ -70,13 +71,13 @@ extension Oracle {
         case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
             let isMissing = jobs.contains { job in
                 world.store.job(job).map { row in
-                    row.isRemoving || !asked.caller.isAdmin && row.owner != asked.caller.uid
+                    row.isRemoving || world.store.isDamaged(job) || !asked.caller.isAdmin && row.owner != asked.caller.uid
                 } ?? true
             }
             world.expect(isMissing, 7, "Wait \(id) was refused, and all of its jobs are there.")
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
-        case (.setQueue(let name, _), .queue(let status)):
-            queues[name] = status.settings
+        case (.runSchedule, .submitted(let jobs)):
+            for case .success(let job) in jobs { untold.remove(job.job) }
         case (.cancel(let job), .changed):
             if let row = world.store.job(job) {
                 world.expect(
@@ -84,7 +85,8 @@ extension Oracle {
                     "Job \(job) was cancelled, and goes on.")
             }
         case (.remove(let job), .done):
-            world.expect(world.store.job(job) == nil, 1, "Job \(job) was removed, and is there.")
+            world.expect(
+                world.store.job(job) == nil || world.store.isDamaged(job), 1, "Job \(job) was removed, and is there.")
         case (_, .failed): break
         default: break
         }
@@ -101,6 +103,7 @@ extension Oracle {
         guard let row = world.store.job(submitted.job) else {
             return world.fail(1, "Job \(submitted.job) was answered, and is not stored.")
         }
+        if submitted.isCreated { untold.remove(row.id) }
         world.expect(row.owner == asked.caller.uid, 1, "Job \(row.id) is of another owner than its client.")
         if submitted.isCreated {
             world.expect(row.plan == new.terms.plan, 1, "Job \(row.id) is not what was submitted.")
@@ -119,7 +122,8 @@ extension Oracle {
             world.expect(stored.version >= row.version, 2, "Job \(row.id) was told before its round was committed.")
         }
         for id in subscribers {
-            guard var watch = watches[id] else { continue }
+            // Taken out, so that what it knows is not copied.
+            guard var watch = watches.removeValue(forKey: id) else { continue }
             if let last = watch.versions[row.id] {
                 world.expect(row.version > last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
             }
@@ -131,7 +135,12 @@ extension Oracle {
                     !watch.ended.contains(row.id), 7, "Subscription \(id) was told of job \(row.id) after its end.")
             }
             watch.versions[row.id] = row.version
-            if row.state.isTerminal { watch.ended.insert(row.id) }
+            if row.state.isTerminal {
+                watch.ended.insert(row.id)
+                if !watch.scope.includesChildren, let jobs = watch.jobs, watch.ended.isSuperset(of: jobs) {
+                    over.insert(id)
+                }
+            }
             watches[id] = watch
             if row.state.isTerminal { owed[id]?.remove(row.id) }
         }

@@ -5,8 +5,11 @@ import JobCore
 /// What must hold of each row that a round changed.
 extension Oracle {
     func check(_ id: JobID, _ old: JobRow?, _ new: JobRow?, _ world: World) {
-        if let old, !old.state.isTerminal { unfinished -= 1 }
-        if let new, !new.state.isTerminal { unfinished += 1 }
+        if old == nil, let parent = new?.parent, excused.contains(parent.job) { excused.insert(id) }
+        if !excused.contains(id) {
+            if let old, !old.state.isTerminal { unfinished -= 1 }
+            if let new, !new.state.isTerminal { unfinished += 1 }
+        }
         guard let new else { return removed(id, old, world) }
         checkForm(new, world)
         if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }
@@ -142,7 +145,7 @@ extension Oracle {
     }
 
     func isOpen(_ job: JobID, _ world: World) -> Bool {
-        world.store.job(job).map { !$0.state.isTerminal && !$0.isRemoving } ?? false
+        !world.store.isDamaged(job) && world.store.job(job).map { !$0.state.isTerminal && !$0.isRemoving } ?? false
     }
 
     /// A list's children are all over when its outcome is made.

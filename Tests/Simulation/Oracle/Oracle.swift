@@ -15,6 +15,8 @@ final class Oracle {
     /// Waits that were answered, with the jobs that have not ended since.
     var waits: [RequestID: Set<JobID>] = [:]
     var watches: [SubscriptionID: Watch] = [:]
+    /// Those that name jobs and were told the end of each.
+    var over: Set<SubscriptionID> = []
     /// Ends that the effects of the present round have to tell.
     var owed: [SubscriptionID: Set<JobID>] = [:]
     /// Jobs whose removal, and whose retry, was asked for.
@@ -35,8 +37,22 @@ final class Oracle {
     var before: [String: QueueSettings] = [:]
     /// Files that are being removed, and the jobs that wait for that.
     var cleaning: [WorkID: JobID] = [:]
-    /// Jobs that the present round changed.
+    /// What the present round changed, and which jobs.
+    private(set) var changes: [RowChange<JobID, JobRow>] = []
     var touched: Set<JobID> = []
+    /// Of these, new ones, and those whose run may have handed its slot on.
+    var fresh: Set<JobID> = []
+    var continuing: Set<JobID> = []
+    /// Owners whose jobs the present round changed, by queue.
+    var movedShares: Set<Share> = []
+    var turns = Turns()
+    var pauses: [HostOwner: Pause] = [:]
+    /// Jobs of trees of which a row is damaged: they need not end.
+    var excused: Set<JobID> = []
+    /// Jobs that the present round stored, and whose clients have not been told so.
+    var untold: Set<JobID> = []
+    /// The last job that was stored.
+    private(set) var lastJob: JobID = 0
     private var roundsSinceLook = 0
     private var looks = 0
 
@@ -47,28 +63,40 @@ final class Oracle {
             world.fail(7, "Subscription \(id) was not told of the end of job \(jobs.min() ?? 0).")
         }
         owed = [:]
+        untold = []
         if queues.isEmpty {
             for queue in world.scenario.settings.queues { queues[queue.name] = queue }
         }
         before = queues
     }
 
-    /// A round was committed.
-    func committed(_ world: World) {
+    /// A round of these inputs was committed; one without is a reset.
+    func committed(_ inputs: [CoreInput], _ world: World) {
+        changes = world.store.changes
+        for queue in world.store.rows.allQueues { queues[queue.name] = queue }
+        for input in inputs { hasHeard(input, world) }
+        noteShares(isReset: inputs.isEmpty || inputs.contains { if case .configure = $0 { true } else { false } })
         touched = []
         finished = CountValue()
         for (key, value) in counts where key.state.isTerminal {
             finished.jobs += value.jobs
             finished.bytes += value.bytes
         }
-        for change in world.store.changes where change.before?.state.isTerminal != true {
+        for change in changes where change.before?.state.isTerminal != true {
             finished.jobs += 1
             // How large one was at its end that the same round removed is not known.
             finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
         }
         var keys: Set<CountKey> = []
-        for change in world.store.changes {
+        for change in changes {
             touched.insert(change.id)
+            if change.before == nil {
+                world.expect(change.id > lastJob, 1, "Job \(change.id) has the id of an earlier one.")
+                lastJob = max(lastJob, change.id)
+                if let row = change.after, row.parent == nil, row.key?.hasPrefix(ScheduleKey.jobKeyPrefix) != true {
+                    untold.insert(change.id)
+                }
+            }
             check(change.id, change.before, change.after, world)
             for (row, sign) in [(change.before, -1), (change.after, 1)] {
                 guard let row else { continue }
@@ -87,15 +115,16 @@ final class Oracle {
                     + "\(key.state) in \(key.queue), and there are \(counted.jobs) of \(counted.bytes).")
             if counted.jobs == 0 { counts[key] = nil }
         }
+        checkAdmissions(world)
+        checkSchedules(inputs, world)
     }
 
     /// Now and then looks at more than what changed.
     func look(_ world: World) {
         guard let core = world.core, world.failure == nil else { return }
-        let memory = core.memory
-        world.expect(
-            memory.windows <= memory.shares * (2 * 64 + 16), 6,
-            "\(memory.windows) jobs are in \(memory.shares) windows.")
+        endTurns()
+        world.expect(untold.isEmpty, 1, "Job \(untold.min() ?? 0) was stored, and its client not told so.")
+        checkMemory(of: core, world)
         roundsSinceLook += 1
         guard roundsSinceLook >= 40 else { return }
         roundsSinceLook = 0
@@ -103,6 +132,26 @@ final class Oracle {
         looks += 1
         if !core.wantsTick { lookForLateness(world) }
         if !core.wantsTick { lookForIdleSlots(world) }
+    }
+
+    /// What is in memory is bounded by what runs, what is asked for and watched, and the windows.
+    private func checkMemory(of core: Core, _ world: World) {
+        let memory = core.memory
+        let (users, schedules) = (world.users.count, 3)
+        // What a client gave up, and what ended since, is on its way to the core.
+        let underWay = world.engine.inbox.count + world.engine.held.count
+        func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
+            world.expect(count <= most, 6, "The core has \(count) \(what) in memory, and \(most) are the most there are.")
+        }
+        expect(memory.windows, atMost: memory.shares * (2 * 64 + 16), "jobs in windows")
+        expect(memory.shares, atMost: users * world.scenario.queues.count, "owners in queues")
+        expect(memory.runs, atMost: world.engine.runs.count, "runs")
+        expect(memory.waits, atMost: requests.count + waits.count + underWay, "waits")
+        expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
+        expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files")
+        expect(memory.preparing, atMost: users * schedules, "schedules whose job is made")
+        // Specs name two more hosts than the scenario has.
+        expect(memory.pauses, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
     }
 
     /// The memory of a core that never failed is that of one that is made anew of the same rows and runs.
@@ -122,6 +171,8 @@ final class Oracle {
             live.permits == anew.permits, 8, "A reset counts the permits \(anew.permits), and the core \(live.permits)."
         )
         world.expect(live.counts == anew.counts, 8, "A reset counts other jobs than the core.")
+        world.expect(
+            live.stored == anew.stored, 8, "A reset counts \(anew.stored) bytes by owner, and the core \(live.stored).")
         world.expect(live.queues == anew.queues, 8, "A reset has other queues than the core.")
     }
 
@@ -143,8 +194,9 @@ final class Oracle {
             world.fail(10, "The core rests, and there is work left over about job \(work.job).")
         }
         guard looks % 8 == 0 else { return }
+        lookForPassedTimes(world)
         let late = world.clock.steady - Self.patience * 1000
-        for row in world.store.allJobs where !row.state.isTerminal && !row.isRemoving {
+        for row in world.store.allJobs where !row.state.isTerminal && !row.isRemoving && !excused.contains(row.id) {
             if let due = row.due, row.state == .scheduled || row.run == nil {
                 world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
             }
@@ -166,20 +218,13 @@ final class Oracle {
             ($0.queue, $0.owner) < ($1.queue, $1.owner)
         }) {
             guard let queue = queues[key.queue], !queue.isSuspended else { continue }
-            let (all, own) = slots(key.queue, key.owner, world)
+            let slots = slots(of: key.queue, world)
+            let (all, own) = (slots.values.reduce(0, +), slots[key.owner] ?? 0)
             guard all < queue.concurrency, own < perUser(queue, world) else { continue }
-            var ready: [ReadyRow] = []
-            _ = world.store.round { (transaction) throws(StoreError) in
-                ready = try transaction.ready(
-                    queue: key.queue, owner: key.owner, after: nil, excluding: [], limit: 8)
-            }
-            let idle = ready.first { row in
-                row.host == nil && !world.engine.runs.values.contains { $0.order.job.id == row.position.id }
-            }
-            if let idle {
+            if let idle = mayStart(Share(queue: key.queue, owner: key.owner), world) {
                 world.fail(
                     3,
-                    "Job \(idle.position.id) of user \(key.owner) is ready, and \(queue.concurrency - all) slots of "
+                    "Job \(idle) of user \(key.owner) is ready, and \(queue.concurrency - all) slots of "
                         + "\(key.queue) are free (\(own) of \(perUser(queue, world)) are the user's).")
             }
         }
@@ -187,13 +232,13 @@ final class Oracle {
 
     // MARK: - Slots
 
-    func slots(_ queue: String, _ owner: UInt32, _ world: World) -> (all: Int, own: Int) {
-        var (all, own) = (0, 0)
+    /// Slots of a queue that are taken, by owner.
+    func slots(of queue: String, _ world: World) -> [UInt32: Int] {
+        var slots: [UInt32: Int] = [:]
         for run in world.engine.runs.values where run.live.hasSlot && run.live.queue == queue {
-            all += 1
-            if run.live.owner == owner { own += 1 }
+            slots[run.live.owner, default: 0] += 1
         }
-        return (all, own)
+        return slots
     }
 
     func perUser(_ queue: QueueSettings, _ world: World) -> Int {
@@ -225,7 +270,8 @@ final class Oracle {
         world.expect(
             !cleaning.values.contains(job.id), 10, "Job \(job.id) starts while its files are being removed.")
         guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
-        let (all, own) = slots(job.queue, job.owner, world)
+        let slots = slots(of: job.queue, world)
+        let (all, own) = (slots.values.reduce(0, +), slots[job.owner] ?? 0)
         world.expect(
             all + 1 <= max(queue.concurrency, old.concurrency), 4,
             "\(all + 1) jobs run in the queue \(job.queue), which has \(queue.concurrency) slots.")
@@ -234,6 +280,7 @@ final class Oracle {
             "\(own + 1) jobs of user \(job.owner) run in the queue \(job.queue).")
         if let host = order.host { permits(host, adding: (job.owner, order.connections), world) }
         checkGate(of: job, world)
+        takesTurn(order, slots, world)
     }
 
     private func checkAncestors(of job: JobRow, _ world: World) {
@@ -295,12 +342,32 @@ final class Oracle {
         requests = [:]
         waits = [:]
         watches = [:]
+        over = []
         owed = [:]
         cleaning = [:]
+        pauses = [:]
+        turns.forget()
+    }
+
+    /// A row was damaged: the core passes over it, so that the tree it belongs to may never end.
+    func excuse(_ job: JobID, _ world: World) {
+        func root(of job: JobID) -> JobID {
+            var root = job
+            while let parent = world.store.job(root)?.parent { root = parent.job }
+            return root
+        }
+        let damaged = root(of: job)
+        for row in world.store.allJobs where !excused.contains(row.id) && root(of: row.id) == damaged {
+            excused.insert(row.id)
+            if !row.state.isTerminal { unfinished -= 1 }
+        }
+        // It may be in a window, and have a turn that comes to nothing.
+        if let row = world.store.job(job) { turns.addUnseen(Share(queue: row.queue, owner: row.owner)) }
     }
 
     /// Everything has come to its end.
     func end(_ world: World) {
+        if let core = world.core { compare(core, world) }
         world.expect(
             unfinished == 0, 3,
             "\(unfinished) jobs have not ended: \(unfinishedJobs(world)); slots \(world.core?.inspection.slots ?? [:]), "
@@ -314,10 +381,19 @@ final class Oracle {
         for work in world.store.work.values {
             world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
         }
-        for list in world.store.lists.values { world.fail(10, "The list of job \(list.job) was not closed.") }
+        for list in world.store.lists.values where !excused.contains(list.job) {
+            world.fail(10, "The list of job \(list.job) was not closed.")
+        }
+        for (job, link) in world.store.rows.checkpointOwners {
+            world.expect(
+                world.store.job(job) != nil, 10, "The checkpoint of link \(link) of job \(job) is there, which is gone.")
+        }
+        for (job, _) in world.store.rows.templateOwners {
+            world.expect(world.store.job(job) != nil, 10, "The template of a list of job \(job) is there, which is gone.")
+        }
         for row in world.store.allJobs {
             world.figures.jobsByEnd[row.state, default: 0] += 1
-            if let parent = row.parent {
+            if let parent = row.parent, !excused.contains(row.id) {
                 world.expect(
                     world.store.job(parent.job) != nil, 10, "Job \(row.id) is below job \(parent.job), which is gone.")
             }
@@ -325,7 +401,7 @@ final class Oracle {
     }
 
     private func unfinishedJobs(_ world: World) -> String {
-        world.store.allJobs.filter { !$0.state.isTerminal }.prefix(3).map { row in
+        world.store.allJobs.filter { !$0.state.isTerminal && !excused.contains($0.id) }.prefix(3).map { row in
             "job \(row.id) (\(row.state), waiting for \(row.waiting), link \(row.link), host \(row.host ?? ""), queue \(row.queue), user \(row.owner), parent \(row.parent?.job ?? 0))"
         }.joined(separator: ", ")
     }

@@ -144,11 +144,10 @@ extension World {
         let queue = random.pick(scenario.queues)
         let url = "http://h\(random.below(scenario.hosts.count)).test/f"
         let hasHost = random.chance(0.5)
-        let jobs = (0..<random.within(20...200)).compactMap { _ -> NewJob? in
-            let source: JSON =
-                hasHost ? ["type": "url", "url": .string(url)] : ["type": "program", "program": "x", "arguments": []]
-            return newJob(["source": source, "queue": .string(queue), "priority": 1000], user, watched: false)
-        }
+        let source: JSON =
+            hasHost ? ["type": "url", "url": .string(url)] : ["type": "program", "program": "x", "arguments": []]
+        let job = newJob(["source": source, "queue": .string(queue), "priority": 1000], user, watched: false)
+        let jobs = Array(repeating: job, count: random.within(20...200)).compactMap(\.self)
         figures.submitted += jobs.count
         ask(.submit(jobs), by: user.caller, user: index)
     }
@@ -205,6 +204,7 @@ extension World {
         figures.clockSets += 1
         let years = 31_536_000_000 * Int64(random.pick([-1, 1]))
         clock.setWrong(by: random.pick([0, 0, 2_000, -2_000, 3_600_000, -3_600_000, 86_400_000, years]))
+        clockSetAt = clock.elapsed
         trace.add(.clockSet, at: clock.elapsed, clock.error)
         // The engine looks at the clock each second.
         feed(.tick)
@@ -214,6 +214,25 @@ extension World {
         guard !isSettling else { return }
         schedule(.roomChanges, in: random.spread(1_000, 40_000))
         feed(.room(shortage: random.chance(0.4) ? "The disk is full." : nil))
+    }
+
+    /// The row of a job of late is damaged for good, or cannot be read for a while: each round that reads it fails.
+    func rowFails() {
+        guard !isSettling, let mean = scenario.secondsBetweenBadRows else { return }
+        schedule(.rowFails, in: damages.pause(mean: mean))
+        let job = oracle.lastJob - Int64(damages.below(50))
+        guard store.job(job) != nil, !store.isDamaged(job) else { return }
+        figures.badRows += 1
+        if damages.chance(0.7) {
+            trace.add(.damaged, at: clock.elapsed, job)
+            store.setDamaged(job, true)
+            oracle.excuse(job, self)
+        } else {
+            trace.add(.unreadable, at: clock.elapsed, job)
+            unreadable.insert(job)
+            store.setUnreadable(job, true)
+            schedule(.rowIsBack(job), in: damages.spread(1, 100))
+        }
     }
 
     // MARK: - Schedules

@@ -16,7 +16,11 @@ struct Scenario {
     /// Seconds between two changes that an administrator makes.
     var secondsBetweenChanges = 1200.0
 
-    init(random: inout SeededGenerator) {
+    /// Seconds between two rows that are damaged, or not to be read for a while, on average; nil where there are none.
+    var secondsBetweenBadRows: Double?
+
+    init(random: inout SeededGenerator, damages: inout SeededGenerator) {
+        if damages.chance(0.4) { secondsBetweenBadRows = damages.spread(300, 8_000) }
         settings.limits.children = random.pick([5, 12, 40, 400])
         settings.limits.links = 12
         settings.limits.depth = random.within(2...4)

@@ -5,7 +5,7 @@ struct Trace {
         case commit, undone, unknown, probe, reset
         case answer, refused, start, proceed, yield, makeChildren, cancel, notify, waitOver, prepare, removeFiles
         case unlink, saved, list, readZones, log
-        case crash, cleanStop, clockSet, fault, settle
+        case crash, cleanStop, clockSet, fault, settle, damaged, unreadable, broughtBack
     }
 
     struct Entry {

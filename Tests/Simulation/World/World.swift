@@ -18,6 +18,8 @@ enum WorldEvent {
     case administratorActs
     case clockSet
     case roomChanges
+    case rowFails
+    case rowIsBack(JobID)
     case restart(Core.Start)
 }
 
@@ -33,6 +35,8 @@ final class World {
     let seed: UInt64
     let scenario: Scenario
     var random: SeededGenerator
+    /// For what befalls rows, so that seeds without it stay what they were.
+    var damages: SeededGenerator
     var clock = SimulatedClock()
     var events = EventQueue<WorldEvent>()
     var trace: Trace
@@ -44,6 +48,11 @@ final class World {
     var engine = SimulatedEngine()
     /// The elapsed time from which on nothing hindered the daemon.
     var servesSince: Int64 = 0
+    /// The same, of the wall clock being set as well.
+    var unhinderedSince: Int64 { max(servesSince, clockSetAt) }
+    var clockSetAt: Int64 = 0
+    /// From when on times of schedules pass while this daemon runs.
+    var startedAt = Timestamp(milliseconds: 0)
     /// Counts the starts of the daemon.
     var life: Int64 = 0
     let oracle = Oracle()
@@ -51,6 +60,8 @@ final class World {
     var administrator = Administrator()
     var effectsUntilCrash: Int?
     var roundsUntilFault: Int?
+    /// Jobs whose rows the disk did not give back for a while.
+    var unreadable: Set<JobID> = []
     /// The users have gone, and faults are over: everything has to come to its end.
     var isSettling = false
     var lastRequest: RequestID = 0
@@ -59,7 +70,8 @@ final class World {
     init(seed: UInt64, printsTrace: Bool) {
         self.seed = seed
         random = SeededGenerator(seed: seed)
-        scenario = Scenario(random: &random)
+        damages = SeededGenerator(seed: ~seed)
+        scenario = Scenario(random: &random, damages: &damages)
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
     }
@@ -71,6 +83,7 @@ final class World {
         schedule(.schedulesAct, in: random.pause(mean: 400))
         if let mean = scenario.secondsBetweenClockSets { schedule(.clockSet, in: random.pause(mean: mean)) }
         schedule(.roomChanges, in: random.spread(1000, 40_000))
+        if let mean = scenario.secondsBetweenBadRows { schedule(.rowFails, in: damages.pause(mean: mean)) }
         drawCrash()
         drawFault()
         schedule(.restart(.clean), in: 0)
@@ -102,6 +115,8 @@ final class World {
         case .administratorActs: administratorActs()
         case .clockSet: clockSet()
         case .roomChanges: roomChanges()
+        case .rowFails: rowFails()
+        case .rowIsBack(let job): store.setUnreadable(job, false)
         case .restart(let start): restart(start)
         }
         return true
@@ -123,8 +138,7 @@ final class World {
 
     // MARK: - The end
 
-    /// A clock that was a year ahead made jobs that wait for it.
-    private static let longestSettling: Int64 = 20_000 * 3_600 * SimulatedClock.second
+    private static let longestSettling: Int64 = 2_000 * 3_600 * SimulatedClock.second
 
     private func settle() {
         isSettling = true
@@ -132,7 +146,9 @@ final class World {
         effectsUntilCrash = nil
         roundsUntilFault = nil
         store.heal()
+        for job in unreadable { store.setUnreadable(job, false) }
         clock.setWrong(by: 0)
+        clockSetAt = clock.elapsed
         if core == nil { restart(.crashed) }
         // It would refuse to resume queues until then.
         if engine.phase == .failing { probe() }
@@ -151,10 +167,22 @@ final class World {
         while failure == nil {
             looks += 1
             if looks % 64 == 0, isAtRest { break }
+            let isQuiet = events.nextTime.map { $0 > clock.elapsed + 86_400 * SimulatedClock.second } ?? false
+            if isQuiet || looks % 4096 == 0 { leapToFarJobs() }
             guard clock.elapsed < end, happens() else { break }
         }
         guard failure == nil else { return }
         oracle.end(self)
+    }
+
+    /// Sets the clock to when the last job may begin: one that was a year ahead made jobs that wait so long.
+    private func leapToFarJobs() {
+        let far = clock.wall.adding(seconds: 172_800)
+        let times = store.allJobs.lazy.filter { $0.state == .scheduled && $0.due == nil }.compactMap(\.notBefore)
+        guard let last = times.filter({ $0 > far }).max() else { return }
+        clock.setWrong(by: clock.error + last.milliseconds - clock.wall.milliseconds)
+        clockSetAt = clock.elapsed
+        feed(.tick)
     }
 
     private var isAtRest: Bool {
