@@ -277,11 +277,12 @@ package final class SourceLibrary: Sendable {
     /// Keeps the files of downloads that an earlier daemon did not finish for their jobs.
     package func keepFiles(of transfers: [UnfinishedTransfer]) {
         for transfer in transfers {
-            guard let checkpoint = DownloadCheckpoint(transfer.checkpoint) else { continue }
+            guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
+                let path = try? checkpoint.path(of: transfer.owner, below: policy.directories)
+            else { continue }
             reservations.keep(
-                checkpoint.directory + "/" + checkpoint.name,
-                forUnfinished: FileReservations.Unfinished(
-                    writer: FileReservations.Writer(job: transfer.job, owner: transfer.owner), link: transfer.link))
+                path.key(path.name),
+                for: FileReservations.Writer(job: transfer.job, owner: transfer.owner, link: transfer.link))
         }
     }
 

@@ -59,6 +59,13 @@ final class FaultyFiles: Sendable {
             }
             try real.write(file, bytes)
         }
+        files.writeAt = { (file, offset, bytes) throws(Errno) in
+            do throws(Errno) { try self.pass("write") } catch {
+                try real.writeAt(file, offset, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
+                throw error
+            }
+            try real.writeAt(file, offset, bytes)
+        }
         files.sync = { (file) throws(Errno) in
             try self.pass("fsync")
             try real.sync(file)

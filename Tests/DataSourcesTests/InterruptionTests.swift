@@ -70,7 +70,7 @@ import TestOrigin
         // A file that never ends.
         var files = FileOperations.real
         let reads = AsyncStream.makeStream(of: Void.self)
-        files.read = { _, buffer in
+        files.readAt = { _, _, buffer in
             reads.continuation.yield()
             return buffer.count
         }
@@ -127,10 +127,10 @@ import TestOrigin
                 var files = FileOperations.real
                 let reads = AsyncStream.makeStream(of: Void.self)
                 let turnstile = DispatchSemaphore(value: 0)
-                files.read = { file, buffer throws(Errno) in
+                files.readAt = { file, offset, buffer throws(Errno) in
                     reads.continuation.yield()
                     turnstile.wait()
-                    return try FileOperations.real.read(file, buffer)
+                    return try FileOperations.real.readAt(file, offset, buffer)
                 }
                 let clock = NIOAsyncTestingEventLoop()
                 try await bench.restarted(files: files, timers: clock) { second in
@@ -154,10 +154,10 @@ import TestOrigin
         let writes = AsyncStream.makeStream(of: Void.self)
         let turnstile = DispatchSemaphore(value: 0)
         let answers = Mutex(false)
-        files.write = { file, bytes throws(Errno) in
+        files.writeAt = { file, offset, bytes throws(Errno) in
             writes.continuation.yield()
             if !answers.withLock({ $0 }) { turnstile.wait() }
-            try FileOperations.real.write(file, bytes)
+            try FileOperations.real.writeAt(file, offset, bytes)
         }
         let clock = NIOAsyncTestingEventLoop()
         let script: ScriptedOrigin.Script = { _, _ in

@@ -80,8 +80,8 @@ import Testing
         let (writes, written) = AsyncStream.makeStream(of: Void.self)
         let release = DispatchSemaphore(value: 0)
         var files = FileOperations.real
-        files.write = { file, bytes throws(Errno) in
-            try FileOperations.real.write(file, bytes)
+        files.writeAt = { file, offset, bytes throws(Errno) in
+            try FileOperations.real.writeAt(file, offset, bytes)
             written.yield()
         }
         files.unlink = { directory, name throws(Errno) in

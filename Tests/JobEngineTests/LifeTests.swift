@@ -143,8 +143,8 @@ import Testing
         let store = MemoryStore()
         let (writes, written) = AsyncStream.makeStream(of: Int32.self)
         var files = FileOperations.real
-        files.write = { file, bytes throws(Errno) in
-            try FileOperations.real.write(file, bytes)
+        files.writeAt = { file, offset, bytes throws(Errno) in
+            try FileOperations.real.writeAt(file, offset, bytes)
             written.yield(file)
         }
         let head = OriginStep.head("200 OK", [("Content-Length", "200000"), ("ETag", "\"1\"")])

@@ -2,6 +2,7 @@ import SystemPackage
 import DeferredKit
 import JobModel
 import Logging
+import Synchronization
 
 /// One attempt at a download, from its path to its result; an object, so that its asynchronous steps share it instead
 /// of copying it.
@@ -10,6 +11,8 @@ final class DownloadAttempt: Sendable {
     let context: SourceContext
     let services: DownloadServices
     let handle: TransferHandle
+    /// When to look again how much room there is.
+    private let nextLook = Mutex(DownloadAttempt.roomInterval)
 
     init(spec: DownloadSpec, context: SourceContext, services: DownloadServices, handle: TransferHandle) {
         self.spec = spec
@@ -32,14 +35,13 @@ final class DownloadAttempt: Sendable {
         let directory = try await services.queue.run { [services] () throws(JobError) in
             try TargetDirectory.existing(path, files: services.files)
         }
-        // Of a directory that the caller may not write to nothing is told.
-        if directory != nil { try await checkUnfinished(path) }
+        await endForgottenWait(for: path)
         if let directory, let result = try await resultOfEarlierRun(path, in: directory) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
                 path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                writer: FileReservations.Writer(job: context.job, owner: context.owner), registry: services.registry,
-                files: services.files, queue: services.queue)
+                writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
+                registry: services.registry, files: services.files, queue: services.queue)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -66,16 +68,12 @@ final class DownloadAttempt: Sendable {
         return try outcome.get()
     }
 
-    /// Refuses a file that another job, which an earlier daemon did not finish, will go on with.
-    private func checkUnfinished(_ path: DownloadPath) async throws(JobError) {
-        guard spec.exists != .rename,
-            let other = services.registry.unfinished(at: path.absolute(), besides: context.job)
+    /// Frees a file that is kept for another job, where that has ended without running again.
+    private func endForgottenWait(for path: DownloadPath) async {
+        guard let other = services.registry.waiting(for: path.key(path.name), besides: context.job),
+            await !context.isUnfinished(other.job, other.link)
         else { return }
-        // It may have ended without running again.
-        if await context.isUnfinished(other.writer.job, other.link) {
-            throw JobError(path.absolute(), isWrittenBy: other.writer, insteadOf: context.owner)
-        }
-        services.registry.endWaiting(of: other.writer.job)
+        services.registry.endWaiting(of: other.job)
     }
 
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
@@ -102,11 +100,18 @@ final class DownloadAttempt: Sendable {
     }
 
     /// Bytes that a download may write before it looks again how much room there is.
-    static let roomInterval: Int64 = 1 << 20
+    private static let roomInterval: Int64 = 1 << 20
 
     /// Ends a running download where its disk has less than half of that room, so that it does not take the rest from all
-    /// others. What it wrote goes, which makes room again.
-    func checkRoomForMore(of target: DownloadTarget) async throws(JobError) {
+    /// others. What it wrote goes, which makes room again. `count` is of the bytes that are there.
+    func checkRoomForMore(of target: DownloadTarget, at count: Int64) async throws(JobError) {
+        let isDue = nextLook.withLock { next in
+            // Fewer than there were are of another server.
+            guard count >= next || count < next - Self.roomInterval else { return false }
+            next = count.saturatingAdding(Self.roomInterval)
+            return true
+        }
+        guard isDue else { return }
         let minimum = Int64(services.minimumFree / 2)
         guard minimum > 0, let free = await services.queue.run({ target.freeBytes }), free < minimum else { return }
         throw JobError(
@@ -206,8 +211,7 @@ final class DownloadAttempt: Sendable {
         if let known = record?.sha256 {
             digest = known
         } else {
-            digest = try await FileHash.of(file.descriptor, file.path, upTo: size, services, handle.control)
-                .hexadecimal
+            digest = try await FileHash.of(file.descriptor, file.path, 0..<size, services, handle.control).hexadecimal
         }
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(
@@ -245,7 +249,7 @@ final class DownloadAttempt: Sendable {
                 try services.files.sync(target.part.descriptor)
                 return try services.files.statusOfOpen(target.part.descriptor)
             } catch {
-                throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+                throw JobError(path: error, "synced", target.partPath)
             }
         }
         let replaces = spec.exists == .replace || spec.exists == .validate

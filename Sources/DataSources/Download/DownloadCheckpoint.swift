@@ -17,10 +17,10 @@ struct DownloadCheckpoint: Sendable, Hashable {
     var part: FileOperations.Status.Identity
     /// The boot in which the checkpoint was made: while it lasts, all that was written counts.
     var bootID: String
-    /// Bytes from the first on that are on stable storage.
-    var synced: Int64
-    /// Of a `.part` with holes: those on stable storage. Nil of one that grows from its beginning.
-    var fetched: ByteRanges?
+    /// What is on stable storage.
+    var synced = ByteRanges()
+    /// Whether bytes can be missing before others, so that the size does not say what is written.
+    var hasHoles = false
 
     var json: JSON {
         var object = JSONObject([JSONObject.Member(name: "url", value: .string(url)), validator.member])
@@ -29,12 +29,8 @@ struct DownloadCheckpoint: Sendable, Hashable {
         object.append("name", .string(name))
         object.append("part", part.json)
         object.append("boot", .string(bootID))
-        // Whoever knows nothing of holes finds no `synced`, and so begins anew instead of taking the file's size for what is there.
-        if let fetched {
-            object.append("fetched", .string(fetched.text))
-        } else {
-            object.append("synced", JSON(Int(synced)))
-        }
+        object.append("synced", .string(synced.text))
+        object.append("holes", .bool(hasHoles))
         return .object(object)
     }
 }
@@ -45,7 +41,8 @@ extension DownloadCheckpoint {
         guard let json, let url = json["url"]?.string, let validator = Validator(json), let name = json["name"]?.string,
             let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
-            let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/")
+            let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/"),
+            let synced = json["synced"]?.string.flatMap({ ByteRanges($0) }), let hasHoles = json["holes"]?.bool
         else { return nil }
         self.url = url
         self.validator = validator
@@ -53,25 +50,26 @@ extension DownloadCheckpoint {
         self.name = name
         self.part = part
         self.bootID = bootID
-        if let text = json["fetched"]?.string {
-            guard let fetched = ByteRanges(text) else { return nil }
-            self.fetched = fetched
-            synced = 0
-        } else {
-            guard let synced = json["synced"]?.int, synced >= 0 else { return nil }
-            self.synced = Int64(synced)
-        }
+        self.synced = synced
+        self.hasHoles = hasHoles
         total = json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) }
     }
 
     /// Whether it is of the file that `target` is to become.
     func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
 
-    /// How much of a `.part` of `size` bytes can be relied on in the boot `current`.
-    func usable(ofSize size: Int64, boot current: String) -> Int64 {
-        let written = bootID == current && !current.isEmpty ? size : min(size, synced)
+    /// The path that it is about, as far as `owner` may still write there.
+    func path(of owner: UInt32, below directories: DownloadDirectories) throws(JobError) -> DownloadPath {
+        try directories.path(directory + "/" + name, owner: owner)
+    }
+
+    /// What of a `.part` of `size` bytes can be relied on in the boot `current`; `noted` is what one with holes says of itself.
+    func usable(ofSize size: Int64, noted: ByteRanges? = nil, boot current: String) -> ByteRanges {
+        let isSameBoot = bootID == current && !current.isEmpty
+        let written = isSameBoot ? hasHoles ? noted ?? synced : ByteRanges(0..<size) : synced
+        let usable = written.below(min(size, total ?? size))
         // The last byte is always asked for again, as only an answer shows that the file is still this one.
-        return min(written, total.map { max(0, $0 - 1) } ?? written)
+        return usable.count == total ? usable.below(usable.count - 1) : usable
     }
 }
 

@@ -70,8 +70,8 @@ final class DownloadJournal: Sendable {
         }
     }
 
-    /// Syncs the first `size` bytes, or as many in these ranges, and saves a checkpoint of them.
-    func makeEntry(at size: Int64, fetched: ByteRanges? = nil) async {
+    /// Syncs what is `written`, and saves a checkpoint of it.
+    func makeEntry(of written: ByteRanges) async {
         let isFirst = state.withLock { $0.saved == nil }
         var checkpoint = checkpoint
         do throws(Errno) {
@@ -81,12 +81,12 @@ final class DownloadJournal: Sendable {
                 try await services.queue.run { () throws(Errno) in
                     try files.syncData(target.part.descriptor)
                 }
-                if fetched == nil { checkpoint.synced = size } else { checkpoint.fetched = fetched }
+                checkpoint.synced = written
             }
             let isSaved = await save(checkpoint)
             let now = clock.now
             state.withLock { state in
-                if isSaved { state.saved = (size, now) }
+                if isSaved { state.saved = (written.count, now) }
                 state.failedAt = isSaved ? nil : now
                 state.isBusy = false
             }

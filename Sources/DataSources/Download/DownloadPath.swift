@@ -40,6 +40,12 @@ struct DownloadPath: Sendable {
     /// The absolute path of the file, or of one named otherwise beside it.
     func absolute(_ name: String? = nil) -> String { directory + "/" + (name ?? self.name) }
 
+    /// The same by which reservations know it: two roots may be one, by a symbolic link.
+    func key(_ name: String) -> String { key(directories.count) + "/" + name }
+
+    /// The same of the directory that the first `count` names lead to.
+    func key(_ count: Int) -> String { ([location] + directories.prefix(count)).joined(separator: "/") }
+
     /// The `count`th other name for the file: `tool-1.tar.gz`, `tool-2.tar.gz`.
     func alternative(_ count: Int) -> String {
         var stem = Substring(name)

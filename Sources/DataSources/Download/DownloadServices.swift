@@ -44,7 +44,7 @@ final class DownloadServices: Sendable {
 
     /// Removes the `.part` that a checkpoint of `owner` is about, if it is still there.
     func discardPart(of checkpoint: DownloadCheckpoint, owner: UInt32) async {
-        guard let path = try? directories.path(checkpoint.directory + "/" + checkpoint.name, owner: owner) else {
+        guard let path = try? checkpoint.path(of: owner, below: directories) else {
             return
         }
         do throws(Errno) {

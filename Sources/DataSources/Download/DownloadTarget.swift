@@ -9,7 +9,7 @@ final class DownloadTarget: Sendable {
     let name: String
     let part: ScratchFile
     private let directory: TargetDirectory
-    private let key: FileReservations.Key
+    private let writer: FileReservations.Writer
     private let registry: FileReservations
     private let files: FileOperations
     private let queue: FileQueue
@@ -30,51 +30,36 @@ final class DownloadTarget: Sendable {
         self.files = files
         self.queue = queue
         self.registry = registry
-        var attempts = 0
-        while true {
-            let directory = try TargetDirectory(
-                path, existing: attempts == 0 ? existing : nil, registry: registry, files: files)
-            let (name, key): (String, FileReservations.Key)
-            do throws(JobError) {
-                (name, key) = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
-            } catch {
-                directory.removeMadeDirectories(registry)
-                throw error
-            }
-            // Another download may have removed the directory, as empty, before the name in it was reserved.
-            if directory.isGone, attempts < 8 {
-                attempts += 1
-                registry.release(key)
-                continue
-            }
-            self.directory = directory
-            self.name = name
-            self.key = key
-            part = ScratchFile(in: directory.opened, files: files, queue: queue)
-            return
+        self.writer = writer
+        directory = try TargetDirectory(path, existing: existing, registry: registry, files: files)
+        do throws(JobError) {
+            name = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
+        } catch {
+            directory.removeMadeDirectories(registry)
+            throw error
         }
+        part = ScratchFile(in: directory.opened, files: files, queue: queue)
     }
 
     private static func reserved(
         _ path: DownloadPath, in directory: TargetDirectory, _ renaming: Bool, _ preferred: String?,
         _ writer: FileReservations.Writer, _ registry: FileReservations, _ files: FileOperations
-    ) throws(JobError) -> (String, FileReservations.Key) {
+    ) throws(JobError) -> String {
         guard renaming else {
-            let key = FileReservations.Key(directory: directory.identity, name: path.name)
-            if let other = registry.reserve(key, for: writer) {
-                throw JobError(path.absolute(), isWrittenBy: other, insteadOf: writer.owner)
-            }
-            return (path.name, key)
+            guard let other = registry.reserve(path.key(path.name), for: writer) else { return path.name }
+            // Nobody is told the id of another user's job.
+            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written already"
+            throw JobError(
+                .exists, "\"\(path.absolute())\" is being \(state); wait for that to end, or give another path.")
         }
         for count in -1...Self.alternatives {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
-            let key = FileReservations.Key(directory: directory.identity, name: name)
-            if registry.unfinished(at: path.absolute(name), besides: writer.job) != nil { continue }
-            guard try status(name, in: directory, path, files) == nil, registry.reserve(key, for: writer) == nil else {
-                continue
+            if try status(name, in: directory, path, files) == nil,
+                registry.reserve(path.key(name), for: writer) == nil
+            {
+                return name
             }
-            return (name, key)
         }
         throw JobError(
             .exists, "\"\(path.absolute())\" and \(alternatives) names like it are taken; give another path.")
@@ -131,6 +116,8 @@ final class DownloadTarget: Sendable {
     }
 
     private var partName: String { name + DownloadPath.partSuffix }
+    /// The absolute path of the `.part`.
+    var partPath: String { absolutePath + DownloadPath.partSuffix }
 
     /// Makes a new, empty `.part`, instead of one that an earlier download of the caller left. Blocks.
     ///
@@ -148,10 +135,13 @@ final class DownloadTarget: Sendable {
         } catch  where error == .fileExists {
             throw JobError(
                 .exists,
-                "\"\(absolutePath + DownloadPath.partSuffix)\" is there and not of a download of yours; give another path, or move it away."
+                "\"\(partPath)\" is there and not of a download of yours; give another path, or move it away."
             )
         } catch {
-            throw JobError(path: error, "written", absolutePath + DownloadPath.partSuffix)
+            var failure = JobError(path: error, "written", partPath)
+            // Another download, which made the directory, may just have removed it, as empty.
+            failure.isRetryable = error == .noSuchFileOrDirectory
+            throw failure
         }
     }
 
@@ -181,6 +171,15 @@ final class DownloadTarget: Sendable {
             return isSame && Self.isPart(status)
         }
         return part.descriptor >= 0 ? size : nil
+    }
+
+    /// Cuts off what of the `.part` does not count. Blocks.
+    func cutPart(to size: Int64) throws(JobError) {
+        do throws(Errno) {
+            try files.truncate(part.descriptor, size)
+        } catch {
+            throw JobError(path: error, "written", partPath)
+        }
     }
 
     /// Unlinks the `.part` that `checkpoint` is about, where it is still that very file. Blocks.
@@ -222,26 +221,18 @@ final class DownloadTarget: Sendable {
 
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        if part.keep() { registry.release(key) }
+        if part.keep() { registry.release(path.key(name)) }
     }
 
     /// Leaves the `.part` for the job's next attempt, and the name to that alone.
     func keep(after attempt: Int) {
-        if part.keep() { registry.keep(key, after: attempt) }
+        if part.keep() { registry.keep(path.key(name), for: writer, after: attempt) }
     }
 
     /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread. Blocks.
     func remove() {
         guard part.remove() else { return }
-        registry.release(key)
+        registry.release(path.key(name))
         directory.removeMadeDirectories(registry)
-    }
-}
-
-extension JobError {
-    /// Nobody is told the id of another user's job.
-    init(_ path: String, isWrittenBy other: FileReservations.Writer, insteadOf owner: UInt32) {
-        let state = other.owner == owner ? "downloaded by job \(other.job)" : "written already"
-        self.init(.exists, "\"\(path)\" is being \(state); wait for that to end, or give another path.")
     }
 }

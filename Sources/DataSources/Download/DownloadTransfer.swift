@@ -1,6 +1,7 @@
 import SystemPackage
 import DeferredKit
 import JobModel
+import Logging
 import NIOCore
 import NIOHTTP1
 
@@ -29,22 +30,9 @@ final class DownloadTransfer {
         case unchanged(DownloadRecord, RequestURL)
     }
 
-    /// The bytes that are there: from the first on, or with holes.
-    private enum Content {
-        case prefix(DownloadedPart)
-        case segments(SegmentedPart)
-
-        var size: Int64 {
-            switch self {
-            case .prefix(let part): part.size
-            case .segments(let part): part.count
-            }
-        }
-    }
-
     /// What the `.part` holds so far.
     private struct Partial {
-        let content: Content
+        let part: DownloadedPart
         /// Both nil where a retry could not go on with it.
         let checkpoint: DownloadCheckpoint?
         let journal: DownloadJournal?
@@ -112,23 +100,30 @@ final class DownloadTransfer {
         guard let checkpoint, checkpoint.name == target.name,
             sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
-        let (target, files) = (target, services.files)
+        let target = target
         let size = await services.queue.run { target.reopenPart(of: checkpoint) }
-        guard let size else { return }
-        if checkpoint.fetched != nil {
-            let part = await SegmentedPart(
-                reopened: target, size: size, checkpoint, connections: attempt.connections, services)
-            guard let part else { return }
-            partial = Partial(
-                content: .segments(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: part.count))
+        guard let size, let part = await DownloadedPart(reopened: target, size: size, checkpoint, services) else {
             return
         }
-        let usable = checkpoint.usable(ofSize: size, boot: files.bootID)
-        guard usable > 0,
-            let part = try await DownloadedPart(reopened: target, size: usable, services, attempt.handle.control)
-        else { return }
+        if !checkpoint.hasHoles {
+            do throws(JobError) {
+                try await part.hashWritten(attempt.handle.control)
+                try await cut(to: part.count)
+            } catch {
+                if attempt.handle.control.isInterrupted || Task.isCancelled { throw error }
+                services.logger.warning(
+                    "An unfinished download could not be read, so it begins again.",
+                    metadata: ["path": "\(target.absolutePath)", "error": "\(error.message)"])
+                return
+            }
+        }
         partial = Partial(
-            content: .prefix(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: usable))
+            part: part, checkpoint: checkpoint, journal: journal(of: checkpoint, saved: part.count))
+    }
+
+    /// Cuts off what of the `.part` does not count.
+    private func cut(to size: Int64) async throws(JobError) {
+        try await services.queue.run { [target] () throws(JobError) in try target.cutPart(to: size) }
     }
 
     private func journal(of checkpoint: DownloadCheckpoint, saved size: Int64?) -> DownloadJournal {
@@ -139,11 +134,10 @@ final class DownloadTransfer {
 
     /// Keeps the `.part` where a retry can go on with it; where one comes by itself, nobody else may replace it meanwhile.
     private func keepForRetry(whichComes isComing: Bool) async {
-        guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.content.size > 0 else {
-            return
-        }
-        // Without a checkpoint nobody would ever find it again.
-        guard await journal.close() else { return }
+        guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.count > 0,
+            // Without a checkpoint nobody would ever find it again.
+            await journal.close()
+        else { return }
         if isComing { target.keep(after: attempt.context.attempt) } else { target.release() }
     }
 
@@ -155,12 +149,11 @@ final class DownloadTransfer {
         let url = try services.policy.url(source)
         let name = Masking.masked(url: source)
         if let partial, let checkpoint = partial.checkpoint, checkpoint.url == name {
-            switch partial.content {
-            case .prefix(let part):
-                if let outcome = try await resume(checkpoint, part.size, from: source, at: url) { return outcome }
-            case .segments(let part):
-                if let outcome = try await fetch(part, checkpoint, from: source, at: url, nil) { return outcome }
-            }
+            let outcome =
+                checkpoint.hasHoles
+                ? try await fetch(partial.part, checkpoint, from: source, at: url, nil)
+                : try await resume(checkpoint, partial.part.count, from: source, at: url)
+            if let outcome { return outcome }
         }
         let record = record?.url == name ? record : nil
         let response = try await open(url, unlessUnchanged: record)
@@ -240,7 +233,7 @@ final class DownloadTransfer {
             self.checkpoint(of: validator, total, part.identity, from: source)
         }
         partial = Partial(
-            content: .prefix(part), checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
+            part: part, checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
     }
 
     private func checkpoint(
@@ -248,7 +241,7 @@ final class DownloadTransfer {
     ) -> DownloadCheckpoint {
         DownloadCheckpoint(
             url: Masking.masked(url: source), validator: validator, total: total, directory: target.path.directory,
-            name: target.name, part: part, bootID: services.files.bootID, synced: 0)
+            name: target.name, part: part, bootID: services.files.bootID)
     }
 
     // MARK: Several connections
@@ -262,12 +255,10 @@ final class DownloadTransfer {
             await services.queue.run({ [target] in target.freeBytes ?? .max }) > total
         else { return nil }
         partial = nil
-        let part = try await SegmentedPart(
-            new: target, total: total, connections: attempt.connections, services)
+        let part = try await DownloadedPart(new: target, withHolesBelow: total, services)
         var checkpoint = checkpoint(of: .tag(tag), total, part.identity, from: source)
-        checkpoint.fetched = ByteRanges()
-        partial = Partial(
-            content: .segments(part), checkpoint: checkpoint, journal: journal(of: checkpoint, saved: nil))
+        checkpoint.hasHoles = true
+        partial = Partial(part: part, checkpoint: checkpoint, journal: journal(of: checkpoint, saved: nil))
         let url = try services.policy.url(source)
         if let outcome = try await fetch(part, checkpoint, from: source, at: url, response) { return outcome }
         let again = try await open(url, unlessUnchanged: nil)
@@ -277,23 +268,19 @@ final class DownloadTransfer {
 
     /// Fetches what is missing; nil where the server gives no ranges of this version, so that the file is fetched from its start.
     private func fetch(
-        _ part: SegmentedPart, _ checkpoint: DownloadCheckpoint, from source: String, at url: RequestURL,
+        _ part: DownloadedPart, _ checkpoint: DownloadCheckpoint, from source: String, at url: RequestURL,
         _ response: IncomingResponse?
     ) async throws(JobError) -> Outcome? {
-        guard case .tag(let tag) = checkpoint.validator else { return nil }
+        guard case .tag(let tag) = checkpoint.validator, let total = checkpoint.total else { return nil }
         let journal = partial?.journal
-        let transfer = SegmentedTransfer(of: url, tag: tag, into: part, attempt, target, journal, from: response)
-        let outcome: Result<SegmentedTransfer.Outcome, JobError>
-        do throws(JobError) {
-            outcome = .success(try await transfer.run())
-        } catch {
-            outcome = .failure(error)
-        }
+        let transfer = SegmentedTransfer(
+            of: url, tag: tag, total: total, into: part, attempt, target, journal, from: response)
+        let outcome = await transfer.run()
         do throws(Errno) {
             try journal?.check()
         } catch {
             partial = nil
-            throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+            throw JobError(path: error, "synced", target.partPath)
         }
         switch outcome {
         case .failure(let error):
@@ -304,10 +291,10 @@ final class DownloadTransfer {
             partial = nil
             maySplit = false
             return nil
-        case .success(.complete(let digest)):
+        case .success(.complete):
             guard let answer = transfer.firstAnswer else { preconditionFailure("Something was asked for.") }
-            try await part.finish()
-            return try received(answer, from: source, resumedFrom: part.resumed, size: part.total, digest: digest)
+            try await cut(to: total)
+            return try received(answer, from: source, resumedFrom: part.resumed)
         }
     }
 
@@ -316,9 +303,9 @@ final class DownloadTransfer {
         // A discarding group keeps nothing of tasks that have ended, however many a long download starts.
         let outcome = await withDiscardingTaskGroup { group in
             do throws(JobError) {
-                try await fill(from: response, total: total) { size in
-                    guard let journal, journal.isDue(at: size) else { return }
-                    group.addTask { await journal.makeEntry(at: size) }
+                try await fill(from: response, total: total) { part in
+                    guard let journal, journal.isDue(at: part.hashed) else { return }
+                    group.addTask { await journal.makeEntry(of: part.written) }
                 }
                 return Result<Void, JobError>.success(())
             } catch {
@@ -329,46 +316,42 @@ final class DownloadTransfer {
             try journal?.check()
         } catch {
             partial = nil
-            throw JobError(path: error, "synced", target.absolutePath + DownloadPath.partSuffix)
+            throw JobError(path: error, "synced", target.partPath)
         }
         try outcome.get()
     }
 
-    /// Writes the body into the `.part`; `grown` is told its size from time to time.
+    /// Writes the body into the `.part`; `grown` is called from time to time.
     private func fill(
-        from response: IncomingResponse, total: Int64?, _ grown: (Int64) -> Void
+        from response: IncomingResponse, total: Int64?, _ grown: (DownloadedPart) -> Void
     ) async throws(JobError) {
-        guard case .prefix(let part)? = partial?.content else {
-            preconditionFailure("There is a part before anything is added to it.")
-        }
+        guard let part = partial?.part else { preconditionFailure("There is a part before anything is added to it.") }
         let limiter = spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.handle) }
-        var nextLook = part.size.saturatingAdding(DownloadAttempt.roomInterval)
-        grown(part.size)
-        attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
+        func tell() {
+            grown(part)
+            attempt.handle.report(ProgressUpdate(completed: part.hashed, total: total))
+        }
+        tell()
         while let blocks = try await response.next() {
             for piece in limiter?.pieces(of: blocks) ?? [blocks] {
                 try await limiter?.wait(
                     for: piece.reduce(0) { $0 + $1.readableBytes }, attempt.handle.control)
                 do throws(JobError) {
                     try await part.append(piece)
-                    if part.size >= nextLook {
-                        nextLook = part.size.saturatingAdding(DownloadAttempt.roomInterval)
-                        try await attempt.checkRoomForMore(of: target)
-                    }
+                    try await attempt.checkRoomForMore(of: target, at: part.hashed)
                 } catch {
                     // A piece that could not be written whole is of no use, and removing it may make the room that is
                     // missing.
                     partial = nil
                     throw error
                 }
-                grown(part.size)
-                attempt.handle.report(ProgressUpdate(completed: part.size, total: total))
+                tell()
             }
         }
-        if let total, part.size != total {
+        if let total, part.hashed != total {
             throw JobError(
                 .network,
-                "\(SourceMessage.quoted(response.url)) ended after \(part.size) of \(total) bytes; try again.",
+                "\(SourceMessage.quoted(response.url)) ended after \(part.hashed) of \(total) bytes; try again.",
                 retryable: true)
         }
     }
@@ -376,17 +359,8 @@ final class DownloadTransfer {
     private func received(
         _ response: IncomingResponse, from source: String, resumedFrom: Int64
     ) throws(JobError) -> Outcome {
-        guard case .prefix(let part)? = partial?.content else {
-            preconditionFailure("There is a part before it is complete.")
-        }
-        return try received(
-            response, from: source, resumedFrom: resumedFrom, size: part.size,
-            digest: part.hash.hexadecimal)
-    }
-
-    private func received(
-        _ response: IncomingResponse, from source: String, resumedFrom: Int64, size: Int64, digest: String
-    ) throws(JobError) -> Outcome {
+        guard let part = partial?.part else { preconditionFailure("There is a part before it is complete.") }
+        let digest = part.digest
         if let wanted = spec.sha256, wanted != digest {
             // Not one byte of it can be relied on.
             partial = nil
@@ -397,7 +371,7 @@ final class DownloadTransfer {
         }
         return .received(
             Received(
-                size: size, sha256: digest, status: response.status, etag: response.field("ETag"),
+                size: part.hashed, sha256: digest, status: response.status, etag: response.field("ETag"),
                 lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url,
                 source: source))
     }

@@ -5,27 +5,16 @@ import Synchronization
 
 /// Limits a transfer to a number of bytes a second, counted from its beginning, over all of its connections.
 final class RateLimiter: Sendable {
-    private struct State {
-        var count: Int64 = 0
-        /// How many wait now, and how often one has.
-        var waiting = 0
-        var waits = 0
-    }
-
     private let bytesPerSecond: Double
     private let clock: any EventLoop
     private let start: NIODeadline
-    private let state = Mutex(State())
+    private let count = Mutex<Int64>(0)
 
     init(bytesPerSecond: Int, _ handle: TransferHandle) {
         self.bytesPerSecond = Double(bytesPerSecond)
         clock = handle.clock
         start = clock.now
     }
-
-    /// How often somebody had to wait.
-    var waits: Int { state.withLock(\.waits) }
-    var isWaiting: Bool { state.withLock { $0.waiting > 0 } }
 
     /// `blocks` in pieces of at most a quarter of a second, so that progress does not come in jumps.
     func pieces(of blocks: [ByteBuffer]) -> [[ByteBuffer]] {
@@ -43,14 +32,12 @@ final class RateLimiter: Sendable {
     /// Waits until `count` more bytes are due. Once the transfer is interrupted there is no more waiting: what has come in
     /// is kept, and that is little.
     func wait(for count: Int, _ control: TransferControl) async throws(JobError) {
-        let total = state.withLock { state in
-            state.count = state.count.saturatingAdding(Int64(count))
-            return state.count
+        let total = self.count.withLock { total in
+            total = total.saturatingAdding(Int64(count))
+            return total
         }
         let due = start + .seconds(saturating: Double(total) / bytesPerSecond)
         guard due > clock.now else { return }
-        state.withLock { ($0.waiting, $0.waits) = ($0.waiting + 1, $0.waits + 1) }
-        defer { state.withLock { $0.waiting -= 1 } }
         do throws(JobError) {
             try await control.sleep(until: due, by: clock)
         } catch {

@@ -7,16 +7,15 @@ struct TargetDirectory: Sendable {
     /// Directories that were not there before, outermost first.
     struct Made: Sendable {
         /// What the first was made in. The others are found from there, so that no more of them are kept open.
-        var base: OpenDirectory?
-        /// The names from there on.
-        var names: [String] = []
-        /// Which of these directories were made, by the count of their names.
-        var identities: [Int: FileOperations.Status.Identity] = [:]
+        let base: OpenDirectory
+        /// The place of the first among those of the path.
+        let first: Int
+        var identities: [FileOperations.Status.Identity] = []
     }
 
     let opened: OpenDirectory
-    let identity: FileOperations.Status.Identity
-    private var made = Made()
+    private let path: DownloadPath
+    private let made: Made?
     private let files: FileOperations
 
     /// How often the way is gone again where others remove directories on it.
@@ -29,6 +28,7 @@ struct TargetDirectory: Sendable {
     init(
         _ path: DownloadPath, existing: OpenDirectory?, registry: FileReservations, files: FileOperations
     ) throws(JobError) {
+        self.path = path
         self.files = files
         let rights = CallerRights(of: path, files)
         var walks = 0
@@ -38,12 +38,11 @@ struct TargetDirectory: Sendable {
             do throws(Errno) {
                 let found: OpenDirectory? = if let existing { existing } else { try way.open(makingMissing: true) }
                 guard let found else { throw Errno.noSuchFileOrDirectory }
-                identity = try files.statusOfOpen(found.descriptor).identity
                 opened = found
                 made = way.made
                 return
             } catch {
-                way.made.remove(files, registry)
+                way.made?.remove(path, files, registry)
                 // Another download may have removed a directory, as empty, when this had passed it.
                 if error == .noSuchFileOrDirectory, way.isInside, walks < Self.mostWalks { continue }
                 throw way.error(error)
@@ -70,60 +69,32 @@ struct TargetDirectory: Sendable {
         return try way.open(makingMissing: false)
     }
 
-    /// Whether the directory was removed while it was being opened.
-    var isGone: Bool { (try? files.statusOfOpen(opened.descriptor).links == 0) ?? false }
-
     /// Removes the directories that were made here, as far as they are empty and nobody is about to write into them. Blocks.
-    func removeMadeDirectories(_ registry: FileReservations) { made.remove(files, registry) }
+    func removeMadeDirectories(_ registry: FileReservations) { made?.remove(path, files, registry) }
 }
 
 extension TargetDirectory.Made {
-    /// Goes on below `parent` to the directory `name`.
-    fileprivate mutating func pass(_ name: String) {
-        if base != nil { names.append(name) }
-    }
-
-    /// Adds the directory `name`, which was made in `parent`; what was passed since the first one leads there.
-    fileprivate mutating func add(
-        _ name: String, in parent: OpenDirectory, _ identity: FileOperations.Status.Identity
-    ) {
-        if base == nil { base = parent }
-        names.append(name)
-        identities[names.count] = identity
-    }
-
     /// Removes them, as far as they are empty and no download has reserved a name in them, which need not be there yet. Blocks.
-    fileprivate func remove(_ files: FileOperations, _ registry: FileReservations) {
-        for count in stride(from: names.count, to: 0, by: -1) {
-            guard let identity = identities[count] else { return }
-            var isRemoved = false
-            registry.ifUnused(identity) { isRemoved = remove(count, identity, files) }
-            // Something is in it by now, so it stays, and so do those around it.
-            guard isRemoved else { return }
+    fileprivate func remove(_ path: DownloadPath, _ files: FileOperations, _ registry: FileReservations) {
+        for (count, identity) in zip(first..., identities).reversed() {
+            guard !registry.uses(path.key(count + 1)),
+                (try? remove(path.directories[first...count], identity, files)) != nil
+            else { return }
         }
     }
 
-    /// Removes the directory that so many names lead to, where it is still the one that was made.
+    /// Removes the directory that these names lead to, where it is still the one that was made and nothing is in it.
     private func remove(
-        _ count: Int, _ identity: FileOperations.Status.Identity, _ files: FileOperations
-    ) -> Bool {
-        guard let base else { return false }
-        do throws(Errno) {
-            var above: OpenDirectory?
-            if count > 1 {
-                let path = names[..<(count - 1)].joined(separator: "/")
-                above = OpenDirectory(
-                    descriptor: try files.openBeneath(base.descriptor, path, O_RDONLY | O_DIRECTORY, 0), path: path,
-                    files: files)
-            }
-            let parent = (above ?? base).descriptor
-            // A user who may write to the parent directory could have replaced it.
-            guard try files.status(parent, names[count - 1]).identity == identity else { return false }
-            try files.removeDirectory(parent, names[count - 1])
-            return true
-        } catch {
-            return false
-        }
+        _ names: ArraySlice<String>, _ identity: FileOperations.Status.Identity, _ files: FileOperations
+    ) throws(Errno) {
+        let above = names.count > 1 ? names.dropLast().joined(separator: "/") : "."
+        let parent = OpenDirectory(
+            descriptor: try files.openBeneath(base.descriptor, above, O_RDONLY | O_DIRECTORY, 0), path: above,
+            files: files)
+        let name = names[names.endIndex - 1]
+        // A user who may write to the parent directory could have replaced it.
+        guard try files.status(parent.descriptor, name).identity == identity else { throw Errno.fileExists }
+        try files.removeDirectory(parent.descriptor, name)
     }
 }
 
@@ -131,7 +102,7 @@ extension TargetDirectory.Made {
 ///
 /// Each is opened relative to the open directory above it, which stays the same one even if it is renamed.
 private struct DirectoryWay {
-    fileprivate(set) var made = TargetDirectory.Made()
+    fileprivate(set) var made: TargetDirectory.Made?
     private let path: DownloadPath
     private let rights: CallerRights?
     private let files: FileOperations
@@ -159,14 +130,16 @@ private struct DirectoryWay {
             var directory =
                 path.isOwnDirectory ? try ownDirectory(makingMissing: makingMissing) : try sharedRoot()
             isInside = true
-            for name in path.directories {
+            for (index, name) in path.directories.enumerated() {
                 try require(.execute, on: directory)
                 let parent = directory
                 do throws(Errno) {
                     directory = try open(name, in: parent)
-                    made.pass(name)
+                    // Somebody else made it meanwhile, and what it lies in is of use to them.
+                    made = nil
                 } catch  where error == .noSuchFileOrDirectory && makingMissing {
                     try require([.write, .execute], on: parent)
+                    if made == nil { made = TargetDirectory.Made(base: parent, first: index) }
                     directory = try make(name, in: parent)
                 }
             }
@@ -273,30 +246,19 @@ private struct DirectoryWay {
     }
 
     private mutating func make(_ name: String, in parent: OpenDirectory) throws(Errno) -> OpenDirectory {
-        let began = Self.timeOfFiles
         let isNew = try makeDirectory(name, in: parent, mode: path.isPrivate ? 0o700 : 0o755)
         let directory = try open(name, in: parent)
         guard isNew else {
-            made.pass(name)
+            made = nil
             return directory
         }
         let status = try files.statusOfOpen(directory.descriptor)
-        // Who may write above it can replace the one just made by another. That one is not the daemon's, or it is older, or
-        // already somebody's, which its mode shows: it gets what the access list lets the group do.
-        let isOld = status.identity.createdAt != 0 && status.identity.createdAt < began
-        if path.isPrivate, status.owner != geteuid() || status.mode & 0o077 != 0 || isOld {
-            throw Errno.improperLink
-        }
-        made.add(name, in: parent, status.identity)
+        // Who may write above it can replace the one just made by another. That one is not the daemon's, or already somebody's,
+        // which its mode shows: it gets what the access list lets the group do.
+        if path.isPrivate, status.owner != geteuid() || status.mode & 0o077 != 0 { throw Errno.improperLink }
+        made?.identities.append(status.identity)
         if let owner = path.owner { try giveAccess(to: directory.descriptor, owner) }
         return directory
-    }
-
-    /// The time that a file gets that is made now, in nanoseconds since 1970.
-    private static var timeOfFiles: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME_COARSE, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
 

@@ -5,50 +5,47 @@ import JobModel
 /// Reads what a file holds into a digest.
 enum FileHash {
     private static let block = 1 << 20
+    /// Bytes between two looks at whether the transfer was stopped.
+    private static let portion: Int64 = 16 << 20
 
-    /// The digest so far of the first `size` bytes, which must be there; afterwards the file's offset is behind them.
+    /// `digest` and then the bytes of a file in `range`, which must be there.
     static func of(
-        _ descriptor: Int32, _ path: String, upTo size: Int64, _ services: DownloadServices, _ control: TransferControl
+        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, after digest: SHA256Digest = SHA256Digest(),
+        _ services: DownloadServices, _ control: TransferControl
     ) async throws(JobError) -> SHA256Digest {
         let files = services.files
-        var hash = SHA256Digest()
-        var rest = size
-        do throws(Errno) {
-            try await services.queue.run { () throws(Errno) in try files.seek(descriptor, 0) }
-            // A few blocks at a time, so that a stop does not wait until a large file is read.
-            while rest > 0, !control.isInterrupted, !Task.isCancelled {
-                let (before, portion) = (hash, min(rest, Int64(16 * block)))
-                hash = try await services.queue.run { () throws(Errno) in
-                    try Self.hash(before, descriptor, portion, files)
+        var (digest, position) = (digest, range.lowerBound)
+        while position < range.upperBound {
+            try control.check()
+            guard !Task.isCancelled else { throw TransferControl.cancelled }
+            let (before, piece) = (digest, position..<min(position + portion, range.upperBound))
+            do throws(Errno) {
+                digest = try await services.queue.run { () throws(Errno) in
+                    try Self.hash(before, descriptor, piece, files)
                 }
-                rest -= portion
+            } catch {
+                throw JobError(storage: error, "read", path)
             }
-        } catch {
-            throw JobError(storage: error, "read", path)
+            position = piece.upperBound
         }
-        try control.check()
-        guard rest == 0 else {
-            throw JobError(
-                .cancelled, "The download was cancelled while \"\(path)\" was read; start it again if needed.")
-        }
-        return hash
+        return digest
     }
 
     private static func hash(
-        _ before: SHA256Digest, _ descriptor: Int32, _ size: Int64, _ files: FileOperations
+        _ before: SHA256Digest, _ descriptor: Int32, _ range: Range<Int64>, _ files: FileOperations
     ) throws(Errno) -> SHA256Digest {
-        var hash = before
-        var rest = Int(size)
+        var (digest, position) = (before, range.lowerBound)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4096)
         defer { buffer.deallocate() }
-        while rest > 0 {
-            let count = try files.read(
-                descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, block)]))
+        while position < range.upperBound {
+            let room = Int(min(Int64(block), range.upperBound - position))
+            let count = try files.readAt(
+                descriptor, position, UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
             // It was longer a moment ago, so somebody is truncating it.
             guard count > 0 else { throw Errno.ioError }
-            hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            rest -= count
+            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            position += Int64(count)
         }
-        return hash
+        return digest
     }
 }

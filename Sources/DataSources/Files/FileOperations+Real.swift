@@ -40,13 +40,9 @@ extension FileOperations {
                 count += written
             }
         },
-        read: { file, buffer throws(Errno) in
-            try call { Glibc.read(file, buffer.baseAddress, buffer.count) }
-        },
         readAt: { file, offset, buffer throws(Errno) in
             try call { pread(file, buffer.baseAddress, buffer.count, off_t(offset)) }
         },
-        seek: { file, offset throws(Errno) in _ = try call { lseek(file, off_t(offset), SEEK_SET) } },
         truncate: { file, size throws(Errno) in _ = try call { ftruncate(file, off_t(size)) } },
         sync: { file throws(Errno) in _ = try call { fsync(file) } },
         syncData: { file throws(Errno) in _ = try call { fdatasync(file) } },

@@ -51,12 +51,9 @@ package struct FileOperations: Sendable {
     /// The same at an offset of its own.
     package var writeAt:
         @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
-    package var read: @Sendable (_ file: Int32, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
-    /// The same from an offset of its own; 0 at the end of the file.
+    /// Reads from an offset; 0 at the end of the file.
     package var readAt:
         @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
-    /// Moves the offset at which writing or reading goes on.
-    package var seek: @Sendable (_ file: Int32, _ offset: Int64) throws(Failure) -> Void
     package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(Failure) -> Void
     package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void
     package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void

@@ -61,15 +61,6 @@ final class IncomingResponse: Sendable {
         return field("Content-Length").flatMap { Decimal.number($0) }
     }
 
-    /// Whether some of the body has come in and was not read yet.
-    var isReady: Bool { stream.isReady }
-
-    /// Waits until some of the body has come in, which stays unread; false at its end.
-    func becomesReady() async -> Bool {
-        await stream.becomesReady()
-        return stream.isReady
-    }
-
     /// All of the body that has come in, or some of it decoded; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {
@@ -87,9 +78,6 @@ final class IncomingResponse: Sendable {
             throw JobError(transport: error, to: url)
         }
     }
-
-    /// Lets `control` interrupt it too.
-    func attach(to control: TransferControl) throws(JobError) { try control.attach(stream) }
 
     /// Ends the transfer where it is still going on.
     func close() {

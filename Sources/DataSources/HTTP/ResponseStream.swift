@@ -144,14 +144,8 @@ final class ResponseStream: Sendable {
         }
     }
 
-    /// Waits until some of the body has come in and was not read yet, or for its end.
-    func becomesReady() async { await wait { !$0.blocks.isEmpty } }
-
     /// Whether more of the body may come.
     var hasRoom: Bool { state.withLock { !$0.isFull } }
-
-    /// Whether some of the body has come in and was not read yet.
-    var isReady: Bool { state.withLock { !$0.blocks.isEmpty } }
 
     /// Whether the end has come.
     var isOver: Bool { state.withLock(\.isOver) }

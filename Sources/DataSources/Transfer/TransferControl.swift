@@ -81,15 +81,6 @@ final class TransferControl: Sendable {
         return try outcome.get()
     }
 
-    /// Runs `body` with a control that is interrupted with this one, and by itself.
-    func withChild<Value: Sendable>(_ body: (TransferControl) async -> Value) async -> Value {
-        let child = TransferControl()
-        let handler = add { child.interrupt($0) }
-        defer { handler.map(remove) }
-        if let error = state.withLock(\.error) { child.interrupt(error) }
-        return await body(child)
-    }
-
     /// Has `body` called when the transfer is interrupted; nil where it was before.
     private func add(_ body: @escaping @Sendable (JobError) -> Void) -> Int? {
         state.withLock { state in
@@ -112,7 +103,7 @@ final class TransferControl: Sendable {
         }
     }
 
-    private static var cancelled: JobError {
+    static var cancelled: JobError {
         JobError(.cancelled, "The transfer was cancelled; start it again if it is needed.")
     }
 }

@@ -15,11 +15,6 @@ struct TransferHandle: Sendable {
     /// The uid for which it runs.
     let owner: UInt32
 
-    /// The same for a part of the transfer.
-    func with(_ control: TransferControl) -> TransferHandle {
-        TransferHandle(report: report, control: control, loop: loop, clock: clock, owner: owner)
-    }
-
     /// The limit `deadline`, past which the transfer fails with `error`.
     func limit(_ deadline: NIODeadline, _ error: JobError) -> TransferControl.Limit {
         TransferControl.Limit(deadline: deadline, clock: clock, error: error)

@@ -54,6 +54,10 @@ import TestOrigin
                 try check()
                 try real.write(file, bytes)
             }
+            files.writeAt = { file, offset, bytes throws(Errno) in
+                try check()
+                try real.writeAt(file, offset, bytes)
+            }
         case "sync":
             files.sync = { file throws(Errno) in
                 // Folders are synced too; what is meant is the file.

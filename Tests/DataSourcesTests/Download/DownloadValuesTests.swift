@@ -50,27 +50,33 @@ import Testing
     @Test func note_countsWhatWasWritten_whileBootLasts() throws {
         var note = DownloadCheckpoint(
             url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
-            part: .init(device: 7, inode: .max, createdAt: 5), bootID: "boot", synced: 30)
-        #expect(note.usable(ofSize: 70, boot: "boot") == 70)
-        #expect(note.usable(ofSize: 70, boot: "other") == 30)
-        #expect(note.usable(ofSize: 20, boot: "other") == 20)
-        #expect(note.usable(ofSize: 100, boot: "boot") == 99)
-        note.bootID = ""
-        #expect(note.usable(ofSize: 70, boot: "") == 30)
+            part: .init(device: 7, inode: .max, createdAt: 5), bootID: "boot", synced: ByteRanges(0..<30))
+        #expect(note.usable(ofSize: 70, boot: "boot").text == "0-70")
+        #expect(note.usable(ofSize: 70, boot: "other").text == "0-30")
+        #expect(note.usable(ofSize: 20, boot: "other").text == "0-20")
+        #expect(note.usable(ofSize: 100, boot: "boot").text == "0-99")
         #expect(DownloadCheckpoint(note.json) == note)
+        note.hasHoles = true
+        let noted = ByteRanges("0-40,50-60,90-200")
+        #expect(note.usable(ofSize: 100, noted: noted, boot: "boot").text == "0-40,50-60,90-100")
+        #expect(note.usable(ofSize: 100, boot: "boot").text == "0-30")
+        #expect(note.usable(ofSize: 100, noted: noted, boot: "other").text == "0-30")
+        #expect(DownloadCheckpoint(note.json) == note)
+        note.bootID = ""
+        #expect(note.usable(ofSize: 70, boot: "").text == "0-30")
     }
 
     @Test(arguments: [Int.min, -1, 0, 1, Int.max]) func note_counts_whateverNumbersAreStored(number: Int) throws {
         let note = DownloadCheckpoint(
             url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
-            part: .init(device: 7, inode: .max, createdAt: 5), bootID: "boot", synced: 30)
-        for member in ["total", "synced"] {
+            part: .init(device: 7, inode: .max, createdAt: 5), bootID: "boot", synced: ByteRanges(0..<30))
+        for (member, value) in [("total", JSON(number)), ("synced", .string("0-\(number)"))] {
             var json = try #require(note.json.object)
-            json[member] = JSON(number)
+            json[member] = value
             guard let stored = DownloadCheckpoint(.object(json)) else { continue }
             for size in [0, 50, Int64.max] {
-                #expect((0...size).contains(stored.usable(ofSize: size, boot: "boot")))
-                #expect((0...size).contains(stored.usable(ofSize: size, boot: "other")))
+                #expect((0...size).contains(stored.usable(ofSize: size, boot: "boot").count))
+                #expect((0...size).contains(stored.usable(ofSize: size, boot: "other").count))
             }
         }
     }

@@ -6,6 +6,8 @@ struct ByteRanges: Sendable, Hashable {
 
     init() {}
 
+    init(_ range: Range<Int64>) { insert(range) }
+
     /// How many bytes they are.
     var count: Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
 

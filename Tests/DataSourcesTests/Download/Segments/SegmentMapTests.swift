@@ -65,10 +65,10 @@ import Testing
             let start = Int64.random(in: 0..<total, using: &random)
             before.insert(start..<Int64.random(in: start..<total, using: &random) + 1)
         }
-        var map = SegmentMap(total: total, written: before, connections: Int.random(in: 1...16, using: &random))
+        var map = SegmentMap(total: total, taken: before, connections: Int.random(in: 1...16, using: &random))
         var fetched = ByteRanges()
         var working: [SegmentMap.ID] = []
-        while !map.isComplete {
+        while map.taken.count < total {
             if working.count < 16, Bool.random(using: &random), let segment = map.begin() { working.append(segment) }
             guard let index = working.indices.randomElement(using: &random) else { continue }
             let segment = working[index]
@@ -82,10 +82,9 @@ import Testing
                 working.remove(at: index)
                 continue
             }
-            let (offset, count) = map.claim(Int.random(in: 1...200_000, using: &random), for: segment)
+            let (offset, count) = map.take(Int.random(in: 1...200_000, using: &random), for: segment, upTo: total)
             // Another may split it while it is being written.
             if Bool.random(using: &random), let other = map.begin() { working.append(other) }
-            map.finishWriting(segment)
             let range = offset..<offset + Int64(count)
             var both = fetched
             both.insert(range)

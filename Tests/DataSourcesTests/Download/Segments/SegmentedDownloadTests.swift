@@ -1,4 +1,4 @@
-import DataSources
+@testable import DataSources
 import DeferredKit
 import Foundation
 import JobModel
@@ -108,37 +108,6 @@ import Testing
                 #expect(updates.map(\.completed) == updates.map(\.completed).sorted())
             }
         }
-    }
-
-    /// What comes in the order of the file is hashed as it is written, so that a fast server costs no second reading.
-    @Test(arguments: [false, true]) func digest_isMadeOfWhatIsInMemory_whereTheFileGrowsFromItsStart(
-        startsInFront: Bool
-    ) async throws {
-        let counted = Mutex(0)
-        var files = FileOperations.real
-        files.readAt = { file, offset, buffer throws(Errno) in
-            let count = try FileOperations.real.readAt(file, offset, buffer)
-            counted.withLock { $0 += count }
-            return count
-        }
-        let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, count in
-            let steps: [OriginStep] = [Self.head(request), .send(Array(Self.bytes(request)))]
-            return (count == 0) == startsInFront ? steps : [steps[0], .wait(gate), steps[1]]
-        }) { origin in
-            try await Workbench.run(files: files) { bench in
-                let digest = SHA256Digest.hexadecimal(of: Self.body)
-                let deferred = try bench.start(download(origin, 2, ["checksum": .string("sha256:" + digest)]))
-                // The first half, or what the second connection can get of the file.
-                let before: Int64 = startsInFront ? 512 << 10 : 960 << 10
-                deferred.onProgress { if $0.completed >= before { gate.open() } }
-                #expect(try await deferred.get()["sha256"] == .string(digest))
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-            }
-        }
-        // Of the second half, some can come before what is in front of it.
-        let count = counted.withLock(\.self)
-        if startsInFront { #expect(count <= 512 << 10) } else { #expect(count >= 960 << 10) }
     }
 
     // MARK: One connection is enough
@@ -402,8 +371,6 @@ import Testing
             await bench.library.shutdown()
             #expect(try await bench.failure(of: deferred).kind == .cancelled)
             #expect(bench.names(below: bench.downloads) == ["x.part"])
-            // Nobody who takes it for a beginning of the file reads this.
-            #expect(bench[checkpoint: 1]?["synced"] == nil)
             try await body(bench, 400_000)
         }
     }
@@ -439,35 +406,12 @@ import Testing
             try await interrupted(origin) { bench, _ in
                 // As after a crash that lost the pages of all but this.
                 var checkpoint = try #require(bench[checkpoint: 1]?.object)
-                checkpoint["fetched"] = "0-70000,262144-300000"
+                checkpoint["synced"] = "0-70000,262144-300000"
                 bench[checkpoint: 1] = .object(checkpoint)
                 try await bench.restarted(files: files) { bench in
                     let result = try await bench.result(download(origin))
                     #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
                     #expect(result["resumedFrom"] == JSON(70_000 + 300_000 - 262_144))
-                }
-            }
-        }
-    }
-
-    /// The block of what is written lies across two pages, and a kill can come between them.
-    @Test func killWhileTheBlockIsWritten_goesOnWithWhatWasSynced() async throws {
-        try await ScriptedOrigin.run(Self.hanging) { origin in
-            try await interrupted(origin) { bench, _ in
-                var checkpoint = try #require(bench[checkpoint: 1]?.object)
-                checkpoint["fetched"] = "0-70000"
-                bench[checkpoint: 1] = .object(checkpoint)
-                // One digit is a newer one, so that bytes count as written that are not.
-                let path = bench.downloads + "/x.part"
-                var bytes = try #require(bench.bytes(of: path))
-                let range = try #require(bytes.firstRange(of: Array(" 1 0-".utf8)))
-                bytes[range.upperBound] = UInt8(ascii: "2")
-                let file = try FileDescriptor.open(path, .writeOnly)
-                try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 0, bytes) }
-                try await bench.restarted { bench in
-                    let result = try await bench.result(download(origin))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                    #expect(result["resumedFrom"] == 70_000)
                 }
             }
         }
