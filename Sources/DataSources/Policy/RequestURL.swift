@@ -4,9 +4,7 @@ import JobModel
 /// An absolute `scheme://host` URL, taken apart strictly and put together again in one spelling.
 ///
 /// What is checked is what is connected to: the HTTP client only ever sees ``description``. Foundation's `URL` leaves a host
-/// as it is written, such as an address in octal digits, which others read in their own way. In the rows `url` of `make
-/// bench-libraries` it takes three times as long for a plain URL (``PlainURL``), and a quarter of the time for one that is
-/// not.
+/// as it is written, such as an address in octal digits, which others read in their own way.
 package struct RequestURL: Sendable, Hashable {
     /// What a URL names as its server.
     package enum Host: Sendable, Hashable {
@@ -33,116 +31,114 @@ package struct RequestURL: Sendable, Hashable {
     package var origin: Origin { Origin(scheme: scheme, host: host, port: port) }
 
     /// The URL that `text` writes, or nil where it is none.
-    package init?(_ text: String) {
-        var text = text
-        if let plain = text.withUTF8({ PlainURL($0) }) {
-            self.init(plain)
-        } else {
-            self.init(unusual: text)
-        }
-    }
-
-    private init(_ plain: PlainURL) {
-        scheme = plain.scheme
-        host = plain.host
-        port = plain.port
-        credentials = nil
-        target = plain.target
-    }
-
-    /// The same for every form that a URL may have.
     ///
     /// It goes by bytes: to Swift a slash before a combining accent is another character, and to a server it is a slash.
-    init?(unusual text: String) {
-        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let first = text.utf8.first,
-            Self.isLetter(first), text.utf8[colon...].starts(with: "://".utf8),
-            text[..<colon].utf8.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) || "+-.".utf8.contains($0) }),
-            !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
+    package init?(_ text: String) {
+        let bytes = Array(text.utf8)
+        guard let scheme = Self.scheme(bytes[...]), bytes[scheme.endIndex...].starts(with: "://".utf8),
+            !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
         else { return nil }
-        let rest = text[text.utf8.index(colon, offsetBy: 3)...]
-        let end = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
-        self.init(scheme: text[..<colon].lowercased(), authority: rest[..<end], target: Self.target(rest[end...]))
-    }
-
-    private init?(scheme: String, authority: Substring, target: String) {
+        let rest = bytes[(scheme.endIndex + 3)...]
+        let end = rest.firstIndex { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? rest.endIndex
+        var authority = rest[..<end]
         // Some programs read a backslash as a slash, so they would see another host. And what shows a URL in a text takes it to
         // end at a space or a quotation mark.
-        guard !authority.utf8.contains(where: { #"\ ""#.utf8.contains($0) }) else { return nil }
-        var authority = authority
+        guard !authority.contains(where: { $0 == 0x5C || $0 == 0x20 || $0 == 0x22 }) else { return nil }
         var credentials: String?
-        if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
             guard let decoded = Self.decoded(authority[..<at]) else { return nil }
-            credentials = decoded.isEmpty || decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":"
-            authority = authority[authority.utf8.index(after: at)...]
+            if !decoded.isEmpty {
+                credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":"
+            }
+            authority = authority[(at + 1)...]
         }
-        var portText = Substring()
-        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
-            portText = authority[authority.index(after: colon)...]
+        self.scheme = Self.text(scheme).lowercased()
+        var port = self.scheme == "https" ? 443 : 80
+        if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
+            let digits = authority[(colon + 1)...]
+            if !digits.isEmpty {
+                guard digits.allSatisfy(Self.isDigit), let number = Int(Self.text(digits)),
+                    (1...65_535).contains(number)
+                else { return nil }
+                port = number
+            }
             authority = authority[..<colon]
         }
-        guard let host = Self.host(authority), let port = Self.port(portText, scheme: scheme) else { return nil }
-        self.scheme = scheme
+        guard let host = Self.host(authority) else { return nil }
         self.host = host
         self.port = port
-        self.credentials = credentials.flatMap { $0.isEmpty ? nil : $0 }
-        self.target = target
+        self.credentials = credentials
+        target = Self.target(rest[end...])
     }
 
-    private static func port(_ text: Substring, scheme: String) -> Int? {
-        if text.isEmpty { return scheme == "https" ? 443 : 80 }
-        guard text.utf8.allSatisfy(isDigit), let port = Int(text), (1...65_535).contains(port) else { return nil }
-        return port
-    }
-
-    private static func host(_ text: Substring) -> Host? {
-        if text.hasPrefix("[") {
-            guard text.hasSuffix("]") else { return nil }
-            // A zone ("%25eth0") only names the interface to be used.
-            let address = text.dropFirst().dropLast().prefix { $0 != "%" }
-            guard address.contains(":") else { return nil }
-            return IPAddress(address).map(Host.address)
-        }
-        guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
-            return HostEncoding.ascii(text).flatMap { $0.utf8.allSatisfy { $0 < 0x80 } ? host(Substring($0)) : nil }
-        }
-        var name = text.lowercased()
-        if name.hasSuffix(".") { name.removeLast() }
-        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard name.utf8.count <= 253, let last = labels.last,
-            labels.allSatisfy({ label in
-                (1...63).contains(label.utf8.count)
-                    && label.utf8.allSatisfy { isLetter($0) || isDigit($0) || $0 == 0x2D || $0 == 0x5F }
-            })
+    /// The scheme that something begins with, up to the colon; nil where there is none.
+    private static func scheme(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), let first = bytes.first, isLetter(first),
+            bytes[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2B || $0 == 0x2D || $0 == 0x2E })
         else { return nil }
-        if IPAddress.looksNumeric(last) { return IPAddress(name).map(Host.address) }
-        return .name(name)
+        return bytes[..<colon]
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    private static func host(_ bytes: ArraySlice<UInt8>) -> Host? {
+        if bytes.first == UInt8(ascii: "[") {
+            guard bytes.last == UInt8(ascii: "]") else { return nil }
+            // A zone ("%25eth0") only names the interface to be used.
+            let address = bytes.dropFirst().dropLast().prefix { $0 != UInt8(ascii: "%") }
+            guard address.contains(UInt8(ascii: ":")) else { return nil }
+            return IPAddress(text(address)).map(Host.address)
+        }
+        guard bytes.allSatisfy({ $0 < 0x80 }) else {
+            guard let ascii = HostEncoding.ascii(text(bytes)), ascii.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+            return host(Array(ascii.utf8)[...])
+        }
+        let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
+        var label = name.startIndex
+        for index in name.indices {
+            if name[index] == UInt8(ascii: ".") {
+                guard (1...63).contains(index - label) else { return nil }
+                label = index + 1
+            } else {
+                guard isLetter(name[index]) || isDigit(name[index]) || name[index] == 0x2D || name[index] == 0x5F else {
+                    return nil
+                }
+            }
+        }
+        guard (1...63).contains(name.endIndex - label), name.count <= 253 else { return nil }
+        let lower = text(name).lowercased()
+        if isDigit(name[label]), IPAddress.looksNumeric(text(name[label...])) {
+            return IPAddress(lower).map(Host.address)
+        }
+        return .name(lower)
     }
 
     /// Path and query with everything encoded that may not stand in a request line; a fragment is dropped.
-    private static func target(_ text: Substring) -> String {
-        // By bytes: before a combining character it is another one to Swift.
-        let source = Array(text.utf8.prefix { $0 != UInt8(ascii: "#") })
+    private static func target(_ text: ArraySlice<UInt8>) -> String {
+        let source = text.prefix { $0 != UInt8(ascii: "#") }
         var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
-        for (index, byte) in source.enumerated() {
-            let isStrayPercent =
-                byte == UInt8(ascii: "%")
-                && !(index + 2 < source.count && isHexadecimal(source[index + 1]) && isHexadecimal(source[index + 2]))
-            if byte <= 0x20 || byte >= 0x7F || isStrayPercent || "\"<>\\^`{|}".utf8.contains(byte) {
-                PercentEncoding.append(byte, to: &bytes)
-            } else {
-                bytes.append(byte)
-            }
+        bytes.reserveCapacity(source.count + 1)
+        for index in source.indices {
+            let byte = source[index]
+            let isPlain =
+                switch byte {
+                case UInt8(ascii: "%"):
+                    source.endIndex - index > 2 && isHexadecimal(source[index + 1]) && isHexadecimal(source[index + 2])
+                // Controls and the space; `"<>\^`{|}`; and all that is not ASCII.
+                case 0...0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B...0x7D, 0x7F...: false
+                default: true
+                }
+            if isPlain { bytes.append(byte) } else { PercentEncoding.append(byte, to: &bytes) }
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    private static func decoded(_ text: Substring) -> String? {
-        let source = Array(text.utf8)
+    private static func decoded(_ source: ArraySlice<UInt8>) -> String? {
         var bytes: [UInt8] = []
-        var index = 0
-        while index < source.count {
+        var index = source.startIndex
+        while index < source.endIndex {
             if source[index] == UInt8(ascii: "%") {
-                guard index + 2 < source.count,
+                guard source.endIndex - index > 2,
                     let byte = UInt8(String(decoding: source[index + 1...index + 2], as: UTF8.self), radix: 16)
                 else { return nil }
                 bytes.append(byte)
@@ -163,11 +159,8 @@ package struct RequestURL: Sendable, Hashable {
 extension RequestURL {
     /// The scheme at the beginning of a reference, in lower case; nil for a relative one.
     static func scheme(of reference: String) -> String? {
-        let reference = reference.drop { $0 == " " || $0 == "\t" }
-        guard let colon = reference.firstIndex(of: ":"), let first = reference.utf8.first, isLetter(first),
-            reference[..<colon].utf8.allSatisfy({ isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) })
-        else { return nil }
-        return reference[..<colon].lowercased()
+        let reference = Array(reference.utf8.drop { $0 == 0x20 || $0 == 0x09 })
+        return scheme(reference[...]).map { text($0).lowercased() }
     }
 
     /// The URL that a `Location` header stands for in a response from this one, or nil where it is not valid.
@@ -240,7 +233,7 @@ extension RequestURL: CustomStringConvertible {
 /// International host names in the form that name servers know (`xn--`).
 enum HostEncoding {
     /// The ASCII form of `host`, or nil where it has none.
-    static func ascii(_ host: Substring) -> String? {
+    static func ascii(_ host: String) -> String? {
         // A character that ends a host must not get in here through decoding: whoever looked for the host's end did not
         // see it.
         guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }

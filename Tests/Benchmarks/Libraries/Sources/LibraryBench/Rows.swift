@@ -75,7 +75,7 @@ extension Row {
             other: { sum($0) { date.formatted(style).utf8.count } })
     }
 
-    /// A URL taken apart, beside Foundation's: one that is read in one pass, and one that takes the long way.
+    /// A URL taken apart, beside Foundation's.
     private static var urls: [Row] {
         [
             ("plain", "https://example.org/files/release/1.2.3/tool.tar.gz?a=1"),
