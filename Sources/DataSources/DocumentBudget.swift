@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import Synchronization
 
@@ -9,7 +10,7 @@ final class DocumentBudget: Sendable {
     struct Waiter {
         let bytes: Int
         let user: UInt32
-        let delivery: Delivery<Result<DocumentLease, JobError>>
+        let promise: Promise<DocumentLease, JobError>
     }
 
     struct State {
@@ -35,8 +36,8 @@ final class DocumentBudget: Sendable {
 
     /// Room for so many bytes, as soon as there is some.
     func lease(_ bytes: Int, for user: UInt32, _ control: TransferControl) async throws(JobError) -> DocumentLease {
-        try await control.wait { delivery in
-            state.withLock { $0.waiting.append(Waiter(bytes: bytes, user: user, delivery: delivery)) }
+        try await control.wait { promise in
+            state.withLock { $0.waiting.append(Waiter(bytes: bytes, user: user, promise: promise)) }
             grant()
         }
     }
@@ -53,14 +54,14 @@ final class DocumentBudget: Sendable {
     private func grant() {
         while let waiter = next() {
             // Where nobody waits for the lease any more, it is dropped here, which gives the room back.
-            waiter.delivery.deliver(.success(DocumentLease(waiter.bytes, of: self, for: waiter.user)))
+            waiter.promise.succeed(DocumentLease(waiter.bytes, of: self, for: waiter.user))
         }
     }
 
     /// The next who has room, which is counted from now on.
     private func next() -> Waiter? {
         state.withLock { state in
-            state.waiting.removeAll { $0.delivery.isDelivered }
+            state.waiting.removeAll { $0.promise.deferred.isResolved }
             func used(_ waiter: Waiter) -> Int { state.byUser[waiter.user, default: 0] }
             func isAllowed(_ waiter: Waiter) -> Bool {
                 used(waiter) == 0 || used(waiter).saturatingAdding(waiter.bytes) <= state.perUser

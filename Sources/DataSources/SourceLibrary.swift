@@ -236,9 +236,11 @@ package final class SourceLibrary: Sendable {
 
     /// `null` after some seconds of an event loop's clock.
     private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
-        let timer = EarlyCancellation<Scheduled<Void>> { $0.cancel() }
-        let promise = Promise<JSON, any Error> { _ in timer.cancel() }
-        timer.set((timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) { promise.succeed(.null) })
+        let promise = Promise<JSON, any Error>()
+        let timer = (timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) {
+            _ = promise.succeed(.null)
+        }
+        promise.deferred.upon { _ in timer.cancel() }
         return promise.deferred
     }
 

@@ -1,4 +1,5 @@
 import SystemPackage
+import DeferredKit
 import Glibc
 import JobModel
 import Synchronization
@@ -46,13 +47,13 @@ final class BodyFile: Sendable {
         _ bytes: @escaping @Sendable () -> [UInt8], in room: SpilledRoom, leaving minimumFree: Int,
         for context: SourceContext, files: FileOperations, queue: FileQueue, _ control: TransferControl
     ) async throws(JobError) -> BodyFile {
-        try await control.wait { delivery in
+        try await control.wait { promise in
             queue.start {
                 // Where nobody waits any more, they go all the same.
                 let bytes = bytes()
-                guard !delivery.isDelivered else { return }
+                guard !promise.deferred.isResolved else { return }
                 let file = BodyFile(of: context, in: room, files: files, queue: queue)
-                delivery.deliver(
+                promise.resolve(
                     Result { () throws(JobError) in
                         try file.append(bytes, leaving: Int64(minimumFree))
                         return file

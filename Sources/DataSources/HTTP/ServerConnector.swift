@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
@@ -106,13 +107,13 @@ final class ServerConnector: Sendable {
         guard !addresses.isEmpty else {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
-        return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { delivery in
+        return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { promise in
             ClientBootstrap(group: handle.loop)
                 .connectTimeout(.seconds(saturating: settings.connectTimeout))
                 .resolver(KnownAddresses(addresses: addresses, loop: handle.loop))
                 .connect(host: url.hostText, port: url.port)
                 .whenComplete { result in
-                    let isAwaited = delivery.deliver(result.mapError { JobError(connecting: $0, to: url) })
+                    let isAwaited = promise.resolve(result.mapError { JobError(connecting: $0, to: url) })
                     if !isAwaited, case .success(let channel) = result { channel.close(promise: nil) }
                 }
         }
@@ -127,9 +128,9 @@ final class ServerConnector: Sendable {
         let connection = ServerConnection(on: channel, key, pool)
         let tls = url.scheme == "https" ? try await tlsContext() : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
-        try await handle.control.wait(limit: handle.limit(deadline, late)) { delivery in
+        try await handle.control.wait(limit: handle.limit(deadline, late)) { promise in
             prepare(channel, for: url, tls, connection).whenComplete { result in
-                delivery.deliver(result.mapError { JobError(transport: $0, to: url) })
+                promise.resolve(result.mapError { JobError(transport: $0, to: url) })
             }
         }
         return connection

@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import NIOCore
 
@@ -33,10 +34,10 @@ package final class NameResolver: Sendable {
     func addresses(
         of name: String, for user: UInt32, _ control: TransferControl, limit: TransferControl.Limit?
     ) async throws(JobError) -> [IPAddress] {
-        try await control.wait(limit: limit) { delivery in
+        try await control.wait(limit: limit) { promise in
             queue.of(user).start { [lookup] in
-                guard !delivery.isDelivered else { return }
-                delivery.deliver(
+                guard !promise.deferred.isResolved else { return }
+                promise.resolve(
                     lookup(name).mapError { failure in
                         JobError(
                             .dns, "The name \(name) could not be resolved (\(failure.reason)); check its spelling.",

@@ -1,3 +1,4 @@
+import DeferredKit
 import Glibc
 import JobModel
 import NIOCore
@@ -12,7 +13,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         var channel: (any Channel)?
         var pending = ByteBuffer()
         var isEnded = false
-        var waiter: Delivery<Result<ByteBuffer?, JobError>>?
+        var waiter: Promise<ByteBuffer?, JobError>?
     }
 
     private let descriptor: Int32
@@ -43,15 +44,15 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         self.tail = tail
     }
 
-    /// Delivers what has come since the last time, as soon as there is some; nil at the end.
-    func next(_ delivery: Delivery<Result<ByteBuffer?, JobError>>) {
+    /// Resolves `promise` with what has come since the last time, as soon as there is some; nil at the end.
+    func next(_ promise: Promise<ByteBuffer?, JobError>) {
         let (bytes, channel) = state.withLock { state -> (ByteBuffer??, (any Channel)?) in
             if let bytes = Self.drain(&state) { return (.some(bytes), nil) }
             if state.isEnded { return (.some(nil), nil) }
-            state.waiter = delivery
+            state.waiter = promise
             return (nil, state.channel)
         }
-        if let bytes { delivery.deliver(.success(bytes)) } else { channel?.read() }
+        if let bytes { promise.succeed(bytes) } else { channel?.read() }
     }
 
     /// What is kept of the end.
@@ -81,12 +82,12 @@ final class PipeReader: ChannelInboundHandler, Sendable {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { append(unwrapInboundIn(data)) }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        let delivered = state.withLock { state -> (Delivery<Result<ByteBuffer?, JobError>>, ByteBuffer)? in
+        let delivered = state.withLock { state -> (Promise<ByteBuffer?, JobError>, ByteBuffer)? in
             guard let waiter = state.waiter, let bytes = Self.drain(&state) else { return nil }
             state.waiter = nil
             return (waiter, bytes)
         }
-        if let (waiter, bytes) = delivered { waiter.deliver(.success(bytes)) }
+        if let (waiter, bytes) = delivered { waiter.succeed(bytes) }
     }
 
     func channelInactive(context: ChannelHandlerContext) { end() }
@@ -112,7 +113,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
             defer { state.waiter = nil }
             return (state.waiter, state.waiter == nil ? nil : Self.drain(&state))
         }
-        waiter?.deliver(.success(bytes))
+        waiter?.succeed(bytes)
     }
 
     private static func drain(_ state: inout State) -> ByteBuffer? {

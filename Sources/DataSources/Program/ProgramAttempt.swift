@@ -55,7 +55,7 @@ struct ProgramAttempt: Sendable {
         }
         // Where it was broken off, the job ends with the group all the same.
         run.stop()
-        await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
+        await run.end.deferred.get()
         // With what it said to its end.
         let ended = outcome.mapError { $0.program == nil ? withStandardError($0, .none, errors.kept) : $0 }
         output.close()
@@ -190,7 +190,7 @@ struct ProgramAttempt: Sendable {
         of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader, _ file: BodyFile
     ) async throws(JobError) -> JSON {
         let loop = handle.loop
-        run.onExit { _ in
+        run.ending.deferred.upon { _ in
             loop.execute {
                 // What others of the group write from now on is not the program's.
                 output.cut()
@@ -217,11 +217,11 @@ struct ProgramAttempt: Sendable {
         received += sorted.drain()
         if isSpilled { try await file.write(received) }
         // Closing its output is not its end.
-        let ending: ProgramRun.Ending = try await handle.control.wait { delivery in
-            run.onExit { ending in loop.execute { delivery.deliver(.success(ending)) } }
+        let ending: ProgramRun.Ending = try await handle.control.wait { promise in
+            run.ending.deferred.upon { ending in loop.execute { promise.succeed(ending.get()) } }
         }
         // What is left of its group has seconds to end. Those do not count, as the program has done what it had to.
-        await withCheckedContinuation { continuation in run.onEnd { continuation.resume() } }
+        await run.end.deferred.get()
         try check(ending, errors)
         // A timeout that passed meanwhile is none of the result's either.
         let control = (try? handle.control.check()) == nil ? TransferControl() : handle.control

@@ -1,4 +1,5 @@
 import CLinux
+import DeferredKit
 import Glibc
 import JobModel
 import Logging
@@ -10,12 +11,8 @@ import SystemPackage
 /// Everything that all programs share: the guard, which the first one starts, and the directory that theirs are made in.
 final class ProgramHost: Sendable {
     private struct State {
-        var connection: ProgramGuard?
-        /// How many guards were started, and which of them ended last.
-        var guards = 0
-        var endedGuard = 0
-        var isStarting = false
-        var waiting: [Delivery<Result<ProgramGuard, JobError>>] = []
+        /// The guard that runs or is being started.
+        var connection: Deferred<ProgramGuard, JobError>?
         var runs: [UInt64: ProgramRun] = [:]
         var lastID: UInt64 = 0
         var isPrepared = false
@@ -44,48 +41,45 @@ final class ProgramHost: Sendable {
     // MARK: - The guard
 
     /// The guard, which is started where there is none.
-    func connect(in directory: String, _ control: TransferControl) async throws(JobError) -> ProgramGuard {
-        try await control.wait { delivery in
-            let (connection, mustStart) = self.state.withLock { state -> (ProgramGuard?, Bool) in
-                if let connection = state.connection { return (connection, false) }
-                state.waiting.append(delivery)
-                defer { state.isStarting = true }
-                return (nil, !state.isStarting)
+    func connect(in directory: String, _ control: TransferControl) async throws(JobError)
+        -> ProgramGuard
+    {
+        try await control.wait { awaited in
+            let promise = Promise<ProgramGuard, JobError>()
+            let present = self.state.withLock { state in
+                defer { state.connection = state.connection ?? promise.deferred }
+                return state.connection
             }
-            if let connection { delivery.deliver(.success(connection)) }
-            guard mustStart else { return }
-            // It ends by itself, and has delivered by then.
+            (present ?? promise.deferred).upon { awaited.resolve($0) }
+            guard present == nil else { return }
+            // It ends by itself.
             Task(executorPreference: executor) { [self] in
-                let result = await begin(in: directory)
-                let waiting = state.withLock { state in
-                    state.isStarting = false
-                    defer { state.waiting = [] }
-                    return state.waiting
+                do throws(JobError) {
+                    promise.succeed(try await begin(in: directory, promise.deferred))
+                } catch {
+                    forget(promise.deferred)
+                    promise.fail(error)
                 }
-                for delivery in waiting { delivery.deliver(result) }
             }
         }
     }
 
-    private func begin(in directory: String) async -> Result<ProgramGuard, JobError> {
+    private func begin(
+        in directory: String, _ connection: Deferred<ProgramGuard, JobError>
+    ) async throws(JobError) -> ProgramGuard {
         let lock: Int32
         do throws(Errno) { lock = try await prepare(directory) } catch {
-            return .failure(JobError(storage: error, "prepared for programs", directory))
+            throw JobError(storage: error, "prepared for programs", directory)
         }
-        let number = state.withLock { state in
-            state.guards += 1
-            return state.guards
-        }
-        do throws(JobError) {
-            let connection = try await ProgramGuard.start(
-                guardProgram, lock: lock, on: executor.loop, queue: queue,
-                received: { [weak self] in self?.received($0) }, ended: { [weak self] in self?.guardEnded(number) })
-            // One that has ended meanwhile would be of no use to any program.
-            state.withLock { if $0.endedGuard != number { $0.connection = connection } }
-            return .success(connection)
-        } catch {
-            return .failure(error)
-        }
+        return try await ProgramGuard.start(
+            guardProgram, lock: lock, on: executor.loop, queue: queue,
+            received: { [weak self] in self?.received($0) },
+            ended: { [weak self, weak connection] in self?.guardEnded(connection) })
+    }
+
+    /// Has the next program start another guard.
+    private func forget(_ connection: Deferred<ProgramGuard, JobError>?) {
+        state.withLock { if $0.connection === connection { $0.connection = nil } }
     }
 
     /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program: the guard
@@ -105,7 +99,8 @@ final class ProgramHost: Sendable {
         let deadline = executor.loop.now + Self.patience
         while deferd_try_lock(lock) != 0 {
             guard executor.loop.now < deadline else {
-                logger.warning("Programs of an earlier daemon have not ended; others are started all the same.")
+                logger.warning(
+                    "Programs of an earlier daemon have not ended; others are started all the same.")
                 break
             }
             // Nothing cancels it.
@@ -123,10 +118,9 @@ final class ProgramHost: Sendable {
         return lock
     }
 
-    private func guardEnded(_ number: Int) {
+    private func guardEnded(_ connection: Deferred<ProgramGuard, JobError>?) {
+        forget(connection)
         let (runs, isExpected) = state.withLock { state in
-            state.connection = nil
-            state.endedGuard = number
             defer { state.runs = [:] }
             return (Array(state.runs.values), state.isEnded)
         }
@@ -136,8 +130,8 @@ final class ProgramHost: Sendable {
         for run in runs {
             // The program was killed with the guard; the rest of its group is ended here.
             if let process = run.process { kill(-process, SIGKILL) }
-            run.exited(.lost)
-            run.ended()
+            run.ending.succeed(.lost)
+            run.end.succeed(())
         }
     }
 
@@ -148,15 +142,14 @@ final class ProgramHost: Sendable {
             case DEFERD_GUARD_STARTED: run.started(report.value)
             case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
                 forget(run)
-                run.exited(.refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
-                run.ended()
-            case DEFERD_GUARD_EXITED:
-                run.exited(.exited(Int(report.value)))
-            case DEFERD_GUARD_SIGNALLED:
-                run.exited(.signalled(Int(report.value)))
+                run.ending.succeed(
+                    .refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
+                run.end.succeed(())
+            case DEFERD_GUARD_EXITED: run.ending.succeed(.exited(Int(report.value)))
+            case DEFERD_GUARD_SIGNALLED: run.ending.succeed(.signalled(Int(report.value)))
             case DEFERD_GUARD_ENDED:
                 forget(run)
-                run.ended()
+                run.end.succeed(())
             default: break
             }
         }
@@ -186,7 +179,9 @@ final class ProgramHost: Sendable {
 
     private func signal(_ id: UInt64, _ number: Int32) {
         let connection = state.withLock { $0.runs[id] == nil ? nil : $0.connection }
-        guard let connection, !connection.send(number, to: id) else { return }
+        guard let guardian = try? connection?.outcome?.get(), !guardian.send(number, to: id) else {
+            return
+        }
         executor.loop.scheduleTask(in: Self.pause) { self.signal(id, number) }
     }
 

@@ -5,7 +5,9 @@ import Synchronization
 final class Handover<Value: Sendable>: Sendable {
     private let value: Mutex<Value?>
 
-    init(_ value: Value?) { self.value = Mutex(value) }
+    init(_ value: Value? = nil) { self.value = Mutex(value) }
+
+    func put(_ value: Value) { self.value.withLock { $0 = value } }
 
     /// What `body` makes of the value, which stays.
     func look<Result: Sendable>(_ body: (Value?) -> Result) -> Result { value.withLock { body($0) } }

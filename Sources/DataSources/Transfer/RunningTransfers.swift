@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import NIOCore
 import Synchronization
@@ -7,7 +8,7 @@ final class RunningTransfers: Sendable {
     private struct State {
         var controls: [ObjectIdentifier: TransferControl] = [:]
         var isStopping = false
-        var stopper: Delivery<Void>?
+        var stopper: Promise<Void, Never>?
     }
 
     private let state = Mutex(State())
@@ -28,11 +29,11 @@ final class RunningTransfers: Sendable {
     func end(_ control: TransferControl) {
         let stopper = state.withLock { state in
             state.controls[ObjectIdentifier(control)] = nil
-            guard state.controls.isEmpty else { return Delivery<Void>?.none }
+            guard state.controls.isEmpty else { return Promise<Void, Never>?.none }
             defer { state.stopper = nil }
             return state.stopper
         }
-        stopper?.deliver(())
+        stopper?.succeed(())
     }
 
     /// Interrupts all and waits until each has ended, at most for `patience`; gives the number of those that have not.
@@ -45,16 +46,14 @@ final class RunningTransfers: Sendable {
             return Array(state.controls.values)
         }
         for control in controls { control.interrupt(Self.stopped) }
-        let stopper = Delivery<Void>()
-        state.withLock { state in
-            if state.controls.isEmpty {
-                stopper.deliver(())
-            } else {
-                state.stopper = stopper
-            }
+        let stopper = Promise<Void, Never>()
+        let isOver = state.withLock { state in
+            state.stopper = stopper
+            return state.controls.isEmpty
         }
-        let timer = clock.scheduleTask(in: patience) { _ = stopper.deliver(()) }
-        await stopper.value()
+        if isOver { stopper.succeed(()) }
+        let timer = clock.scheduleTask(in: patience) { _ = stopper.succeed(()) }
+        await stopper.deferred.get()
         timer.cancel()
         return state.withLock { $0.controls.count }
     }

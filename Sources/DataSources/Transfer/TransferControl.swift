@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import NIOCore
 import Synchronization
@@ -5,47 +6,34 @@ import Synchronization
 /// Stops a running transfer from outside without cancelling it: it fails, and keeps what a retry can use.
 ///
 /// A transfer waits for nothing but through here or through its response, so neither its timeout nor a stop of the daemon
-/// waits for what it does. At most a handful of handlers are there at a time, as each of
-/// a transfer's connections waits for one thing at a time.
+/// waits for what it does.
 final class TransferControl: Sendable {
-    private struct State {
-        var error: JobError?
-        /// The responses that it waits for.
-        var streams: [ResponseStream] = []
-        var handlers: [Int: @Sendable (JobError) -> Void] = [:]
-        var lastHandler = 0
-    }
-
-    private let state = Mutex(State())
+    /// Resolved with the error once the transfer is stopped.
+    private let interruption = Promise<JobError, Never>()
+    /// The responses that it waits for.
+    private let streams = Mutex<[ResponseStream]>([])
 
     /// Whether the transfer was stopped, so that another server would not help either.
-    var isInterrupted: Bool { state.withLock { $0.error != nil } }
+    var isInterrupted: Bool { interruption.deferred.isResolved }
 
     /// Throws where the transfer was stopped.
     func check() throws(JobError) {
-        if let error = state.withLock({ $0.error }) { throw error }
+        if let error = interruption.deferred.outcome { throw error.get() }
     }
 
     /// Names a response that the transfer waits for, until that is over. Throws where it was stopped before.
     func attach(_ stream: ResponseStream) throws(JobError) {
-        let error = state.withLock { state in
-            state.streams.removeAll(where: \.isOver)
-            state.streams.append(stream)
-            return state.error
+        streams.withLock { streams in
+            streams.removeAll(where: \.isOver)
+            streams.append(stream)
         }
-        if let error { throw error }
+        try check()
     }
 
     /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still used.
     func interrupt(_ error: JobError) {
-        let (streams, handlers) = state.withLock { state in
-            guard state.error == nil else { return ([ResponseStream](), [Int: @Sendable (JobError) -> Void]()) }
-            state.error = error
-            defer { state.handlers = [:] }
-            return (state.streams, state.handlers)
-        }
-        for stream in streams { stream.fail(error) }
-        for handler in handlers.values { handler(error) }
+        guard interruption.succeed(error) else { return }
+        for stream in streams.withLock(\.self) { stream.fail(error) }
     }
 
     /// A deadline for what is waited for: the time, the clock, and the error with which the transfer fails.
@@ -55,51 +43,32 @@ final class TransferControl: Sendable {
         let error: JobError
     }
 
-    /// Waits for what `start` has delivered, but no longer than until the transfer is interrupted or cancelled, or `limit`
-    /// passes.
+    /// Waits for what `start` resolves its promise with, but no longer than until the transfer is interrupted or cancelled, or
+    /// `limit` passes.
     ///
-    /// What was started may go on and deliver later; nobody sees that then.
+    /// What was started may go on and resolve the promise later, which then has no effect.
     func wait<Value: Sendable>(
-        limit: Limit? = nil, _ start: (Delivery<Result<Value, JobError>>) -> Void
+        limit: Limit? = nil, _ start: (Promise<Value, JobError>) -> Void
     ) async throws(JobError) -> Value {
-        let delivery = Delivery<Result<Value, JobError>>()
+        try check()
+        guard !Task.isCancelled else { throw Self.cancelled }
+        let promise = Promise<Value, JobError> { $0.fail(Self.cancelled) }
+        let observation = interruption.deferred.upon { promise.fail($0.get()) }
+        defer { observation.cancel() }
         let timer = limit.map { limit in
-            limit.clock.scheduleTask(deadline: limit.deadline) { _ = delivery.deliver(.failure(limit.error)) }
+            limit.clock.scheduleTask(deadline: limit.deadline) { _ = promise.fail(limit.error) }
         }
         defer { timer?.cancel() }
-        guard let handler = add({ _ = delivery.deliver(.failure($0)) }) else {
-            try check()
-            preconditionFailure("There is an error where no handler was added.")
-        }
-        defer { remove(handler) }
-        let outcome = await withTaskCancellationHandler {
-            if !delivery.isDelivered { start(delivery) }
-            return await delivery.value()
-        } onCancel: {
-            delivery.deliver(.failure(Self.cancelled))
-        }
-        return try outcome.get()
+        start(promise)
+        return try await promise.deferred.get()
     }
-
-    /// Has `body` called when the transfer is interrupted; nil where it was before.
-    private func add(_ body: @escaping @Sendable (JobError) -> Void) -> Int? {
-        state.withLock { state in
-            guard state.error == nil else { return nil }
-            state.lastHandler += 1
-            state.handlers[state.lastHandler] = body
-            return state.lastHandler
-        }
-    }
-
-    private func remove(_ handler: Int) { state.withLock { $0.handlers[handler] = nil } }
 
     /// Waits until `deadline` by the time of `clock`.
     func sleep(until deadline: NIODeadline, by clock: any EventLoop) async throws(JobError) {
         guard deadline > clock.now else { return }
-        let timer = EarlyCancellation<Scheduled<Void>> { $0.cancel() }
-        defer { timer.cancel() }
-        try await wait { delivery in
-            timer.set(clock.scheduleTask(deadline: deadline) { _ = delivery.deliver(.success(())) })
+        try await wait { promise in
+            let timer = clock.scheduleTask(deadline: deadline) { _ = promise.succeed(()) }
+            promise.deferred.upon { _ in timer.cancel() }
         }
     }
 

@@ -59,8 +59,9 @@ struct TransferTask: Sendable {
         _ steps: @escaping @Sendable (TransferHandle) async throws(JobError) -> Output,
         failure: @escaping @Sendable (JobError) -> Failure
     ) -> Deferred<Output, Failure> {
-        let task = EarlyCancellation<Task<Void, Never>> { $0.cancel() }
-        let promise = Promise<Output, Failure> { _ in task.cancel() }
+        // It is there before anybody has the promise's Deferred.
+        let task = Handover<Task<Void, Never>>()
+        let promise = Promise<Output, Failure> { _ in task.take()?.cancel() }
         let control = TransferControl()
         running.begin(control)
         let timer = timeout.map { seconds in
@@ -73,7 +74,7 @@ struct TransferTask: Sendable {
             }
         }
         // Owned by the promise above: it ends when the outcome is there, and is cancelled with it.
-        task.set(
+        task.put(
             Task(executorPreference: executor) {
                 let outcome: Result<Output, Failure>
                 do throws(JobError) {

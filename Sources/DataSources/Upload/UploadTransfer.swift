@@ -39,9 +39,9 @@ struct UploadTransfer: Sendable {
     private func opened() async throws(JobError) -> UploadFile {
         let path = try services.directories.path(spec.path, owner: context.owner, groups: context.groups)
         let (queue, files) = (services.queue, services.files)
-        return try await handle.control.wait { delivery in
+        return try await handle.control.wait { promise in
             queue.start {
-                delivery.deliver(Result { () throws(JobError) in try UploadFile(path, files: files, queue: queue) })
+                promise.resolve(Result { () throws(JobError) in try UploadFile(path, files: files, queue: queue) })
             }
         }
     }
