@@ -10,28 +10,19 @@ import Synchronization
 /// Makes the sources that jobs and links run, and checks beforehand what they may reach.
 package final class SourceLibrary: Sendable {
     /// What transfers go by that start now; one that runs goes on with what it started with.
-    private let rules: Mutex<Rules>
+    private let rules: Mutex<SourceRules>
+    private let shared: SharedServices
     private let group: any EventLoopGroup
     private let timers: (any EventLoop)?
     /// One for each loop, used in turn.
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
-    private let resolver: NameResolver
-    private let pool: ConnectionPool
-    /// Files that downloads write to, whatever rules they started with.
-    private let reservations = FileReservations()
-    private let files: FileOperations
-    /// For users' files, whose file systems may hold up all of its threads; what uses another queue goes on then.
-    private let queue: FileQueue
-    /// For what runs without a file of a user's: documents, programs and certificates.
-    private let stateQueue: FileQueue
     /// For requests and answers.
     private let ownQueue: FileQueue
     private let documents: DocumentBudget
     private let bodies = SpilledBodies()
     private let programs: ProgramHost
     private let running = RunningTransfers()
-    private let logger: Logger
 
     /// How long a stop waits for what the transfers do with files.
     private static let patience = TimeAmount.seconds(3)
@@ -47,69 +38,25 @@ package final class SourceLibrary: Sendable {
     ) throws(JobError) {
         self.group = group
         self.timers = timers
-        pool = ConnectionPool(timers: timers)
         executors = group.makeIterator().map(LoopExecutor.init)
-        self.logger = logger
-        self.files = files
+        let isShared = settings.downloads.isSystemInstance
+        shared = SharedServices(
+            resolver: NameResolver(lookup: lookup), pool: ConnectionPool(timers: timers), files: files,
+            queue: FileQueue(isShared: isShared), stateQueue: FileQueue(isShared: isShared), logger: logger)
         documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
-        queue = FileQueue(isShared: settings.downloads.isSystemInstance)
-        stateQueue = FileQueue(isShared: settings.downloads.isSystemInstance)
-        ownQueue = FileQueue(isShared: settings.downloads.isSystemInstance, threads: FileQueue.ownThreads)
+        ownQueue = FileQueue(isShared: isShared, threads: FileQueue.ownThreads)
         programs = ProgramHost(
-            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: stateQueue, logger: logger)
-        resolver = NameResolver(lookup: lookup)
-        rules = Mutex(
-            try Rules(
-                settings, directories: try DownloadDirectories(settings.downloads),
-                Rules.Shared(
-                    resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue,
-                    stateQueue: stateQueue, logger: logger)))
+            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: shared.stateQueue,
+            logger: logger)
+        rules = Mutex(try SourceRules(settings, directories: try DownloadDirectories(settings.downloads), shared))
     }
 
     // MARK: - Settings
 
-    /// What a transfer goes by.
-    private struct Rules: Sendable {
-        let settings: SourceSettings
-        let policy: SourcePolicy
-        let transport: HTTPTransport
-        let downloads: DownloadServices
-
-        /// What is there once, whatever the rules are.
-        struct Shared {
-            let resolver: NameResolver
-            let pool: ConnectionPool
-            let reservations: FileReservations
-            let files: FileOperations
-            let queue: FileQueue
-            let stateQueue: FileQueue
-            let logger: Logger
-        }
-
-        init(
-            _ settings: SourceSettings, directories: DownloadDirectories, _ shared: Shared
-        ) throws(JobError) {
-            self.settings = settings
-            let access = try AccessPolicy(settings.policy)
-            policy = SourcePolicy(access: access, directories: directories, programs: settings.programs)
-            transport = try HTTPTransport(
-                settings.http, limits: settings.limits, policy: access, resolver: shared.resolver, pool: shared.pool,
-                queue: shared.stateQueue)
-            downloads = DownloadServices(
-                transport: transport, policy: access, directories: directories, registry: shared.reservations,
-                files: shared.files, queue: shared.queue, userAgent: settings.http.userAgent,
-                minimumFree: settings.downloads.minimumFree, logger: shared.logger)
-        }
-    }
-
     /// Has transfers that start from now on go by other settings, but for the directories, which stay; throws where one is not
     /// valid, and then nothing changes. Whatever runs goes on as it began: its next attempt goes by the new settings.
     package func configure(_ settings: SourceSettings) throws(JobError) {
-        let changed = try Rules(
-            settings, directories: policy.directories,
-            Rules.Shared(
-                resolver: resolver, pool: pool, reservations: reservations, files: files, queue: queue,
-                stateQueue: stateQueue, logger: logger))
+        let changed = try SourceRules(settings, directories: policy.directories, shared)
         rules.withLock { $0 = changed }
         documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
     }
@@ -177,16 +124,20 @@ package final class SourceLibrary: Sendable {
         bodiless.body = nil
         return DocumentTransfer(
             spec: bodiless, body: Handover(spec.body), transport: rules.transport, policy: rules.policy.access,
-            settings: rules.settings, context: context, files: files, queue: stateQueue.of(context.owner),
-            documents: documents, bodies: bodies, task: task(context))
+            settings: rules.settings, context: context, files: shared.files,
+            queue: shared.stateQueue.of(context.owner), documents: documents, bodies: bodies, task: task(context))
+    }
+
+    private func services(for owner: UInt32, below directories: DownloadDirectories? = nil) -> DownloadServices {
+        let rules = rules.withLock(\.self)
+        return DownloadServices(rules, shared, for: owner, below: directories ?? rules.policy.directories)
     }
 
     /// Fetches a file: into `directory`, or where the settings say.
     func download(
         _ spec: DownloadSpec, below directory: DownloadDirectories? = nil, _ context: SourceContext
     ) -> Deferred<JSON, any Error> {
-        let rules = rules.withLock(\.self)
-        let services = rules.downloads.serving(context.owner, below: directory ?? rules.policy.directories)
+        let services = services(for: context.owner, below: directory)
         return task(context).start { handle async throws(JobError) in
             try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
         }
@@ -194,8 +145,7 @@ package final class SourceLibrary: Sendable {
 
     /// Sends a file.
     func upload(_ spec: UploadSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
-        let rules = rules.withLock(\.self)
-        let services = rules.downloads.serving(context.owner, below: rules.policy.directories)
+        let services = services(for: context.owner)
         return task(context).start { handle async throws(JobError) in
             try await UploadTransfer(spec: spec, context: context, services: services, handle: handle).run()
         }
@@ -216,9 +166,9 @@ package final class SourceLibrary: Sendable {
         return task(context, timeout: command.timeout).startAwaitingEnd { [self, rest] handle async throws(JobError) in
             try await ProgramAttempt(
                 spec: rest, input: input, command: command, context: context, directory: settings.programs.directory,
-                budget: settings.limits.documentValues, host: programs, files: files,
-                queue: stateQueue.of(context.owner),
-                documents: documents, bodies: bodies, minimumFree: settings.downloads.minimumFree, handle: handle
+                budget: settings.limits.documentValues, host: programs, files: shared.files,
+                queue: shared.stateQueue.of(context.owner), documents: documents, bodies: bodies,
+                minimumFree: settings.downloads.minimumFree, handle: handle
             ).run()
         }
     }
@@ -227,7 +177,7 @@ package final class SourceLibrary: Sendable {
     package func removeForgottenPrograms() {
         let settings = rules.withLock(\.settings.programs)
         if settings.allowsAny || !settings.entries.isEmpty, access(settings.guardProgram, X_OK) != 0 {
-            logger.error(
+            shared.logger.error(
                 "No program can be started, as their guard \(settings.guardProgram) cannot: \(Errno(rawValue: errno)); install it beside deferd."
             )
         }
@@ -261,7 +211,7 @@ package final class SourceLibrary: Sendable {
 
     /// Runs what may wait for the file systems of `owner`, among what is done with their files.
     package func startWithFiles(of owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        queue.of(owner).start(body)
+        shared.queue.of(owner).start(body)
     }
 
     private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
@@ -282,7 +232,7 @@ package final class SourceLibrary: Sendable {
             guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
                 let path = try? checkpoint.path(of: transfer.owner, below: policy.directories)
             else { continue }
-            reservations.keep(
+            shared.reservations.keep(
                 path.key(path.name),
                 for: FileReservations.Writer(job: transfer.job, owner: transfer.owner, link: transfer.link))
         }
@@ -291,10 +241,9 @@ package final class SourceLibrary: Sendable {
     /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
     /// that is not running.
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
-        defer { reservations.endWaiting(of: job) }
+        defer { shared.reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
-        let rules = rules.withLock(\.self)
-        await rules.downloads.serving(owner, below: rules.policy.directories).discardPart(of: checkpoint, owner: owner)
+        await services(for: owner).discardPart(of: checkpoint, owner: owner)
     }
 
     /// Breaks off what still runs, closes all connections and ends the threads.
@@ -306,26 +255,25 @@ package final class SourceLibrary: Sendable {
         let left = await running.stop(
             patience: programs.isAtWork ? Self.programPatience : Self.patience, by: clock)
         if left > 0 {
-            logger.warning("Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
+            shared.logger.warning(
+                "Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
         }
-        pool.close()
+        shared.pool.close()
         programs.end()
-        resolver.end()
+        shared.resolver.end()
         await ownQueue.shutdown()
         // Threads that a file system holds up cannot be waited for.
         if left == 0 {
-            await stateQueue.shutdown()
-            await queue.shutdown()
+            await shared.stateQueue.shutdown()
+            await shared.queue.shutdown()
         }
     }
 
     /// The same without waiting, for one that nothing runs in any more.
     func end() {
-        pool.close()
+        shared.pool.close()
         programs.end()
-        resolver.end()
-        queue.end()
-        stateQueue.end()
-        ownQueue.end()
+        shared.resolver.end()
+        for queue in [shared.queue, shared.stateQueue, ownQueue] { queue.end() }
     }
 }

@@ -165,7 +165,7 @@ final class DownloadTarget: Sendable {
         guard checkpoint.part.createdAt != 0 else { return nil }
         let isSameBoot = !files.bootID.isEmpty && checkpoint.bootID == files.bootID && checkpoint.part.device != 0
         var size: Int64?
-        try? part.open(partName, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK) { status in
+        try? part.open(partName) { status in
             let isSame = isSameBoot ? status.identity == checkpoint.part : status.identity.isSame(as: checkpoint.part)
             size = status.size
             return isSame && Self.isPart(status)

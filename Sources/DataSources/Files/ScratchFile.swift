@@ -5,63 +5,50 @@ import Synchronization
 
 /// A file that is being written and must vanish where the transfer does not reach its end.
 ///
-/// States: `absent`, `present` under a name, `kept`, `removed`; the last two are terminal. What opens, renames or unlinks
-/// blocks, one after the other, and all else does not, however long a file system takes. ``remove()`` may come from any
-/// thread at any time and is done when it returns: no name is made or changed after it.
+/// It is wanted until it is `kept` or `removed`, which are terminal. What opens, renames or unlinks blocks, one after the other,
+/// and all else does not, however long a file system takes. ``remove()`` may come from any thread at any time and is done
+/// when it returns: no name is made or changed after it.
 final class ScratchFile: Sendable {
     private enum Phase {
-        case absent
-        case present(name: String)
+        case wanted
         case kept
         case removed
     }
 
     private struct State {
-        var phase = Phase.absent
+        var phase = Phase.wanted
+        /// Nil before it is made.
+        var name: String?
         var descriptor: Int32 = -1
-        /// Whether it is to be removed, which may have to wait for an operation.
-        var isUnwanted = false
-
-        /// Throws where no name may be made or changed any more.
-        func check() throws(Errno) {
-            if isUnwanted { throw Errno.canceled }
-            switch phase {
-            case .absent, .present: break
-            case .kept, .removed: throw Errno.canceled
-            }
-        }
     }
 
     private let state = Mutex(State())
-    /// Held by whoever changes names. Never taken but on a thread for files.
+    /// Held by whoever changes names. Never taken but on a thread for files, or to remove it.
     private let operations = Mutex(())
     private let files: FileOperations
     /// Where it is closed; the thread that gives it up last may be anybody's.
-    private let queue: FileQueue?
-    let directory: OpenDirectory
+    private let queue: FileQueue
+    private let directory: OpenDirectory
 
-    init(in directory: OpenDirectory, files: FileOperations, queue: FileQueue? = nil) {
+    init(in directory: OpenDirectory, files: FileOperations, queue: FileQueue) {
         self.directory = directory
         self.files = files
         self.queue = queue
     }
 
     deinit {
-        let (files, descriptor) = (files, state.withLock { $0.descriptor })
-        guard descriptor >= 0 else { return }
-        if let queue { queue.start { files.close(descriptor) } } else { files.close(descriptor) }
+        let (files, descriptor) = (files, descriptor)
+        if descriptor >= 0 { queue.start { files.close(descriptor) } }
     }
 
-    /// The open file; only after ``open(_:flags:mode:)``.
-    var descriptor: Int32 { state.withLock { $0.descriptor } }
+    /// The open file; -1 before it is made or opened.
+    var descriptor: Int32 { state.withLock(\.descriptor) }
 
-    /// Opens or makes the file `name`; an earlier one of this object is closed. Throws EEXIST where `accepts` refuses what was
-    /// opened, which then stays as it was. Blocks.
-    func open(
-        _ name: String, flags: Int32, mode: UInt32 = 0, accepts: (FileOperations.Status) -> Bool = { _ in true }
-    ) throws(Errno) {
+    /// Opens the file `name`. Throws EEXIST where `accepts` refuses what was opened, which then stays as it was. Blocks.
+    func open(_ name: String, accepts: (FileOperations.Status) -> Bool) throws(Errno) {
         try become(name) { () throws(Errno) in
-            let opened = try files.openBeneath(directory.descriptor, name, flags, mode)
+            let opened = try files.openBeneath(
+                directory.descriptor, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0)
             do throws(Errno) {
                 guard try accepts(files.statusOfOpen(opened)) else { throw Errno.fileExists }
                 return opened
@@ -91,28 +78,25 @@ final class ScratchFile: Sendable {
         }
     }
 
-    /// Makes what `open` opens this file.
+    /// Makes what `open` opens this file; an earlier one of this object is closed.
     private func become(_ name: String, _ open: () throws(Errno) -> Int32) throws(Errno) {
-        let earlier = try operating { () throws(Errno) in
-            try read { (state) throws(Errno) in try state.check() }
+        let earlier = try operating { (state) throws(Errno) in
             let opened = try open()
             // Whoever wants it removed meanwhile waits for this.
-            return state.withLock { state in
-                defer { (state.descriptor, state.phase) = (opened, .present(name: name)) }
-                return state.descriptor
-            }
+            self.state.withLock { ($0.name, $0.descriptor) = (name, opened) }
+            return state.descriptor
         }
         if earlier >= 0 { files.close(earlier) }
     }
 
-    private func operating<Value: Sendable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
-        let result: Result<Value, Errno> = operations.withLock { _ in Result { () throws(Errno) in try body() } }
-        return try result.get()
-    }
-
-    private func read<Value: Sendable>(_ body: (borrowing State) throws(Errno) -> Value) throws(Errno) -> Value {
-        let result: Result<Value, Errno> = state.withLock { state in
-            Result { () throws(Errno) in try body(state) }
+    /// Runs `body` while nothing else changes names; throws where the file is not wanted any more.
+    private func operating<Value: Sendable>(_ body: (State) throws(Errno) -> Value) throws(Errno) -> Value {
+        let result: Result<Value, Errno> = operations.withLock { _ in
+            Result { () throws(Errno) in
+                let state = state.withLock(\.self)
+                guard state.phase == .wanted else { throw Errno.canceled }
+                return try body(state)
+            }
         }
         return try result.get()
     }
@@ -125,57 +109,42 @@ final class ScratchFile: Sendable {
 
     /// Gives the file its final name. Throws ESTALE where another file had its name and got the new one. Blocks.
     func rename(to newName: String, replacing: Bool) throws(Errno) {
-        try operating { () throws(Errno) in
-            let (name, descriptor) = try read { (state) throws(Errno) in
-                try state.check()
-                guard case .present(let name) = state.phase else { throw Errno.canceled }
-                return (name, state.descriptor)
-            }
+        try operating { (state) throws(Errno) in
+            guard let name = state.name else { throw Errno.canceled }
             if replacing {
                 try files.rename(directory.descriptor, name, newName)
             } else {
                 try files.renameUnlessExists(directory.descriptor, name, newName)
             }
-            state.withLock { $0.phase = .present(name: newName) }
+            self.state.withLock { $0.name = newName }
             do throws(Errno) {
-                if try isOpen(descriptor, under: newName) { return }
+                if try isOpen(state.descriptor, under: newName) { return }
             } catch  where error == .noSuchFileOrDirectory {}
             throw Errno.staleNFSFileHandle
         }
     }
 
-    /// Keeps the file; false where it was kept or removed before, or is about to be removed.
-    @discardableResult
-    func keep() -> Bool {
-        state.withLock { state in
-            guard !state.isUnwanted else { return false }
-            switch state.phase {
-            case .absent, .present:
-                state.phase = .kept
-                return true
-            case .kept, .removed: return false
+    /// Keeps the file; false where it was kept or removed before.
+    func keep() -> Bool { leave(.kept) }
+
+    /// Unlinks the file, or keeps it from being made later; false where it was kept or removed before. Blocks.
+    func remove() -> Bool {
+        // An operation that waits for its turn does nothing any more.
+        let isFirst = leave(.removed)
+        return operations.withLock { _ in
+            let state = state.withLock(\.self)
+            // Whatever keeps it from being unlinked, nothing more can be done about it here.
+            if isFirst, let name = state.name, (try? isOpen(state.descriptor, under: name)) == true {
+                try? files.unlink(directory.descriptor, name)
             }
+            return isFirst
         }
     }
 
-    /// Unlinks the file, or keeps it from being made later; false where it was kept or removed before. Blocks.
-    @discardableResult
-    func remove() -> Bool {
-        // An operation that waits for its turn does nothing any more.
+    private func leave(_ phase: Phase) -> Bool {
         state.withLock { state in
-            if case .kept = state.phase { return }
-            state.isUnwanted = true
-        }
-        return operations.withLock { _ in
-            let (phase, descriptor) = state.withLock { ($0.phase, $0.descriptor) }
-            switch phase {
-            case .present(let name):
-                // Whatever keeps it from being unlinked, nothing more can be done about it here.
-                if (try? isOpen(descriptor, under: name)) == true { try? files.unlink(directory.descriptor, name) }
-            case .absent: break
-            case .kept, .removed: return false
-            }
-            state.withLock { $0.phase = .removed }
+            guard state.phase == .wanted else { return false }
+            state.phase = phase
             return true
         }
     }

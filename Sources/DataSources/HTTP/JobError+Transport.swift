@@ -12,12 +12,26 @@ extension JobError {
         let name = SourceMessage.quoted(url)
         switch error {
         case let error as JobError: self = error
-        case is CancellationError: self.init(cancelled: url)
-        case let error as TransferError: self.init(error, to: url)
+        case is CancellationError, TransferError.cancelled:
+            self.init(.cancelled, "The transfer of \(name) was cancelled; start it again if it is needed.")
+        case TransferError.closed, NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState,
+            ChannelError.ioOnClosedChannel, ChannelError.alreadyClosed, ChannelError.eof:
+            self.init(
+                .network, "\(url.hostAndPort) closed the connection before \(name) was complete; try again.",
+                retryable: true)
+        case TransferError.idle:
+            self.init(
+                .timeout, "\(name) moved nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
+        case TransferError.slow(let bytes, let seconds):
+            self.init(
+                .timeout,
+                "\(name) moved fewer than \(bytes) bytes in \(SourceMessage.seconds(seconds)); try again, or change http.lowSpeed.",
+                retryable: true)
+        case TransferError.proxy(let reason):
+            self.init(
+                .connect, "The proxy did not connect to \(url.hostAndPort), as \(reason); check http.proxy.",
+                retryable: true)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
-        case NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState, ChannelError.ioOnClosedChannel,
-            ChannelError.alreadyClosed, ChannelError.eof:
-            self.init(.closed, to: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
         case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
         case HTTPParserError.invalidHeaderToken:
@@ -64,29 +78,6 @@ extension JobError {
         self.init(.tls, message)
     }
 
-    private init(_ error: TransferError, to url: RequestURL) {
-        let name = SourceMessage.quoted(url)
-        switch error {
-        case .cancelled: self.init(cancelled: url)
-        case .closed:
-            self.init(
-                .network, "\(url.hostAndPort) closed the connection before \(name) was complete; try again.",
-                retryable: true)
-        case .idle:
-            self.init(
-                .timeout, "\(name) moved nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
-        case .slow(let bytes, let seconds):
-            self.init(
-                .timeout,
-                "\(name) moved fewer than \(bytes) bytes in \(SourceMessage.seconds(seconds)); try again, or change http.lowSpeed.",
-                retryable: true)
-        case .proxy(let reason):
-            self.init(
-                .connect, "The proxy did not connect to \(url.hostAndPort), as \(reason); check http.proxy.",
-                retryable: true)
-        }
-    }
-
     /// Whether `error` says that the other end has closed the connection.
     static func isClosed(_ error: any Error) -> Bool {
         switch error {
@@ -101,11 +92,6 @@ extension JobError {
     private static func isRefusal(_ code: Int32) -> Bool {
         [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EACCES, EPERM, ETIMEDOUT, EMFILE, ENFILE].contains(
             code)
-    }
-
-    private init(cancelled url: RequestURL) {
-        self.init(
-            .cancelled, "The transfer of \(SourceMessage.quoted(url)) was cancelled; start it again if it is needed.")
     }
 
     /// Connecting took longer than `http.connectTimeout`.

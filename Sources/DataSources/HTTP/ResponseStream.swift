@@ -37,8 +37,6 @@ final class ResponseStream: Sendable {
         var phase = Phase.waiting
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
-        /// Whether the last block is one of several that were joined.
-        var isJoining = false
         var buffered = 0
         var isFull = false
         /// The reader, where it waits, and whether it is about to be woken.
@@ -68,13 +66,11 @@ final class ResponseStream: Sendable {
         mutating func append(_ buffer: ByteBuffer) {
             let last = blocks.count - 1
             if buffer.readableBytes < ResponseStream.small, last >= 0,
-                blocks[last].readableBytes < (isJoining ? ResponseStream.joined : ResponseStream.small)
+                blocks[last].readableBytes < ResponseStream.joined
             {
                 blocks[last].writeImmutableBuffer(buffer)
-                isJoining = true
             } else {
                 blocks.append(buffer)
-                isJoining = false
             }
         }
 
@@ -125,7 +121,6 @@ final class ResponseStream: Sendable {
                 guard state.blocks.isEmpty else {
                     defer {
                         state.blocks = []
-                        state.isJoining = false
                         state.buffered = 0
                         state.isFull = false
                         state.lastActivity = now

@@ -10,36 +10,26 @@ struct AccessPolicy: Sendable {
 
     init(_ settings: PolicySettings) throws(JobError) {
         schemes = Set(settings.schemes.map { $0.lowercased() })
-        allowed = try Self.patterns(settings.allowHosts, key: "policy.allowHosts")
-        denied = try Self.patterns(settings.denyHosts, key: "policy.denyHosts")
-        deniedBlocks = try Self.blocks(
-            PolicySettings.alwaysDenied + settings.denyAddresses, key: "policy.denyAddresses")
-        allowedBlocks = try Self.blocks(settings.allowAddresses, key: "policy.allowAddresses")
+        let (host, block) = ("host; write a name, *.name or an address", "block; write one as 10.0.0.0/8")
+        allowed = try Self.parsed(settings.allowHosts, "policy.allowHosts", host, HostPattern.init)
+        denied = try Self.parsed(settings.denyHosts, "policy.denyHosts", host, HostPattern.init)
+        deniedBlocks = try Self.parsed(
+            PolicySettings.alwaysDenied + settings.denyAddresses, "policy.denyAddresses", block, AddressBlock.init)
+        allowedBlocks = try Self.parsed(settings.allowAddresses, "policy.allowAddresses", block, AddressBlock.init)
         if let scheme = schemes.subtracting(["http", "https"]).first {
             throw JobError(.invalid, "\"\(scheme)\" in policy.schemes is not known; use http and https.")
         }
     }
 
-    private static func blocks(_ texts: [String], key: String) throws(JobError) -> [AddressBlock] {
-        var blocks: [AddressBlock] = []
+    private static func parsed<Value>(
+        _ texts: [String], _ key: String, _ kind: String, _ parse: (String) -> Value?
+    ) throws(JobError) -> [Value] {
+        var values: [Value] = []
         for text in texts {
-            guard let block = AddressBlock(text) else {
-                throw JobError(.invalid, "\"\(text)\" in \(key) is no block; write one as 10.0.0.0/8.")
-            }
-            blocks.append(block)
+            guard let value = parse(text) else { throw JobError(.invalid, "\"\(text)\" in \(key) is no \(kind).") }
+            values.append(value)
         }
-        return blocks
-    }
-
-    private static func patterns(_ texts: [String], key: String) throws(JobError) -> [HostPattern] {
-        var patterns: [HostPattern] = []
-        for text in texts {
-            guard let pattern = HostPattern(text) else {
-                throw JobError(.invalid, "\"\(text)\" in \(key) is no host; write a name, *.name or an address.")
-            }
-            patterns.append(pattern)
-        }
-        return patterns
+        return values
     }
 
     /// The URL in `text`, if it is allowed.

@@ -69,17 +69,20 @@ public final class SourceSession: Sendable {
     ) -> SourceContext {
         let records = records
         let directory = FileManager.default.temporaryDirectory.path
-        return SourceContext(
+        var context = SourceContext(
             job: lastTransfer.add(1, ordering: .relaxed).newValue, link: 0, attempt: 1, owner: 0,
-            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)", timeout: timeout?.inSeconds,
-            checkpoint: checkpoint,
-            mayResume: resumes, connections: connections,
+            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)",
             saveCheckpoint: { checkpoint in
                 guard resumes else { return .succeeded(()) }
                 return records.change(path) { $0.checkpoint = checkpoint }
             },
             lastDownload: { path in records.entry(path).map(\.record) },
             recordDownload: { path, record in records.change(path) { $0.record = record } })
+        context.timeout = timeout?.inSeconds
+        context.checkpoint = checkpoint
+        context.mayResume = resumes
+        context.connections = connections
+        return context
     }
 
     /// The directory in an absolute form that a relative one means now.

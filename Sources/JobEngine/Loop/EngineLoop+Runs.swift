@@ -222,21 +222,9 @@ extension EngineLoop {
                 }, of: owner)
             return promise.deferred
         }
-        return SourceContext(
-            job: job.id, link: job.link, attempt: job.attempt, owner: job.owner, groups: job.groups,
-            bodyPath: services.blobs.path(of: body.number), bodyDirectory: services.blobs.directory,
-            roomForBody: order.room, keptBody: { body.keep($0) }, timeout: order.timeout, memory: run.memory,
-            checkpoint: transfer.checkpoint, mayRetry: order.mayRetry,
-            connections: max(1, run.live.permits),
-            isUnfinished: { job, link in
-                // Where that cannot be read, the file stays that job's.
-                let transfers = await services.library.blocking(for: owner) {
-                    try? services.reader.unfinishedTransfers(of: job, limit: 1)
-                }
-                return transfers.map { $0.contains { $0.link == link } } ?? true
-            },
-            reportRefusal: { error in services.inbox.put(.input(.run(id, .refused(error))), of: owner) },
-            countsIn: { progress.count(in: $0) },
+        var context = SourceContext(
+            job: job.id, link: job.link, attempt: job.attempt, owner: job.owner,
+            bodyPath: services.blobs.path(of: body.number),
             saveCheckpoint: { checkpoint in
                 let text = checkpoint?.utf8
                 return save { .checkpoint(text, $0) }
@@ -252,6 +240,25 @@ extension EngineLoop {
                 let text = download.utf8
                 return save { .download(path: path, text, $0) }
             })
+        context.groups = job.groups
+        context.bodyDirectory = services.blobs.directory
+        context.roomForBody = order.room
+        context.keptBody = { body.keep($0) }
+        context.timeout = order.timeout
+        context.memory = run.memory
+        context.checkpoint = transfer.checkpoint
+        context.mayRetry = order.mayRetry
+        context.connections = max(1, run.live.permits)
+        context.isUnfinished = { job, link in
+            // Where that cannot be read, the file stays that job's.
+            let transfers = await services.library.blocking(for: owner) {
+                try? services.reader.unfinishedTransfers(of: job, limit: 1)
+            }
+            return transfers.map { $0.contains { $0.link == link } } ?? true
+        }
+        context.reportRefusal = { error in services.inbox.put(.input(.run(id, .refused(error))), of: owner) }
+        context.countsIn = { progress.count(in: $0) }
+        return context
     }
 
     /// Remembers what is told once something is stored; gives its id.

@@ -131,12 +131,8 @@ final class Workbench: Sendable {
 
     /// What a source is run with, as attempt `attempt` of `job`.
     func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
-        SourceContext(
+        var context = SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
-            roomForBody: roomForBody.withLock(\.self), timeout: timeout,
-            checkpoint: self[checkpoint: job], mayRetry: mayRetry.withLock(\.self),
-            connections: Self.connections,
-            reportRefusal: { error in self.refusals.continuation.yield(error) },
             saveCheckpoint: { checkpoint in
                 if self.notesFail.withLock({ $0 }) {
                     return Deferred(.failure(JobError(.storage, "The disk is full.")))
@@ -151,6 +147,13 @@ final class Workbench: Sendable {
                 self.memories.withLock { $0[path] = record }
                 return .succeeded(())
             })
+        context.roomForBody = roomForBody.withLock(\.self)
+        context.timeout = timeout
+        context.checkpoint = self[checkpoint: job]
+        context.mayRetry = mayRetry.withLock(\.self)
+        context.connections = Self.connections
+        context.reportRefusal = { error in self.refusals.continuation.yield(error) }
+        return context
     }
 
     func parameters(_ source: JSON) throws -> SourceParameters {

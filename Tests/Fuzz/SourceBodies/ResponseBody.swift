@@ -153,14 +153,16 @@ package final class ResponseBody: Sendable {
         let checkpoint = Mutex<JSON?>(nil)
         var last: JSON?
         for attempt in 1...2 {
-            let context = SourceContext(
-                job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body", timeout: Self.timeout,
-                checkpoint: checkpoint.withLock { $0 }, connections: Self.segments,
+            var context = SourceContext(
+                job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body",
                 saveCheckpoint: { json in
                     checkpoint.withLock { $0 = json }
                     return .succeeded(())
                 },
                 lastDownload: { _ in .succeeded(nil) }, recordDownload: { _, _ in .succeeded(()) })
+            context.timeout = Self.timeout
+            context.checkpoint = checkpoint.withLock { $0 }
+            context.connections = Self.segments
             guard let parameters = try? SourceParameters(source, mode: .literal, limits: JobLimits()) else {
                 throw Finding("The source is none: \(source)")
             }
