@@ -84,7 +84,7 @@ final class DownloadAttempt: Sendable {
             let transfer = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
             switch try await transfer.run(unlessUnchanged: record) {
             case .unchanged(let record, let url): return try unchanged(target, record, url)
-            case .received(let received): return try await finished(target, received)
+            case .received(let result, let source): return try await finished(target, result, from: source)
             }
         }
     }
@@ -118,6 +118,17 @@ final class DownloadAttempt: Sendable {
             .storage,
             "\"\(target.path.directory)\" has \(free) bytes free, and downloads end below \(minimum); make room.",
             retryable: true)
+    }
+
+    /// Asks for the file, or part of it.
+    func open(
+        _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
+    ) async throws(JobError) -> IncomingResponse {
+        var request = OutgoingRequest(
+            url, headers: spec.headers, coding: .asSent, userAgent: services.userAgent)
+        for case (let name, let value?) in fields { request.set(name, value) }
+        request.isPart = isPart
+        return try await services.transport.open(request, handle)
     }
 
     // MARK: What is there already
@@ -216,7 +227,7 @@ final class DownloadAttempt: Sendable {
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(
             path: target.absolutePath, size: size, status: nil, etag: record?.etag,
-            lastModified: record?.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
+            lastModified: record?.lastModified, sha256: digest, attempts: context.attempt,
             url: Masking.masked(url: spec.url)
         ).json
     }
@@ -228,8 +239,7 @@ final class DownloadAttempt: Sendable {
         try check(digest, of: target, advice: "replace it with exists: \"replace\"")
         return DownloadResult(
             path: target.absolutePath, size: record.size, status: 304, etag: record.etag,
-            lastModified: record.lastModified, sha256: digest, resumedFrom: 0, attempts: context.attempt,
-            url: url.description
+            lastModified: record.lastModified, sha256: digest, attempts: context.attempt, url: url.description
         ).json
     }
 
@@ -241,9 +251,10 @@ final class DownloadAttempt: Sendable {
 
     // MARK: What was fetched
 
-    private func finished(_ target: DownloadTarget, _ received: DownloadTransfer.Received) async throws(JobError)
-        -> JSON
-    {
+    private func finished(
+        _ target: DownloadTarget, _ result: DownloadResult, from source: String
+    ) async throws(JobError) -> JSON {
+        var result = result
         let status = try await services.queue.run { [services] () throws(JobError) in
             do throws(Errno) {
                 try services.files.sync(target.part.descriptor)
@@ -261,24 +272,18 @@ final class DownloadAttempt: Sendable {
                 let isTaken = try await services.queue.run { () throws(JobError) in try target.existing(name) != nil }
                 if isTaken { continue }
             }
-            let result = DownloadResult(
-                path: path, size: received.size, status: received.status, etag: received.etag,
-                lastModified: received.lastModified, sha256: received.sha256, resumedFrom: received.resumedFrom,
-                attempts: context.attempt, url: received.url.description
-            ).json
+            result.path = path
             // Before the file gets its name: after a crash in between the job would take its own file for somebody
             // else's.
             await remember(
                 DownloadRecord(
-                    job: context.job, link: context.link, owner: context.owner,
-                    url: Masking.masked(url: received.source), result: result,
-                    file: status.identity,
-                    size: status.size, modifiedAt: status.modifiedAt),
+                    job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
+                    result: result.json, file: status.identity, size: status.size, modifiedAt: status.modifiedAt),
                 path)
             let isDone = try await services.queue.run { () throws(JobError) in
                 try target.finish(as: name, replacing: replaces)
             }
-            if isDone { return result }
+            if isDone { return result.json }
         }
         if spec.exists == .skip {
             await services.queue.run { target.remove() }

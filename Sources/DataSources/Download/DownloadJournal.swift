@@ -99,8 +99,8 @@ final class DownloadJournal: Sendable {
     }
 
     /// Throws where an earlier sync failed; the system reports that only once.
-    func check() throws(Errno) {
-        if let failure = state.withLock({ $0.failure }) { throw failure }
+    func check() throws(JobError) {
+        if let failure = state.withLock({ $0.failure }) { throw JobError(path: failure, "synced", target.partPath) }
     }
 
     /// Saves the checkpoint that was put off for a short `.part`; false where the `.part` ends up without a checkpoint.

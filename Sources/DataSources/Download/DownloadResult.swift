@@ -2,14 +2,14 @@ import JobModel
 
 /// The result of the source `download`.
 struct DownloadResult: Sendable {
-    let path: String
+    var path = ""
     let size: Int64
     /// Nil without a transfer.
     let status: Int?
-    let etag: String?
-    let lastModified: String?
+    var etag: String?
+    var lastModified: String?
     let sha256: String
-    let resumedFrom: Int64
+    var resumedFrom: Int64 = 0
     let attempts: Int
     let url: String
 

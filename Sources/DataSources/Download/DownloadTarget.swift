@@ -87,16 +87,8 @@ final class DownloadTarget: Sendable {
 
     /// Opens what is under the name for reading, for a caller who may read it. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
-        do throws(Errno) {
-            if let file = try OpenFile(
-                regular: name, in: directory.opened, path, files: files, queue: queue)
-            {
-                return file
-            }
-        } catch {
-            // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
-            if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: absolutePath) }
-            throw JobError(path: error, "read", absolutePath)
+        if let file = try OpenFile(regular: name, in: directory.opened, path, files: files, queue: queue) {
+            return file
         }
         throw JobError(.exists, "\"\(absolutePath)\" is there but no ordinary file; give another path.")
     }

@@ -9,23 +9,10 @@ import NIOHTTP1
 ///
 /// One task uses it; it is an object, so that the asynchronous steps of that task share it instead of copying it.
 final class DownloadTransfer {
-    /// What the `.part` is once it is complete.
-    struct Received: Sendable {
-        let size: Int64
-        let sha256: String
-        let status: Int
-        let etag: String?
-        let lastModified: String?
-        let resumedFrom: Int64
-        /// After redirects.
-        let url: RequestURL
-        /// As the spec writes it.
-        let source: String
-    }
-
     /// Indirect, as each step that awaits one reserves stack for the whole value.
     indirect enum Outcome: Sendable {
-        case received(Received)
+        /// The file is whole; its result, but for its path, and where it came from as the spec writes it.
+        case received(DownloadResult, source: String)
         /// The server says that the file of the last download is still the present one.
         case unchanged(DownloadRecord, RequestURL)
     }
@@ -151,47 +138,24 @@ final class DownloadTransfer {
         if let partial, let checkpoint = partial.checkpoint, checkpoint.url == name {
             let outcome =
                 checkpoint.hasHoles
-                ? try await fetch(partial.part, checkpoint, from: source, at: url, nil)
+                ? try await fetch(partial, from: source, at: url, nil)
                 : try await resume(checkpoint, partial.part.count, from: source, at: url)
             if let outcome { return outcome }
         }
         let record = record?.url == name ? record : nil
-        let response = try await open(url, unlessUnchanged: record)
+        let response = try await attempt.open(
+            url, [("If-None-Match", record?.etag), ("If-Modified-Since", record?.lastModified)])
         defer { response.close() }
         if response.status == 304, let record { return .unchanged(record, response.url) }
         return try await receive(response, from: source)
-    }
-
-    private func open(
-        _ url: RequestURL, unlessUnchanged record: DownloadRecord?
-    ) async throws(JobError) -> IncomingResponse {
-        var request = request(for: url)
-        if let record {
-            if let tag = record.etag { request.set("If-None-Match", tag) }
-            if let date = record.lastModified { request.set("If-Modified-Since", date) }
-        }
-        return try await services.transport.open(request, attempt.handle)
-    }
-
-    /// Asks for the bytes from `offset` on.
-    private func open(
-        _ url: RequestURL, from offset: Int64, ifStill checkpoint: DownloadCheckpoint
-    ) async throws(JobError) -> IncomingResponse {
-        var request = request(for: url)
-        request.set("Range", "bytes=\(offset)-")
-        request.set("If-Range", checkpoint.validator.text)
-        return try await services.transport.open(request, attempt.handle)
-    }
-
-    private func request(for url: RequestURL) -> OutgoingRequest {
-        OutgoingRequest(url, headers: spec.headers, coding: .asSent, userAgent: services.userAgent)
     }
 
     /// Asks for the rest. Nil where the server's answer does not continue what is there.
     private func resume(
         _ checkpoint: DownloadCheckpoint, _ offset: Int64, from source: String, at url: RequestURL
     ) async throws(JobError) -> Outcome? {
-        let response = try await open(url, from: offset, ifStill: checkpoint)
+        let response = try await attempt.open(
+            url, [("Range", "bytes=\(offset)-"), ("If-Range", checkpoint.validator.text)])
         defer { response.close() }
         switch response.status {
         case 206:
@@ -219,29 +183,28 @@ final class DownloadTransfer {
             throw response.statusError
         }
         if let outcome = try await split(response, from: source) { return outcome }
-        try await startOver(response, from: source)
+        _ = try await begin(response, from: source)
         try await append(response, total: response.contentLength)
         return try received(response, from: source, resumedFrom: 0)
     }
 
     /// Begins a new `.part` for the version that `response` brings.
-    private func startOver(_ response: IncomingResponse, from source: String) async throws(JobError) {
+    private func begin(
+        _ response: IncomingResponse, withHoles: Bool = false, from source: String
+    ) async throws(JobError) -> Partial {
         partial = nil
-        let part = try await DownloadedPart(new: target, services)
         let total = response.contentLength
+        let part = try await DownloadedPart(new: target, withHolesBelow: withHoles ? total : nil, services)
         let checkpoint = Validator(response.head.headers).map { validator in
-            self.checkpoint(of: validator, total, part.identity, from: source)
+            DownloadCheckpoint(
+                url: Masking.masked(url: source), validator: validator, total: total,
+                directory: target.path.directory, name: target.name, part: part.identity,
+                bootID: services.files.bootID, hasHoles: withHoles)
         }
-        partial = Partial(
+        let begun = Partial(
             part: part, checkpoint: checkpoint, journal: checkpoint.map { journal(of: $0, saved: nil) })
-    }
-
-    private func checkpoint(
-        of validator: Validator, _ total: Int64?, _ part: FileOperations.Status.Identity, from source: String
-    ) -> DownloadCheckpoint {
-        DownloadCheckpoint(
-            url: Masking.masked(url: source), validator: validator, total: total, directory: target.path.directory,
-            name: target.name, part: part, bootID: services.files.bootID)
+        partial = begun
+        return begun
     }
 
     // MARK: Several connections
@@ -250,38 +213,29 @@ final class DownloadTransfer {
     /// connection has to do.
     private func split(_ response: IncomingResponse, from source: String) async throws(JobError) -> Outcome? {
         guard maySplit, response.status == 200, let total = response.contentLength,
-            total >= 2 * SegmentMap.smallest, case .tag(let tag)? = Validator(response.head.headers),
+            total >= 2 * SegmentMap.smallest, case .tag? = Validator(response.head.headers),
             response.field("Accept-Ranges")?.lowercased() != "none",
             await services.queue.run({ [target] in target.freeBytes ?? .max }) > total
         else { return nil }
-        partial = nil
-        let part = try await DownloadedPart(new: target, withHolesBelow: total, services)
-        var checkpoint = checkpoint(of: .tag(tag), total, part.identity, from: source)
-        checkpoint.hasHoles = true
-        partial = Partial(part: part, checkpoint: checkpoint, journal: journal(of: checkpoint, saved: nil))
         let url = try services.policy.url(source)
-        if let outcome = try await fetch(part, checkpoint, from: source, at: url, response) { return outcome }
-        let again = try await open(url, unlessUnchanged: nil)
+        let begun = try await begin(response, withHoles: true, from: source)
+        if let outcome = try await fetch(begun, from: source, at: url, response) { return outcome }
+        let again = try await attempt.open(url)
         defer { again.close() }
         return try await receive(again, from: source)
     }
 
     /// Fetches what is missing; nil where the server gives no ranges of this version, so that the file is fetched from its start.
     private func fetch(
-        _ part: DownloadedPart, _ checkpoint: DownloadCheckpoint, from source: String, at url: RequestURL,
-        _ response: IncomingResponse?
+        _ begun: Partial, from source: String, at url: RequestURL, _ response: IncomingResponse?
     ) async throws(JobError) -> Outcome? {
-        guard case .tag(let tag) = checkpoint.validator, let total = checkpoint.total else { return nil }
-        let journal = partial?.journal
+        guard let checkpoint = begun.checkpoint, case .tag(let tag) = checkpoint.validator,
+            let total = checkpoint.total
+        else { return nil }
         let transfer = SegmentedTransfer(
-            of: url, tag: tag, total: total, into: part, attempt, target, journal, from: response)
+            of: url, tag: tag, total: total, into: begun.part, attempt, target, begun.journal, from: response)
         let outcome = await transfer.run()
-        do throws(Errno) {
-            try journal?.check()
-        } catch {
-            partial = nil
-            throw JobError(path: error, "synced", target.partPath)
-        }
+        try checkJournal()
         switch outcome {
         case .failure(let error):
             // Removing it may make the room that is missing.
@@ -294,7 +248,7 @@ final class DownloadTransfer {
         case .success(.complete):
             guard let answer = transfer.firstAnswer else { preconditionFailure("Something was asked for.") }
             try await cut(to: total)
-            return try received(answer, from: source, resumedFrom: part.resumed)
+            return try received(answer, from: source, resumedFrom: begun.part.resumed)
         }
     }
 
@@ -312,13 +266,17 @@ final class DownloadTransfer {
                 return .failure(error)
             }
         }
-        do throws(Errno) {
-            try journal?.check()
+        try checkJournal()
+        try outcome.get()
+    }
+
+    private func checkJournal() throws(JobError) {
+        do throws(JobError) {
+            try partial?.journal?.check()
         } catch {
             partial = nil
-            throw JobError(path: error, "synced", target.partPath)
+            throw error
         }
-        try outcome.get()
     }
 
     /// Writes the body into the `.part`; `grown` is called from time to time.
@@ -369,10 +327,10 @@ final class DownloadTransfer {
                 "\(SourceMessage.quoted(response.url)) has the SHA-256 \(digest) instead of \(wanted); check the URL and the checksum."
             )
         }
-        return .received(
-            Received(
-                size: part.hashed, sha256: digest, status: response.status, etag: response.field("ETag"),
-                lastModified: response.field("Last-Modified"), resumedFrom: resumedFrom, url: response.url,
-                source: source))
+        let result = DownloadResult(
+            size: part.hashed, status: response.status, etag: response.field("ETag"),
+            lastModified: response.field("Last-Modified"), sha256: digest, resumedFrom: resumedFrom,
+            attempts: attempt.context.attempt, url: response.url.description)
+        return .received(result, source: source)
     }
 }

@@ -113,10 +113,7 @@ final class DownloadedPart: Sendable {
     private func store(_ blocks: [ByteBuffer], at offset: Int64) throws(Errno) {
         var end = offset
         for block in blocks {
-            let written: Result<Void, Errno> = block.withUnsafeReadableBytes { bytes in
-                Result { () throws(Errno) in try services.files.writeAt(target.part.descriptor, end, bytes) }
-            }
-            try written.get()
+            try write(block, at: end)
             end += Int64(block.readableBytes)
         }
         try noting.withLock { _ throws(Errno) in
@@ -137,13 +134,15 @@ final class DownloadedPart: Sendable {
     }
 
     private func write(_ written: ByteRanges, at note: Int64) throws(Errno) {
-        let text = Array((written.text + "\n").utf8)
+        let text = ByteBuffer(string: written.text + "\n")
         // There are never so many; what does not stand there is fetched again.
-        guard text.count <= Self.pageSize else { return }
-        let outcome: Result<Void, Errno> = text.withUnsafeBytes { raw in
-            Result { () throws(Errno) in try services.files.writeAt(target.part.descriptor, note, raw) }
+        if text.readableBytes <= Self.pageSize { try write(text, at: note) }
+    }
+
+    private func write(_ bytes: ByteBuffer, at offset: Int64) throws(Errno) {
+        try bytes.withUnsafeReadableBytes { (bytes) throws(Errno) in
+            try services.files.writeAt(target.part.descriptor, offset, bytes)
         }
-        try outcome.get()
     }
 
     /// What the note says; nil where there is none. Blocks.

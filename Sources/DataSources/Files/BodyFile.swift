@@ -78,10 +78,7 @@ final class BodyFile: Sendable {
             if minimumFree > 0, let free = files.freeBytes(file), free.saturatingSubtracting(size) < minimumFree {
                 throw Errno.noSpace
             }
-            let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
-                Result { () throws(Errno) in try files.write(file, raw) }
-            }
-            try written.get()
+            try files.write(bytes, to: file)
         } catch {
             guard minimumFree > 0, error == .noSpace else { throw JobError(storage: error, "written", path) }
             throw .withoutRoom(

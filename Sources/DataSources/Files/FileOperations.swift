@@ -77,4 +77,12 @@ package struct FileOperations: Sendable {
     package var freeBytes: @Sendable (_ file: Int32) -> Int64?
     /// What changes when the machine restarts and the pages that were not synced are lost.
     package var bootID: String
+
+    /// Writes all of `bytes` behind what was written last.
+    package func write(_ bytes: [UInt8], to file: Int32) throws(Failure) {
+        let written: Result<Void, Failure> = bytes.withUnsafeBytes { raw in
+            Result { () throws(Failure) in try write(file, raw) }
+        }
+        try written.get()
+    }
 }

@@ -30,16 +30,22 @@ final class OpenFile: Sendable {
     convenience init?(
         regular name: String, in directory: OpenDirectory, _ path: DownloadPath, files: FileOperations,
         queue: FileQueue
-    ) throws(Errno) {
-        // Its type is looked at first, as merely opening a device can have an effect.
-        let status = try files.status(directory.descriptor, name)
-        guard status.isRegular else { return nil }
-        let descriptor = try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
-        try self.init(descriptor: descriptor, path: path.absolute(name), files: files, queue: queue)
-        if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: descriptor) {
-            throw Errno.permissionDenied
+    ) throws(JobError) {
+        do throws(Errno) {
+            // Its type is looked at first, as merely opening a device can have an effect.
+            let status = try files.status(directory.descriptor, name)
+            guard status.isRegular else { return nil }
+            let descriptor = try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NONBLOCK, 0)
+            try self.init(descriptor: descriptor, path: path.absolute(name), files: files, queue: queue)
+            if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: descriptor) {
+                throw Errno.permissionDenied
+            }
+            guard self.status.isRegular, self.status.identity == status.identity else { return nil }
+        } catch {
+            // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
+            if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: path.absolute(name)) }
+            throw JobError(path: error, "read", path.absolute(name))
         }
-        guard self.status.isRegular, self.status.identity == status.identity else { return nil }
     }
 
     deinit {

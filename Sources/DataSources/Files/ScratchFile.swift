@@ -91,14 +91,11 @@ final class ScratchFile: Sendable {
 
     /// Runs `body` while nothing else changes names; throws where the file is not wanted any more.
     private func operating<Value: Sendable>(_ body: (State) throws(Errno) -> Value) throws(Errno) -> Value {
-        let result: Result<Value, Errno> = operations.withLock { _ in
-            Result { () throws(Errno) in
-                let state = state.withLock(\.self)
-                guard state.phase == .wanted else { throw Errno.canceled }
-                return try body(state)
-            }
+        try operations.withLock { _ throws(Errno) in
+            let state = state.withLock(\.self)
+            guard state.phase == .wanted else { throw Errno.canceled }
+            return try body(state)
         }
-        return try result.get()
     }
 
     /// Whether the file that is open is the one that has the name: who may write to the directory can give the name to

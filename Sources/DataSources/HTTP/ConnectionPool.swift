@@ -21,12 +21,16 @@ final class ConnectionPool: Sendable {
     private struct Entry {
         let connection: ServerConnection
         let expiry: Scheduled<Void>
+
+        func end() {
+            expiry.cancel()
+            connection.channel.close(promise: nil)
+        }
     }
 
     private struct State {
         /// The one used last is the last.
         var idle: [Entry] = []
-        var open: [ObjectIdentifier: any Channel] = [:]
         var generation = 0
         var isClosed = false
     }
@@ -50,10 +54,7 @@ final class ConnectionPool: Sendable {
             state.generation += 1
             return (state.generation, state.idle)
         }
-        for entry in idle {
-            entry.expiry.cancel()
-            entry.connection.channel.close(promise: nil)
-        }
+        for entry in idle { entry.end() }
         return generation
     }
 
@@ -80,8 +81,7 @@ final class ConnectionPool: Sendable {
             state.idle.append(entry)
             return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
         }
-        surplus?.expiry.cancel()
-        surplus?.connection.channel.close(promise: nil)
+        surplus?.end()
     }
 
     /// Removes a connection that has ended.
@@ -93,25 +93,12 @@ final class ConnectionPool: Sendable {
         for expiry in expiries { expiry.cancel() }
     }
 
-    /// Counts a channel among those that ``close()`` ends, idle or not; false once that was called.
-    func enter(_ channel: any Channel) -> Bool {
-        let id = ObjectIdentifier(channel)
-        let isOpen = state.withLock { state in
-            guard !state.isClosed else { return false }
-            state.open[id] = channel
-            return true
-        }
-        if isOpen { channel.closeFuture.whenComplete { _ in self.state.withLock { $0.open[id] = nil } } }
-        return isOpen
-    }
-
-    /// Closes all, and whatever comes later.
+    /// Closes what is idle, and whatever becomes so later.
     func close() {
-        let (idle, open) = state.withLock { state in
+        let idle = state.withLock { state in
             defer { (state.idle, state.isClosed) = ([], true) }
-            return (state.idle, Array(state.open.values))
+            return state.idle
         }
-        for entry in idle { entry.expiry.cancel() }
-        for channel in open { channel.close(promise: nil) }
+        for entry in idle { entry.end() }
     }
 }

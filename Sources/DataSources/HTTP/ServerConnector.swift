@@ -124,7 +124,6 @@ final class ServerConnector: Sendable {
         _ channel: any Channel, _ url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle,
         _ deadline: NIODeadline
     ) async throws(JobError) -> ServerConnection {
-        guard pool.enter(channel) else { throw JobError(transport: TransferError.cancelled, to: url) }
         let connection = ServerConnection(on: channel, key, pool)
         let tls = url.scheme == "https" ? try await tlsContext() : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)

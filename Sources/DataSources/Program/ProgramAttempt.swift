@@ -82,37 +82,30 @@ struct ProgramAttempt: Sendable {
         _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: BodyFile?
     ) throws(JobError) -> Launch {
         var opened: [Int32] = []
-        // The guard has its own by then.
         defer { for descriptor in opened { close(descriptor) } }
         do throws(Errno) {
-            let name = host.directoryName(of: run)
-            let workingDirectory = command.directory ?? "\(directory)/\(name)"
+            let workingDirectory = command.directory ?? "\(directory)/\(host.directoryName(of: run))"
             let block = command.block(in: workingDirectory)
             let blockFile = try Self.memoryFile(block)
             opened.append(blockFile)
-            opened.append(try standardInput(longInput))
+            let input = try standardInput(longInput)
+            opened.append(input)
             let output = try Self.pipe()
-            opened.append(output.write)
-            let errors: (read: Int32, write: Int32)
-            do throws(Errno) { errors = try Self.pipe() } catch {
-                close(output.read)
-                throw error
-            }
-            opened.append(errors.write)
+            opened += [output.read, output.write]
+            let errors = try Self.pipe()
+            opened += [errors.read, errors.write]
+            let isOwnDirectory = command.directory == nil
+            if isOwnDirectory, mkdir(workingDirectory, 0o700) != 0 { throw Errno(rawValue: errno) }
             do throws(Errno) {
-                if command.directory == nil, mkdir(workingDirectory, 0o700) != 0 { throw Errno(rawValue: errno) }
-                do throws(Errno) {
-                    try connection.start(run.id, block: blockFile, size: block.count, streams: Array(opened[1...3]))
-                } catch {
-                    if command.directory == nil { rmdir(workingDirectory) }
-                    throw error
-                }
+                try connection.start(
+                    run.id, block: blockFile, size: block.count, streams: [input, output.write, errors.write])
             } catch {
-                close(output.read)
-                close(errors.read)
+                if isOwnDirectory { rmdir(workingDirectory) }
                 throw error
             }
-            return Launch(output: output.read, errors: errors.read, isOwnDirectory: command.directory == nil)
+            // The guard has its own by then.
+            opened = [blockFile, input, output.write, errors.write]
+            return Launch(output: output.read, errors: errors.read, isOwnDirectory: isOwnDirectory)
         } catch {
             // The guard is gone, which its reports are about to tell; or it is stopped.
             if error == .brokenPipe || error == .connectionReset || error == .wouldBlock { throw lost }
@@ -168,14 +161,13 @@ struct ProgramAttempt: Sendable {
     private static func memoryFile(_ bytes: [UInt8]) throws(Errno) -> Int32 {
         let file = deferd_memory_file("deferd")
         guard file >= 0 else { throw Errno(rawValue: errno) }
-        let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
-            Result { () throws(Errno) in try FileOperations.real.write(file, raw) }
-        }
-        if case .failure(let error) = written {
+        do throws(Errno) {
+            try FileOperations.real.write(bytes, to: file)
+            return file
+        } catch {
             close(file)
             throw error
         }
-        return file
     }
 
     private static func pipe() throws(Errno) -> (read: Int32, write: Int32) {

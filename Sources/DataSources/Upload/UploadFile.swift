@@ -13,21 +13,10 @@ final class UploadFile: Sendable {
 
     /// Opens it for a caller who may read it. Blocks, but for no writer of a FIFO and for no device.
     init(_ path: DownloadPath, files: FileOperations, queue: FileQueue) throws(JobError) {
-        let missing = JobError(
-            .storage, "\"\(path.absolute())\" is not there; check the path, or make the file and retry the job.")
-        guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else { throw missing }
-        let opened: OpenFile?
-        do throws(Errno) {
-            opened = try OpenFile(regular: path.name, in: directory, path, files: files, queue: queue)
-        } catch {
-            switch error {
-            case .noSuchFileOrDirectory: throw missing
-            // Whether it is the daemon or the caller who may not, there is nothing to tell of it.
-            case .permissionDenied where path.owner != nil: throw JobError(forbidden: path.absolute())
-            default: throw JobError(path: error, "read", path.absolute())
-            }
+        guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else {
+            throw JobError(path: .noSuchFileOrDirectory, "read", path.absolute())
         }
-        guard let opened else {
+        guard let opened = try OpenFile(regular: path.name, in: directory, path, files: files, queue: queue) else {
             throw JobError(.invalid, "\"\(path.absolute())\" is no ordinary file; give the path of one.")
         }
         file = opened

@@ -56,10 +56,7 @@ package final class BlobStore: Sendable {
         let file = try files.openBeneath(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
         do throws(Errno) {
             defer { files.close(file) }
-            let written: Result<Void, Errno> = bytes.withUnsafeBytes { raw in
-                Result { () throws(Errno) in try files.write(file, raw) }
-            }
-            try written.get()
+            try files.write(bytes, to: file)
             try files.sync(file)
             try files.rename(directory, temporary, name)
             try files.sync(directory)

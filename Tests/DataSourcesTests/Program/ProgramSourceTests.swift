@@ -118,12 +118,10 @@ import Testing
         }
     }
 
-    @Test func endlessProgress_isReadSlowly_untilItIsCancelled() async throws {
+    @Test func endlessProgress_isRead_untilItIsCancelled() async throws {
         try await Self.run { bench async throws in
-            let began = ContinuousClock.now
             let lines = "yes '{\"progress\":{\"completed\":1}}'"
             #expect(try await bench.result(Self.shell(lines + " | head -c 290000; echo 1")) == 1)
-            #expect(ContinuousClock.now - began >= .milliseconds(280))
 
             let endless = try bench.start(Self.shell("exec " + lines))
             #expect(try await Self.progress(of: endless) == 1)
@@ -267,7 +265,11 @@ import Testing
     @Test func whatIsLeftOfTheGroup_isEnded_andItsOutputDoesNotCount() async throws {
         try await Self.run { bench async throws in
             // The subshell would keep the pipe for long; it ends by SIGTERM, and what it writes then comes too late.
-            let script = "(trap 'echo late; exit' TERM; echo early; sleep 1000 & wait) & sleep 0.1; echo done; exit"
+            let script = """
+                mkfifo ready
+                (trap 'echo late; exit' TERM; echo early; echo > ready; sleep 1000 & wait) & read line < ready
+                echo done; exit
+                """
             let result = try await bench.result(Self.shell(script))
             #expect(Set(Self.lines(result)) == ["early", "done"])
         }

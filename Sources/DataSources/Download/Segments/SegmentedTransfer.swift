@@ -49,7 +49,6 @@ final class SegmentedTransfer: Sendable {
     private let answer: Mutex<IncomingResponse?>
     private let growth = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    private var services: DownloadServices { attempt.services }
     private var handle: TransferHandle { attempt.handle }
 
     /// `answer` is of a request for the whole file, and still has its body.
@@ -122,7 +121,7 @@ final class SegmentedTransfer: Sendable {
     /// Gives an error once all connections together move fewer bytes than `http.lowSpeed` asks for. Where the job limits its own
     /// rate, each is looked at by itself while it waits for its server.
     private func watchSpeed() async -> JobError? {
-        let limit = services.transport.lowSpeed
+        let limit = attempt.services.transport.lowSpeed
         guard limit.seconds > 0, limiter == nil else { return nil }
         while true {
             let before = part.count
@@ -184,12 +183,9 @@ final class SegmentedTransfer: Sendable {
 
     /// Asks for a range; nil where the answer is not just that, of the same version.
     private func answer(for rest: Range<Int64>) async throws(JobError) -> (IncomingResponse, ContentRange)? {
-        var request = OutgoingRequest(
-            url, headers: attempt.spec.headers, coding: .asSent, userAgent: services.userAgent)
-        request.set("Range", "bytes=\(rest.lowerBound)-\(rest.upperBound - 1)")
-        request.set("If-Range", tag)
-        request.isPart = limiter == nil
-        let response = try await services.transport.open(request, handle)
+        let response = try await attempt.open(
+            url, [("Range", "bytes=\(rest.lowerBound)-\(rest.upperBound - 1)"), ("If-Range", tag)],
+            isPart: limiter == nil)
         guard response.isSuccess || response.status == 416 else {
             await response.discard()
             throw response.statusError
