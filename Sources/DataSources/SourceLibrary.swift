@@ -64,18 +64,6 @@ package final class SourceLibrary: Sendable {
     /// What may be reached now.
     package var policy: SourcePolicy { rules.withLock(\.policy) }
 
-    /// Refuses what is no URL (kind `invalid`), and a scheme, host or address that is forbidden (kind `policy`).
-    @discardableResult
-    package func check(url: String) throws(JobError) -> RequestURL { try policy.check(url: url) }
-
-    /// Refuses a download path that lies where `owner` may not write (kind `policy`), by its text alone.
-    package func check(path: String, owner: UInt32) throws(JobError) { try policy.check(path: path, owner: owner) }
-
-    /// The server of `url` as `name:port`, in lower case and without a trailing dot; nil for no URL.
-    package static func host(of url: String) -> String? {
-        RequestURL(url)?.hostAndPort
-    }
-
     /// The source that `parameters` describe. `list` and `each` are not among them: they are made of jobs.
     package func source(_ parameters: SourceParameters, _ context: SourceContext) -> any DataSource<JSON> {
         Source { self.start(parameters, context) }

@@ -96,14 +96,4 @@ import TestOrigin
             }
         }
     }
-
-    @Test func url_fails_whenConnectionIsCut() async throws {
-        try await ScriptedOrigin.run(Misbehaviour.cut(Workbench.bytes(1000), at: .middle)) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.kind == .network)
-                #expect(error.isRetryable)
-            }
-        }
-    }
 }

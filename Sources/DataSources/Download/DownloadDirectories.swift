@@ -57,12 +57,6 @@ struct DownloadDirectories: Sendable {
 
     /// The path that `text` stands for when `owner` gives it, and a process in `groups`.
     func path(_ text: String, owner: UInt32, groups: CallerGroups? = nil) throws(JobError) -> DownloadPath {
-        var path = try path(text, of: owner)
-        path.groups = groups
-        return path
-    }
-
-    private func path(_ text: String, of owner: UInt32) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         func refused(_ reason: String) -> JobError {
             JobError(.policy, "The path \(SourceMessage.quoted(text)) \(reason).")
@@ -87,10 +81,10 @@ struct DownloadDirectories: Sendable {
         }
         let own = isSystemInstance ? directory + [Substring(String(owner))] : directory
         if text.utf8.first != Self.slash {
-            return path(below: own, Array(components), owner)
+            return path(below: own, Array(components), owner, groups)
         }
         if components.starts(with: own), components.count > own.count {
-            return path(below: own, Array(components[own.count...]), owner)
+            return path(below: own, Array(components[own.count...]), owner, groups)
         }
         let isElsewhere = isSystemInstance && components.starts(with: directory)
         guard !isElsewhere,
@@ -98,17 +92,19 @@ struct DownloadDirectories: Sendable {
         else {
             throw refused("lies in no directory for downloads; give a relative path, or one below downloads.roots")
         }
-        return path(below: root, Array(components[root.count...]), owner)
+        return path(below: root, Array(components[root.count...]), owner, groups)
     }
 
-    private func path(below root: [Substring], _ components: [Substring], _ owner: UInt32) -> DownloadPath {
+    private func path(
+        below root: [Substring], _ components: [Substring], _ owner: UInt32, _ groups: CallerGroups?
+    ) -> DownloadPath {
         let isOwn = root.starts(with: directory) && root.count == directory.count + (isSystemInstance ? 1 : 0)
         let location =
             isOwn && isSystemInstance ? locations[directory].map { $0 + "/\(owner)" } : locations[root]
         return DownloadPath(
             root: root, location: location, directories: components.dropLast().map(String.init),
             name: components.last.map(String.init) ?? "", isOwnDirectory: isOwn,
-            owner: isSystemInstance && owner != geteuid() ? owner : nil, isPrivate: isSystemInstance)
+            owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups, isPrivate: isSystemInstance)
     }
 }
 

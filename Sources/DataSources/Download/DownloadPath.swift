@@ -17,13 +17,13 @@ struct DownloadPath: Sendable {
     /// Whose rights count, and who shall be able to read and write the files; nil for the daemon's own user.
     let owner: UInt32?
     /// The groups whose rights count beside; nil for those that the system's databases have the owner in.
-    var groups: CallerGroups?
+    let groups: CallerGroups?
     /// Whether nobody else may read what is made, whatever the umask is.
     let isPrivate: Bool
 
     init(
         root: [Substring], location: String? = nil, directories: [String], name: String, isOwnDirectory: Bool,
-        owner: UInt32?, isPrivate: Bool = false
+        owner: UInt32?, groups: CallerGroups? = nil, isPrivate: Bool = false
     ) {
         self.root = "/" + root.joined(separator: "/")
         self.location = location ?? self.root
@@ -32,6 +32,7 @@ struct DownloadPath: Sendable {
         self.name = name
         self.isOwnDirectory = isOwnDirectory
         self.owner = owner
+        self.groups = groups
     }
 
     /// The absolute path of the directory that the file lies in.

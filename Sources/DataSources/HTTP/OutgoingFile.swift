@@ -53,8 +53,8 @@ final class OutgoingFile: Sendable {
     ///
     /// So two blocks are in memory at most. Called on one event loop, each time after the block before was given.
     final class Reader: Sendable {
-        /// Small enough for a thousand files at a time, large enough for the change of threads not to matter.
-        static let block = 256 << 10
+        /// Small enough for each to show that the server is not idle, large enough for the change of threads not to matter.
+        static let block = 64 << 10
 
         private struct State {
             var offset: Int64 = 0

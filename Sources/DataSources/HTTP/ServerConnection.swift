@@ -47,7 +47,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
         channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
         switch body {
-        case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { _ in self.finishSending(stream) }
+        case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
         case .file(let file): send(file.reader(), stream)
         }
     }
@@ -57,22 +57,14 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         state.withLock { $0.stream === stream && !$0.isRefused }
     }
 
-    /// Sends in pieces, as each that the network has taken shows that the server is not idle; `finished` is told the size of
-    /// all.
-    private func send(
-        _ body: ByteBuffer, sent: Int = 0, _ stream: ResponseStream,
-        _ finished: @escaping @Sendable (_ size: Int) -> Void
-    ) {
-        var rest = body
-        guard let piece = rest.readSlice(length: min(rest.readableBytes, 64 << 10)), piece.readableBytes > 0 else {
-            return finished(sent)
-        }
-        channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(piece))).whenComplete { [rest] result in
+    /// Sends a block and calls `finished` once the network has taken it, which shows that the server is not idle.
+    private func send(_ block: ByteBuffer, _ stream: ResponseStream, _ finished: @escaping @Sendable () -> Void) {
+        channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(block))).whenComplete { result in
             guard self.isSending(stream) else { return }
             switch result {
             case .success:
-                stream.sent(piece.readableBytes)
-                self.send(rest, sent: sent + piece.readableBytes, stream, finished)
+                stream.sent(block.readableBytes)
+                finished()
             case .failure(let error): self.fail(error)
             }
         }
@@ -85,8 +77,8 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             switch result {
             case .success(let block?):
                 reader.readAhead(on: self.channel.eventLoop)
-                self.send(block, stream) { size in
-                    reader.sent(size)
+                self.send(block, stream) {
+                    reader.sent(block.readableBytes)
                     self.send(reader, stream)
                 }
             case .success(nil): self.finishSending(stream)

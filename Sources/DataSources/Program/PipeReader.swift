@@ -55,6 +55,13 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         if let bytes { promise.succeed(bytes) } else { channel?.read() }
     }
 
+    /// What has come since the last time, as soon as there is some; nil at the end.
+    func next() async -> ByteBuffer? {
+        let promise = Promise<ByteBuffer?, JobError>()
+        next(promise)
+        return try? await promise.deferred.get()
+    }
+
     /// What is kept of the end.
     var kept: [UInt8] { state.withLock { Array($0.pending.readableBytesView) } }
 

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 import JobModel
+import LoopTasks
 import NIOCore
-import NIOPosix
 import SystemPackage
 
 /// The process that starts programs and outlives the daemon for as long as it takes to end them: `deferd-guard`.
@@ -26,7 +26,7 @@ final class ProgramGuard: Sendable {
     /// Starts the guard `program`, which takes `lock` over. `received` is called with each group of reports, and `ended` once
     /// there will be no more.
     static func start(
-        _ program: String, lock: Int32, on loop: any EventLoop, queue: FileQueue,
+        _ program: String, lock: Int32, on executor: LoopExecutor, queue: FileQueue,
         received: @escaping @Sendable ([Report]) -> Void, ended: @escaping @Sendable () -> Void
     ) async throws(JobError) -> ProgramGuard {
         let started: (connection: ProgramGuard, reports: Int32, process: pid_t)
@@ -38,20 +38,16 @@ final class ProgramGuard: Sendable {
                 "The program guard \(program) could not be started: \(error); check that it is there and may be executed.",
                 retryable: error != .noSuchFileOrDirectory)
         }
-        do {
-            _ = try await NIOPipeBootstrap(group: loop).channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(
-                        ReportReader(received: received) {
-                            reap(started.process, on: loop)
-                            ended()
-                        })
-                }
-            }.takingOwnershipOfDescriptor(input: started.reports).get()
-        } catch {
-            close(started.reports)
-            reap(started.process, on: loop)
-            throw JobError(.internal, "The program guard cannot be heard: \(error); try again.", retryable: true)
+        let reader = await PipeReader.open(started.reports, on: executor.loop)
+        // It ends with the guard.
+        Task(executorPreference: executor) {
+            var pending = ByteBuffer()
+            while let bytes = await reader.next() {
+                pending.writeImmutableBuffer(bytes)
+                received(reports(in: &pending))
+            }
+            reap(started.process, on: executor.loop)
+            ended()
         }
         return started.connection
     }
@@ -110,39 +106,16 @@ final class ProgramGuard: Sendable {
         var request = deferd_guard_request(kind: DEFERD_GUARD_SIGNAL.rawValue, signal: signal, id: id, size: 0)
         return deferd_guard_send(socket, &request, nil, 0, Int32(MSG_DONTWAIT)) == 0 || errno != EAGAIN
     }
-}
 
-/// Cuts what the guard writes into its reports.
-private final class ReportReader: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-
-    private static let size = MemoryLayout<deferd_guard_report>.size
-    private let received: @Sendable ([ProgramGuard.Report]) -> Void
-    private let ended: @Sendable () -> Void
-    private var pending = ByteBuffer()
-
-    init(received: @escaping @Sendable ([ProgramGuard.Report]) -> Void, ended: @escaping @Sendable () -> Void) {
-        self.received = received
-        self.ended = ended
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        pending.writeImmutableBuffer(unwrapInboundIn(data))
-    }
-
-    func channelReadComplete(context: ChannelHandlerContext) {
-        var reports: [ProgramGuard.Report] = []
-        while let bytes = pending.readBytes(length: Self.size) {
-            let report = bytes.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) }
+    /// Takes whole reports out of what the guard wrote.
+    private static func reports(in bytes: inout ByteBuffer) -> [Report] {
+        defer { bytes.discardReadBytes() }
+        var reports: [Report] = []
+        while let report = bytes.readBytes(length: MemoryLayout<deferd_guard_report>.size) {
+            let report = report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) }
             reports.append(
-                ProgramGuard.Report(
-                    kind: deferd_guard_report_kind(rawValue: report.kind), value: report.value, id: report.id))
+                Report(kind: deferd_guard_report_kind(rawValue: report.kind), value: report.value, id: report.id))
         }
-        pending.discardReadBytes()
-        if !reports.isEmpty { received(reports) }
+        return reports
     }
-
-    func channelInactive(context: ChannelHandlerContext) { ended() }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

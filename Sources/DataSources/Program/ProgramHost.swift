@@ -72,7 +72,7 @@ final class ProgramHost: Sendable {
             throw JobError(storage: error, "prepared for programs", directory)
         }
         return try await ProgramGuard.start(
-            guardProgram, lock: lock, on: executor.loop, queue: queue,
+            guardProgram, lock: lock, on: executor, queue: queue,
             received: { [weak self] in self?.received($0) },
             ended: { [weak self, weak connection] in self?.guardEnded(connection) })
     }

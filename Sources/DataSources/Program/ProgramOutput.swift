@@ -10,15 +10,6 @@ struct ProgramOutput {
         var unit: JobModel.Progress.Unit
     }
 
-    private enum Line {
-        /// Nothing of it but white space is there yet.
-        case beginning
-        /// It may be an object.
-        case object
-        /// It is part of the result.
-        case result
-    }
-
     /// The longest line that can tell progress; a longer one is part of the result.
     static let longestProgress = 4 << 10
 
@@ -28,34 +19,29 @@ struct ProgramOutput {
     private(set) var size = 0
     /// The beginning of a line of which is not known yet what it is.
     private var open: [UInt8] = []
-    private var line = Line.beginning
+    /// Whether the line that has begun is part of the result.
+    private var isResult = false
 
     /// Sorts `bytes`; gives the last progress in them.
     mutating func append(_ bytes: UnsafeRawBufferPointer) -> Progress? {
         var latest: Progress?
         var rest = bytes[...]
-        while let first = rest.first {
-            if line == .result {
-                let end = Self.newline(in: rest).map { $0 + 1 } ?? rest.endIndex
-                add(rest[rest.startIndex..<end])
-                if end > rest.startIndex, rest[end - 1] == UInt8(ascii: "\n") { line = .beginning }
-                rest = rest[end...]
-                continue
-            }
-            rest = rest.dropFirst()
-            open.append(first)
-            switch (line, first) {
-            case (_, UInt8(ascii: "\n")):
-                if let progress = endLine() { latest = progress }
-            case (.beginning, UInt8(ascii: " ")), (.beginning, UInt8(ascii: "\t")), (.beginning, UInt8(ascii: "\r")):
-                break
-            case (.beginning, UInt8(ascii: "{")): line = .object
-            case (.beginning, _): giveUp()
-            default: break
-            }
-            if open.count > Self.longestProgress { giveUp() }
+        while !rest.isEmpty {
+            let newline = Self.newline(in: rest)
+            open += rest[..<(newline ?? rest.endIndex)]
+            if isResult || open.count > Self.longestProgress || !Self.mayBeObject(open) { giveUp() }
+            guard let newline else { break }
+            open.append(UInt8(ascii: "\n"))
+            if let progress = endLine() { latest = progress }
+            rest = rest[(newline + 1)...]
         }
         return latest
+    }
+
+    /// Whether a line that begins so can be an object.
+    private static func mayBeObject(_ beginning: [UInt8]) -> Bool {
+        let first = beginning.first { ![UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
+        return first ?? UInt8(ascii: "{") == UInt8(ascii: "{")
     }
 
     /// Ends the last line, which may lack its newline; gives the progress in it.
@@ -68,8 +54,8 @@ struct ProgramOutput {
     }
 
     private mutating func endLine() -> Progress? {
-        defer { line = .beginning }
-        if line == .object, let progress = Self.progress(in: open) {
+        defer { isResult = false }
+        if !isResult, let progress = Self.progress(in: open) {
             open.removeAll(keepingCapacity: true)
             return progress
         }
@@ -79,15 +65,10 @@ struct ProgramOutput {
 
     /// The line is no progress.
     private mutating func giveUp() {
-        line = .result
+        isResult = true
         size += open.count
         result += open
         open.removeAll(keepingCapacity: true)
-    }
-
-    private mutating func add(_ bytes: Slice<UnsafeRawBufferPointer>) {
-        size += bytes.count
-        result += bytes
     }
 
     private static func newline(in bytes: Slice<UnsafeRawBufferPointer>) -> Int? {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// What a session knows of downloads: how to go on with unfinished ones, and which files the finished ones were.
 ///
-/// At most ``most`` are in memory, those used last; with a directory there is a file of each there.
+/// With a directory there is a file of each there; without one at most ``most`` are in memory, those changed last.
 final class SessionRecords: Sendable {
     /// What is known of one path.
     struct Entry: Sendable {
@@ -17,7 +17,7 @@ final class SessionRecords: Sendable {
 
     private struct State {
         var entries: [String: Entry] = [:]
-        /// The one used last is the last.
+        /// The one changed last is the last.
         var order: [String] = []
     }
 
@@ -32,34 +32,26 @@ final class SessionRecords: Sendable {
 
     /// What is known of the download to an absolute path.
     func entry(_ path: String) -> Deferred<Entry, any Error> {
-        if let known = state.withLock({ $0.entries[path] }) { return .succeeded(known) }
-        guard let directory else { return .succeeded(Entry()) }
+        guard let directory else { return .succeeded(state.withLock { $0.entries[path] } ?? Entry()) }
         return .run(on: .queue(queue)) { Self.read(path, in: directory) }
     }
 
     /// Changes what is known of it; succeeds once that is kept.
     func change(_ path: String, _ body: @escaping @Sendable (inout Entry) -> Void) -> Deferred<Void, any Error> {
-        guard let directory else {
-            change(path, from: Entry(), body)
-            return .succeeded(())
+        if let directory {
+            return .run(on: .queue(queue)) {
+                var entry = Self.read(path, in: directory)
+                body(&entry)
+                try Self.write(entry, path, in: directory)
+            }
         }
-        return .run(on: .queue(queue)) { [self] in
-            let changed = change(path, from: Self.read(path, in: directory), body)
-            try Self.write(changed, path, in: directory)
-        }
-    }
-
-    @discardableResult
-    private func change(_ path: String, from stored: Entry, _ body: (inout Entry) -> Void) -> Entry {
         state.withLock { state in
-            var entry = state.entries[path] ?? stored
-            body(&entry)
-            state.entries[path] = entry
+            body(&state.entries[path, default: Entry()])
             state.order.removeAll { $0 == path }
             state.order.append(path)
             if state.order.count > Self.most { state.entries[state.order.removeFirst()] = nil }
-            return entry
         }
+        return .succeeded(())
     }
 
     // MARK: Files

@@ -8,25 +8,6 @@ import Testing
 import TestOrigin
 
 @Suite struct TransportFailureTests {
-    @Test(arguments: Misbehaviour.Place.allCases, [false, true])
-    func failure_isNetwork_whenConnectionIsCut(place: Misbehaviour.Place, resetting: Bool) async throws {
-        let script = Misbehaviour.cut(Workbench.bytes(100_000), at: place, resetting: resetting)
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                for source in [
-                    ["type": "url", "url": .string(origin.url("/x"))],
-                    ["type": "download", "url": .string(origin.url("/y")), "path": "y"],
-                ] as [JSON] {
-                    let error = try await bench.failure(source)
-                    #expect(error.kind == .network)
-                    #expect(error.isRetryable)
-                    #expect(error.message.contains("\(origin.port)"))
-                }
-                #expect(bench.names(below: bench.directory) == ["downloads", "root"])
-            }
-        }
-    }
-
     @Test func failure_isConnect_whenNothingListens() async throws {
         // One that was closed again could be given to another test meanwhile.
         let silent = try SilentPort()

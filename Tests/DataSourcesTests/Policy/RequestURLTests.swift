@@ -53,11 +53,11 @@ import Testing
         ("http://[::1]/", "[::1]:80"),
     ])
     func host_isNameAndPort(url: String, host: String) {
-        #expect(SourceLibrary.host(of: url) == host)
+        #expect(RequestURL(url)?.hostAndPort == host)
     }
 
     @Test func host_isNil_whenThereIsNoURL() {
-        #expect(SourceLibrary.host(of: "example.org/x") == nil)
+        #expect(RequestURL("example.org/x") == nil)
     }
 
     /// One character may have any number of marks.
