@@ -9,15 +9,13 @@ struct DocumentTransfer: Sendable {
     /// Without its body.
     let spec: HTTPRequestSpec
     let body: Handover<[UInt8]>
-    let transport: HTTPTransport
-    let policy: AccessPolicy
-    let settings: SourceSettings
+    let rules: SourceRules
+    let shared: SharedServices
     let context: SourceContext
-    let files: FileOperations
-    let queue: FileQueue
-    let documents: DocumentBudget
-    let bodies: SpilledBodies
     let task: TransferTask
+
+    private var settings: SourceSettings { rules.settings }
+    private var queue: FileQueue { shared.stateQueue.of(context.owner) }
 
     /// Status, headers and body, as `make` has them.
     func response<Output: Sendable>(
@@ -26,7 +24,7 @@ struct DocumentTransfer: Sendable {
         task.start { handle async throws(JobError) in
             let (response, isNotModified) = try await open(accepting: "*/*", handle)
             defer { response.close() }
-            let file = BodyFile(of: context, isNamed: true, files: files, queue: queue)
+            let file = BodyFile(of: context, isNamed: true, files: shared.files, queue: queue)
             return try await file.removingUnlessFinished { () async throws(JobError) in
                 let body = try await receive(
                     response, in: file, beyond: settings.limits.inlineResult, upTo: context.roomForBody, handle)
@@ -46,7 +44,7 @@ struct DocumentTransfer: Sendable {
             defer { response.close() }
             // A 304 has no document to select from; null says that nothing has changed.
             if isNotModified { return .null }
-            let file = BodyFile(of: context, files: files, queue: queue)
+            let file = BodyFile(of: context, files: shared.files, queue: queue)
             let body = try await receive(response, in: file, beyond: Self.largestReceived, handle)
             return try await value(at: pointer, of: body, in: file, from: response.url, handle)
         }
@@ -57,7 +55,7 @@ struct DocumentTransfer: Sendable {
         accepting types: String, _ handle: TransferHandle
     ) async throws(JobError) -> (response: IncomingResponse, isNotModified: Bool) {
         let request = try request(accepting: types, try await body(handle))
-        let response = try await transport.open(request, handle)
+        let response = try await rules.transport.open(request, handle)
         let isNotModified =
             response.status == 304
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
@@ -72,10 +70,10 @@ struct DocumentTransfer: Sendable {
     private func body(_ handle: TransferHandle) async throws(JobError) -> OutgoingRequest.Body? {
         let size = body.look { $0?.count ?? 0 }
         guard size > Self.longestSent else { return body.take().map(OutgoingRequest.Body.bytes) }
-        let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody)
+        let room = try shared.bodies.admit(Int64(size), of: context.owner, within: context.roomForBody)
         let file = try await BodyFile.writing(
             { [body] in body.take() ?? [] }, in: room, leaving: settings.downloads.minimumFree, for: context,
-            files: files, queue: queue, handle.control)
+            files: shared.files, queue: queue, handle.control)
         return .file(
             OutgoingFile(size: Int64(size), queue: queue) { (offset, buffer) throws(JobError) in
                 try file.read(at: offset, into: buffer)
@@ -84,7 +82,7 @@ struct DocumentTransfer: Sendable {
 
     private func request(accepting types: String, _ body: OutgoingRequest.Body?) throws(JobError) -> OutgoingRequest {
         var request = OutgoingRequest(
-            try policy.url(spec.url), method: spec.method, headers: spec.headers,
+            try rules.policy.access.url(spec.url), method: spec.method, headers: spec.headers,
             body: body, coding: .decoded, accept: types, userAgent: settings.http.userAgent)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
@@ -145,7 +143,7 @@ struct DocumentTransfer: Sendable {
             case .whole(let bytes): bytes.count
             case .spilled(let size): size
             }
-        return try await documents.value(
+        return try await shared.documents.value(
             ofSize: size, within: budget, for: context, on: queue, handle.control
         ) { () throws(JobError) in
             let bytes: [UInt8]

@@ -19,8 +19,6 @@ package final class SourceLibrary: Sendable {
     private let turn = Atomic<Int>(0)
     /// For requests and answers.
     private let ownQueue: FileQueue
-    private let documents: DocumentBudget
-    private let bodies = SpilledBodies()
     private let programs: ProgramHost
     private let running = RunningTransfers()
 
@@ -42,8 +40,9 @@ package final class SourceLibrary: Sendable {
         let isShared = settings.downloads.isSystemInstance
         shared = SharedServices(
             resolver: NameResolver(lookup: lookup), pool: ConnectionPool(timers: timers), files: files,
-            queue: FileQueue(isShared: isShared), stateQueue: FileQueue(isShared: isShared), logger: logger)
-        documents = DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
+            queue: FileQueue(isShared: isShared), stateQueue: FileQueue(isShared: isShared),
+            documents: DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser),
+            logger: logger)
         ownQueue = FileQueue(isShared: isShared, threads: FileQueue.ownThreads)
         programs = ProgramHost(
             guardProgram: settings.programs.guardProgram, executor: executors[0], queue: shared.stateQueue,
@@ -58,7 +57,7 @@ package final class SourceLibrary: Sendable {
     package func configure(_ settings: SourceSettings) throws(JobError) {
         let changed = try SourceRules(settings, directories: policy.directories, shared)
         rules.withLock { $0 = changed }
-        documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
+        shared.documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
     }
 
     /// What may be reached now.
@@ -107,13 +106,11 @@ package final class SourceLibrary: Sendable {
     }
 
     private func document(_ spec: HTTPRequestSpec, _ context: SourceContext) -> DocumentTransfer {
-        let rules = rules.withLock(\.self)
         var bodiless = spec
         bodiless.body = nil
         return DocumentTransfer(
-            spec: bodiless, body: Handover(spec.body), transport: rules.transport, policy: rules.policy.access,
-            settings: rules.settings, context: context, files: shared.files,
-            queue: shared.stateQueue.of(context.owner), documents: documents, bodies: bodies, task: task(context))
+            spec: bodiless, body: Handover(spec.body), rules: rules.withLock(\.self), shared: shared, context: context,
+            task: task(context))
     }
 
     private func services(for owner: UInt32, below directories: DownloadDirectories? = nil) -> DownloadServices {
@@ -153,10 +150,8 @@ package final class SourceLibrary: Sendable {
         let input = Handover(spec.input)
         return task(context, timeout: command.timeout).startAwaitingEnd { [self, rest] handle async throws(JobError) in
             try await ProgramAttempt(
-                spec: rest, input: input, command: command, context: context, directory: settings.programs.directory,
-                budget: settings.limits.documentValues, host: programs, files: shared.files,
-                queue: shared.stateQueue.of(context.owner), documents: documents, bodies: bodies,
-                minimumFree: settings.downloads.minimumFree, handle: handle
+                spec: rest, input: input, command: command, context: context, settings: settings, host: programs,
+                shared: shared, handle: handle
             ).run()
         }
     }

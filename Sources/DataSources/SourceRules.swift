@@ -29,5 +29,7 @@ struct SharedServices: Sendable {
     let queue: FileQueue
     /// For what runs without a file of a user's: documents, programs and certificates.
     let stateQueue: FileQueue
+    let documents: DocumentBudget
+    let bodies = SpilledBodies()
     let logger: Logger
 }

@@ -3,37 +3,23 @@ import NIOSSL
 import NIOTLS
 
 /// A step that a new connection goes through before it speaks HTTP; it keeps a promise and then leaves the pipeline.
-class ConnectionStep: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
+protocol ConnectionStep: ChannelInboundHandler, RemovableChannelHandler
+where InboundIn == ByteBuffer, InboundOut == ByteBuffer {
+    var promise: EventLoopPromise<Void> { get }
+}
 
-    fileprivate let promise: EventLoopPromise<Void>
-
-    fileprivate init(_ promise: EventLoopPromise<Void>) {
-        self.promise = promise
-    }
-
-    func handlerAdded(context: ChannelHandlerContext) {}
-
-    final func handlerRemoved(context: ChannelHandlerContext) {
+extension ConnectionStep {
+    func handlerRemoved(context: ChannelHandlerContext) {
         // This changes nothing once the step is done.
         promise.fail(TransferError.closed)
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        context.fireChannelRead(data)
-    }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        context.fireUserInboundEventTriggered(event)
-    }
-
-    final func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
         promise.fail(error)
         context.close(promise: nil)
     }
 
-    final func channelInactive(context: ChannelHandlerContext) {
+    func channelInactive(context: ChannelHandlerContext) {
         promise.fail(TransferError.closed)
         context.fireChannelInactive()
     }
@@ -41,14 +27,18 @@ class ConnectionStep: ChannelInboundHandler, RemovableChannelHandler {
 
 /// Talks to a proxy until it passes bytes on.
 final class ProxyHandler: ConnectionStep {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    let promise: EventLoopPromise<Void>
     private var handshake: ProxyHandshake
 
     init(_ handshake: ProxyHandshake, _ promise: EventLoopPromise<Void>) {
         self.handshake = handshake
-        super.init(promise)
+        self.promise = promise
     }
 
-    override func handlerAdded(context: ChannelHandlerContext) {
+    func handlerAdded(context: ChannelHandlerContext) {
         send(handshake.greeting, context)
     }
 
@@ -56,7 +46,7 @@ final class ProxyHandler: ConnectionStep {
         context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
     }
 
-    override func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes: [UInt8] = Array(unwrapInboundIn(data).readableBytesView)
         while true {
             switch handshake.receive(bytes) {
@@ -80,14 +70,18 @@ final class ProxyHandler: ConnectionStep {
 
 /// Waits until TLS is established, with a certificate for the server.
 final class HandshakeHandler: ConnectionStep {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    let promise: EventLoopPromise<Void>
     private let host: RequestURL.Host
 
     init(_ host: RequestURL.Host, _ promise: EventLoopPromise<Void>) {
         self.host = host
-        super.init(promise)
+        self.promise = promise
     }
 
-    override func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted? = event as? TLSUserEvent {
             guard let certificate = try? context.pipeline.syncOperations.nioSSL_peerCertificate(),
                 ServerIdentity.of(certificate, includes: host)

@@ -12,17 +12,14 @@ struct ProgramAttempt: Sendable {
     let input: Handover<JSON>
     let command: ProgramCommand
     let context: SourceContext
-    /// What the directories of programs are made in.
-    let directory: String
-    let budget: Int
+    let settings: SourceSettings
     let host: ProgramHost
-    let files: FileOperations
-    let queue: FileQueue
-    let documents: DocumentBudget
-    let bodies: SpilledBodies
-    /// Bytes that a long input leaves the disk.
-    let minimumFree: Int
+    let shared: SharedServices
     let handle: TransferHandle
+
+    /// What the directories of programs are made in.
+    private var directory: String { settings.programs.directory }
+    private var queue: FileQueue { shared.stateQueue.of(context.owner) }
 
     /// Bytes of standard error that an error shows.
     static let shownError = 4 << 10
@@ -46,7 +43,7 @@ struct ProgramAttempt: Sendable {
         }
         let output = await PipeReader.open(launch.output, on: handle.loop)
         let errors = await PipeReader.open(launch.errors, on: handle.loop, keeping: Self.shownError)
-        let file = BodyFile(of: context, files: files, queue: queue)
+        let file = BodyFile(of: context, files: shared.files, queue: queue)
         let outcome: Result<JSON, JobError>
         do throws(JobError) {
             outcome = .success(try await result(of: run, output, errors, file))
@@ -125,10 +122,10 @@ struct ProgramAttempt: Sendable {
         // With the end of the line.
         let size = input.look { $0?.size ?? 0 } + 1
         guard size > Self.largestInMemory else { return nil }
-        let room = try bodies.admit(Int64(size), of: context.owner, within: context.roomForBody, as: "input")
+        let room = try shared.bodies.admit(Int64(size), of: context.owner, within: context.roomForBody, as: "input")
         return try await BodyFile.writing(
-            { [input] in input.take().map(Self.line) ?? [] }, in: room, leaving: minimumFree, for: context,
-            files: files, queue: queue, handle.control)
+            { [input] in input.take().map(Self.line) ?? [] }, in: room, leaving: settings.downloads.minimumFree,
+            for: context, files: shared.files, queue: queue, handle.control)
     }
 
     /// What the program reads: one line of JSON, or nothing. Not a pipe, so that nobody waits for a program that does not read.
@@ -218,8 +215,8 @@ struct ProgramAttempt: Sendable {
         // A timeout that passed meanwhile is none of the result's either.
         let control = (try? handle.control.check()) == nil ? TransferControl() : handle.control
         if !isSpilled, received.count <= Self.smallResult { return try value(in: received).value }
-        return try await documents.value(
-            ofSize: sorted.size, within: budget, for: context, on: queue, control
+        return try await shared.documents.value(
+            ofSize: sorted.size, within: settings.limits.documentValues, for: context, on: queue, control
         ) { [received, isSpilled, size = sorted.size] () throws(JobError) in
             try value(in: isSpilled ? try file.read(size) : received)
         }
@@ -296,7 +293,7 @@ struct ProgramAttempt: Sendable {
     /// What the program gave back: JSON where it is one value, else text. And what that takes in memory.
     private func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
         let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
+            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: settings.limits.documentValues) }
         }
         switch parsed {
         case .success(let (value, cost)): return (value, cost)
