@@ -160,22 +160,20 @@ struct DocumentTransfer: Sendable {
     ) throws(JobError) -> (value: JSON, cost: Int) {
         // A byte order mark does not belong in JSON, but some servers send one.
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
-        let result = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(rebasing: raw[start...]), at: pointer, budget: budget)
+        do throws(JSONSyntaxError) {
+            let (value, cost) = try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
+                try JSONParser.parse(
+                    UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])), at: pointer, budget: budget)
             }
-        }
-        switch result {
-        case .success((let value?, let cost)): return (value, cost)
-        case .success:
-            throw JobError(
-                .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
-        case .failure(let error) where error.isTooLarge:
+            if let value { return (value, cost) }
+        } catch  where error.isTooLarge {
             throw JobError(
                 .tooLarge,
                 "The JSON of \(SourceMessage.quoted(url)) has too many values, \(error); select fewer of them.")
-        case .failure(let error):
+        } catch {
             throw JobError(.parse, "The body of \(SourceMessage.quoted(url)) is no JSON: \(error); check the URL.")
         }
+        throw JobError(
+            .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
     }
 }

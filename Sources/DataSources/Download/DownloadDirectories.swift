@@ -101,8 +101,9 @@ struct DownloadDirectories: Sendable {
         let isOwn = root.starts(with: directory) && root.count == directory.count + (isSystemInstance ? 1 : 0)
         let location =
             isOwn && isSystemInstance ? locations[directory].map { $0 + "/\(owner)" } : locations[root]
+        let path = "/" + root.joined(separator: "/")
         return DownloadPath(
-            root: root, location: location, directories: components.dropLast().map(String.init),
+            root: path, location: location ?? path, directories: components.dropLast().map(String.init),
             name: components.last.map(String.init) ?? "", isOwnDirectory: isOwn,
             owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups, isPrivate: isSystemInstance)
     }

@@ -17,23 +17,9 @@ struct DownloadPath: Sendable {
     /// Whose rights count, and who shall be able to read and write the files; nil for the daemon's own user.
     let owner: UInt32?
     /// The groups whose rights count beside; nil for those that the system's databases have the owner in.
-    let groups: CallerGroups?
+    var groups: CallerGroups?
     /// Whether nobody else may read what is made, whatever the umask is.
-    let isPrivate: Bool
-
-    init(
-        root: [Substring], location: String? = nil, directories: [String], name: String, isOwnDirectory: Bool,
-        owner: UInt32?, groups: CallerGroups? = nil, isPrivate: Bool = false
-    ) {
-        self.root = "/" + root.joined(separator: "/")
-        self.location = location ?? self.root
-        self.isPrivate = isPrivate
-        self.directories = directories
-        self.name = name
-        self.isOwnDirectory = isOwnDirectory
-        self.owner = owner
-        self.groups = groups
-    }
+    var isPrivate = false
 
     /// The absolute path of the directory that the file lies in.
     var directory: String { ([root] + directories).joined(separator: "/") }

@@ -4,28 +4,26 @@ import SystemPackage
 
 /// What a download is made with; an object, so that its asynchronous steps share it instead of copying it.
 final class DownloadServices: Sendable {
-    let transport: HTTPTransport
-    let policy: AccessPolicy
+    private let rules: SourceRules
+    private let shared: SharedServices
     let directories: DownloadDirectories
-    let registry: FileReservations
-    let files: FileOperations
     let queue: FileQueue
-    let userAgent: String
-    let minimumFree: Int
-    let logger: Logger
 
     /// Those for the files of `owner` below these directories.
     init(_ rules: SourceRules, _ shared: SharedServices, for owner: UInt32, below directories: DownloadDirectories) {
-        transport = rules.transport
-        policy = rules.policy.access
+        self.rules = rules
+        self.shared = shared
         self.directories = directories
-        registry = shared.reservations
-        files = shared.files
         queue = shared.queue.of(owner)
-        userAgent = rules.settings.http.userAgent
-        minimumFree = rules.settings.downloads.minimumFree
-        logger = shared.logger
     }
+
+    var transport: HTTPTransport { rules.transport }
+    var policy: AccessPolicy { rules.policy.access }
+    var userAgent: String { rules.settings.http.userAgent }
+    var minimumFree: Int { rules.settings.downloads.minimumFree }
+    var registry: FileReservations { shared.reservations }
+    var files: FileOperations { shared.files }
+    var logger: Logger { shared.logger }
 
     /// Removes the `.part` that a checkpoint of `owner` is about, if it is still there.
     func discardPart(of checkpoint: DownloadCheckpoint, owner: UInt32) async {

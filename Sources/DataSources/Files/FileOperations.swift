@@ -80,9 +80,6 @@ package struct FileOperations: Sendable {
 
     /// Writes all of `bytes` behind what was written last.
     package func write(_ bytes: [UInt8], to file: Int32) throws(Failure) {
-        let written: Result<Void, Failure> = bytes.withUnsafeBytes { raw in
-            Result { () throws(Failure) in try write(file, raw) }
-        }
-        try written.get()
+        try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in try write(file, UnsafeRawBufferPointer(bytes)) }
     }
 }

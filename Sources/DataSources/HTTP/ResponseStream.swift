@@ -227,18 +227,15 @@ final class ResponseStream: Sendable {
         }
     }
 
-    /// Part of the body; false where there is no room for more.
-    func receive(_ buffer: ByteBuffer) -> Bool {
-        var hasRoom = true
+    /// Part of the body.
+    func receive(_ buffer: ByteBuffer) {
         update { state in
             guard !state.isClosed, buffer.readableBytes > 0 else { return }
             state.append(buffer.compact)
             state.buffered += buffer.readableBytes
             state.moved = state.moved.saturatingAdding(buffer.readableBytes)
             state.isFull = state.buffered >= Self.limit
-            hasRoom = !state.isFull
         }
-        return hasRoom
     }
 
     func receive(_ error: any Error) {

@@ -19,8 +19,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         var isRefused = false
         /// Whether the server keeps the connection after this exchange.
         var isKept = false
-        /// Whether the stream has no room, and whether a read waits for that.
-        var isFull = false
+        /// Whether a read waits until the stream has room.
         var mustRead = false
     }
 
@@ -115,7 +114,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     func goOn(_ stream: ResponseStream) {
         let mustRead = state.withLock { state in
             guard state.stream === stream else { return false }
-            state.isFull = false
             defer { state.mustRead = false }
             return state.mustRead
         }
@@ -134,11 +132,10 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     // MARK: The channel's events
 
     func read(context: ChannelHandlerContext) {
-        let mayRead = state.withLock { state in
-            if state.isFull { state.mustRead = true }
-            return !state.isFull
-        }
-        if mayRead { context.read() }
+        guard let stream = state.withLock({ $0.stream }), !stream.hasRoom else { return context.read() }
+        state.withLock { $0.mustRead = true }
+        // It may have been read meanwhile.
+        if stream.hasRoom { goOn(stream) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -152,16 +149,12 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
                 state.isRefused = !state.isSent && head.status.code >= 300
             }
             stream.receive(head)
-        case .body(let buffer):
-            guard !stream.receive(buffer) else { return }
-            state.withLock { if $0.stream === stream { $0.isFull = true } }
-            // It may have been read meanwhile.
-            if stream.hasRoom { goOn(stream) }
+        case .body(let buffer): stream.receive(buffer)
         case .end:
             let (isReusable, mustRead) = state.withLock { state in
                 // Reads must go on here even if this stream had no room: the next response, or the server's closing,
                 // comes now.
-                defer { (state.stream, state.isFull, state.mustRead) = (nil, false, false) }
+                defer { (state.stream, state.mustRead) = (nil, false) }
                 return (state.isKept && state.isSent, state.mustRead)
             }
             if isReusable { pool.add(self) } else { context.close(promise: nil) }

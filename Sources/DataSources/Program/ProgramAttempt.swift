@@ -292,15 +292,13 @@ struct ProgramAttempt: Sendable {
 
     /// What the program gave back: JSON where it is one value, else text. And what that takes in memory.
     private func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
-        let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: settings.limits.documentValues) }
-        }
-        switch parsed {
-        case .success(let (value, cost)): return (value, cost)
-        case .failure(let error) where error.isTooLarge:
+        do throws(JSONSyntaxError) {
+            return try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
+                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: settings.limits.documentValues)
+            }
+        } catch  where error.isTooLarge {
             throw JobError(.tooLarge, "The output of \(name) has too many values, \(error); have it write fewer.")
-        case .failure: break
-        }
+        } catch {}
         let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
         guard let text = String(validating: line, as: UTF8.self) else {
             throw JobError(.parse, "The output of \(name) is not UTF-8; have it write text, or into a file.")

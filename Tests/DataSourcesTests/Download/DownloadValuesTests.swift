@@ -92,7 +92,8 @@ import Testing
         ("x.", "x-1."), (".tar.gz", ".tar-1.gz"),
     ])
     func alternativeName_keepsEnding(name: String, alternative: String) {
-        let path = DownloadPath(root: ["r"], directories: [], name: name, isOwnDirectory: true, owner: nil)
+        let path = DownloadPath(
+            root: "/r", location: "/r", directories: [], name: name, isOwnDirectory: true, owner: nil)
         #expect(path.alternative(1) == alternative)
     }
 }
