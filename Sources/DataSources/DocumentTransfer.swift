@@ -32,7 +32,7 @@ struct DocumentTransfer: Sendable {
                     try await file.sync()
                     context.keptBody(Int64(size))
                 }
-                return make(DocumentResponse(response, isNotModified: isNotModified, body: body))
+                return make(DocumentResponse(response: response, isNotModified: isNotModified, body: body))
             }
         }
     }
@@ -138,13 +138,8 @@ struct DocumentTransfer: Sendable {
         if case .whole(let bytes) = body, bytes.count <= Self.smallDocument {
             return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
         }
-        let size =
-            switch body {
-            case .whole(let bytes): bytes.count
-            case .spilled(let size): size
-            }
         return try await shared.documents.value(
-            ofSize: size, within: budget, for: context, on: queue, handle.control
+            ofSize: body.size, within: budget, for: context, on: queue, handle.control
         ) { () throws(JobError) in
             let bytes: [UInt8]
             switch body {

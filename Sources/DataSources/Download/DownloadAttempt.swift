@@ -36,12 +36,12 @@ final class DownloadAttempt: Sendable {
             try TargetDirectory.existing(path, files: services.files)
         }
         await endForgottenWait(for: path)
-        if let directory, let result = try await resultOfEarlierRun(path, in: directory) { return result }
+        if let directory, let result = await resultOfEarlierRun(path, in: directory) { return result }
         let target = try await services.queue.run { [self] () throws(JobError) in
             try DownloadTarget(
                 path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
                 writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
-                registry: services.registry, files: services.files, queue: services.queue)
+                services)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -83,7 +83,9 @@ final class DownloadAttempt: Sendable {
             try await checkRoom(for: target)
             let transfer = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
             switch try await transfer.run(unlessUnchanged: record) {
-            case .unchanged(let record, let url): return try unchanged(target, record, url)
+            case .unchanged(let record, let url):
+                return try result(
+                    of: target, record.sha256 ?? "", size: record.size, record, status: 304, url: url.description)
             case .received(let result, let source): return try await finished(target, result, from: source)
             }
         }
@@ -153,35 +155,21 @@ final class DownloadAttempt: Sendable {
                 "\"\(target.absolutePath)\" is there already; give another path, or say what to do with \"exists\"."
             )
         case .skip: return .result(try await skipped(target))
-        case .validate:
+        case .validate, .replace:
             try await services.queue.run { [name = target.name] () throws(JobError) in try target.checkReplacing(name) }
             // What is no ordinary file is replaced like any other that was not downloaded.
-            guard existing.isRegular else { return .transfer(unlessUnchanged: nil) }
+            guard spec.exists == .validate, existing.isRegular else { return .transfer(unlessUnchanged: nil) }
             let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
             return .transfer(unlessUnchanged: await remembered(target.path, target.name, file.status))
-        case .replace:
-            try await services.queue.run { [name = target.name] () throws(JobError) in try target.checkReplacing(name) }
-            return .transfer(unlessUnchanged: nil)
         case .rename: return .transfer(unlessUnchanged: nil)
         }
     }
 
-    /// The result where this very job put the file there, but the daemon ended before that was stored.
-    private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenDirectory) async throws(JobError) -> JSON? {
-        switch spec.exists {
-        case .replace, .validate: return nil
-        case .fail, .rename, .skip: break
-        }
-        guard let record = await remembered(path, in: directory, among: spec.exists == .rename ? 8 : 0)
-        else { return nil }
-        return record.job == context.job && record.link == context.link ? record.result : nil
-    }
-
-    /// The record of the file under the path's name, or of the last of its alternative names that exist.
-    private func remembered(
-        _ path: DownloadPath, in directory: OpenDirectory, among alternatives: Int
-    ) async -> DownloadRecord? {
-        for count in 0...alternatives {
+    /// The result where this very job put the file there, under the path's name or an alternative, but the daemon ended before
+    /// that was stored.
+    private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenDirectory) async -> JSON? {
+        guard spec.exists != .replace, spec.exists != .validate else { return nil }
+        for count in 0...(spec.exists == .rename ? 8 : 0) {
             let name = count == 0 ? path.name : path.alternative(count)
             let status = await services.queue.run { [services] in
                 // An error here shows again when the target is opened, and is reported there.
@@ -189,7 +177,7 @@ final class DownloadAttempt: Sendable {
             }
             guard let status else { return nil }
             let record = await remembered(path, name, status)
-            if let record, record.job == context.job, record.link == context.link { return record }
+            if let record, record.job == context.job, record.link == context.link { return record.result }
         }
         return nil
     }
@@ -224,29 +212,24 @@ final class DownloadAttempt: Sendable {
         } else {
             digest = try await FileHash.of(file.descriptor, file.path, 0..<size, services, handle.control).hexadecimal
         }
-        try check(digest, of: target, advice: "replace it with exists: \"replace\"")
-        return DownloadResult(
-            path: target.absolutePath, size: size, status: nil, etag: record?.etag,
-            lastModified: record?.lastModified, sha256: digest, attempts: context.attempt,
-            url: Masking.masked(url: spec.url)
-        ).json
+        return try result(of: target, digest, size: size, record, url: Masking.masked(url: spec.url))
     }
 
-    private func unchanged(
-        _ target: DownloadTarget, _ record: DownloadRecord, _ url: RequestURL
+    /// The result where the file stays as it is.
+    private func result(
+        of target: DownloadTarget, _ digest: String, size: Int64, _ record: DownloadRecord?, status: Int? = nil,
+        url: String
     ) throws(JobError) -> JSON {
-        let digest = record.sha256 ?? ""
-        try check(digest, of: target, advice: "replace it with exists: \"replace\"")
+        if let wanted = spec.sha256, wanted != digest {
+            throw JobError(
+                .checksum,
+                "\"\(target.absolutePath)\" has the SHA-256 \(digest) instead of \(wanted); replace it with exists: \"replace\"."
+            )
+        }
         return DownloadResult(
-            path: target.absolutePath, size: record.size, status: 304, etag: record.etag,
-            lastModified: record.lastModified, sha256: digest, attempts: context.attempt, url: url.description
+            path: target.absolutePath, size: size, status: status, etag: record?.etag,
+            lastModified: record?.lastModified, sha256: digest, attempts: context.attempt, url: url
         ).json
-    }
-
-    private func check(_ digest: String, of target: DownloadTarget, advice: String) throws(JobError) {
-        guard let wanted = spec.sha256, wanted != digest else { return }
-        throw JobError(
-            .checksum, "\"\(target.absolutePath)\" has the SHA-256 \(digest) instead of \(wanted); \(advice).")
     }
 
     // MARK: What was fetched

@@ -15,10 +15,11 @@ final class DownloadJournal: Sendable {
     private static let negligible = (bytes: Int64(1 << 20), time: TimeAmount.seconds(2))
 
     private struct State {
-        /// What was saved last; nil before the first checkpoint.
-        var saved: (size: Int64, at: NIODeadline)?
-        /// When the checkpoint was to be saved last, but could not be.
-        var failedAt: NIODeadline?
+        /// Bytes that the checkpoint saved last was of; nil before the first.
+        var saved: Int64?
+        /// When that was, or one could not be saved; at first, when the transfer began.
+        var time: NIODeadline
+        var isSaveFailed = false
         var isBusy = false
         var failure: Errno?
     }
@@ -29,7 +30,6 @@ final class DownloadJournal: Sendable {
     private let services: DownloadServices
     /// Tells the time.
     private let clock: any EventLoop
-    private let start: NIODeadline
     private let state: Mutex<State>
 
     /// `size` is that of a `.part` which `checkpoint` tells of already, else nil.
@@ -42,9 +42,7 @@ final class DownloadJournal: Sendable {
         self.context = context
         self.services = services
         self.clock = clock
-        let start = clock.now
-        self.start = start
-        state = Mutex(State(saved: size.map { ($0, start) }))
+        state = Mutex(State(saved: size, time: clock.now))
     }
 
     /// Whether an entry is due now that there are `size` bytes. Whoever gets true must make it.
@@ -52,21 +50,19 @@ final class DownloadJournal: Sendable {
         let now = clock.now
         return state.withLock { state in
             guard !state.isBusy, state.failure == nil else { return false }
+            let elapsed = now - state.time
             // A store that failed is not asked again with each block.
-            if let failedAt = state.failedAt, now - failedAt < Self.interval.time { return false }
+            if state.isSaveFailed, elapsed < Self.interval.time { return false }
             if let saved = state.saved {
-                let isDue =
-                    size - saved.size >= Self.interval.bytes
-                    || (now - saved.at >= Self.interval.time && size - saved.size >= Self.negligible.bytes)
-                guard isDue else { return false }
+                let added = size - saved
+                state.isBusy =
+                    added >= Self.interval.bytes
+                    || (elapsed >= Self.interval.time && added >= Self.negligible.bytes)
             } else {
-                guard max(size, checkpoint.total ?? 0) >= Self.negligible.bytes || now - start >= Self.negligible.time
-                else {
-                    return false
-                }
+                state.isBusy =
+                    max(size, checkpoint.total ?? 0) >= Self.negligible.bytes || elapsed >= Self.negligible.time
             }
-            state.isBusy = true
-            return true
+            return state.isBusy
         }
     }
 
@@ -86,9 +82,8 @@ final class DownloadJournal: Sendable {
             let isSaved = await save(checkpoint)
             let now = clock.now
             state.withLock { state in
-                if isSaved { state.saved = (written.count, now) }
-                state.failedAt = isSaved ? nil : now
-                state.isBusy = false
+                if isSaved { state.saved = written.count }
+                (state.time, state.isSaveFailed, state.isBusy) = (now, !isSaved, false)
             }
         } catch {
             state.withLock { state in

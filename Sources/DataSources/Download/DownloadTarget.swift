@@ -10,9 +10,10 @@ final class DownloadTarget: Sendable {
     let part: ScratchFile
     private let directory: TargetDirectory
     private let writer: FileReservations.Writer
-    private let registry: FileReservations
-    private let files: FileOperations
-    private let queue: FileQueue
+    private let services: DownloadServices
+
+    private var registry: FileReservations { services.registry }
+    private var files: FileOperations { services.files }
 
     /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
@@ -23,28 +24,26 @@ final class DownloadTarget: Sendable {
     /// may be taken again.
     init(
         _ path: DownloadPath, in existing: OpenDirectory?, renaming: Bool, preferred: String?,
-        writer: FileReservations.Writer, registry: FileReservations, files: FileOperations,
-        queue: FileQueue
+        writer: FileReservations.Writer, _ services: DownloadServices
     ) throws(JobError) {
         self.path = path
-        self.files = files
-        self.queue = queue
-        self.registry = registry
+        self.services = services
         self.writer = writer
-        directory = try TargetDirectory(path, existing: existing, registry: registry, files: files)
+        directory = try TargetDirectory(path, existing: existing, registry: services.registry, files: services.files)
         do throws(JobError) {
-            name = try Self.reserved(path, in: directory, renaming, preferred, writer, registry, files)
+            name = try Self.reserved(path, in: directory, renaming, preferred, writer, services)
         } catch {
-            directory.removeMadeDirectories(registry)
+            directory.removeMadeDirectories(services.registry)
             throw error
         }
-        part = ScratchFile(in: directory.opened, files: files, queue: queue)
+        part = ScratchFile(in: directory.opened, files: services.files, queue: services.queue)
     }
 
     private static func reserved(
         _ path: DownloadPath, in directory: TargetDirectory, _ renaming: Bool, _ preferred: String?,
-        _ writer: FileReservations.Writer, _ registry: FileReservations, _ files: FileOperations
+        _ writer: FileReservations.Writer, _ services: DownloadServices
     ) throws(JobError) -> String {
+        let registry = services.registry
         guard renaming else {
             guard let other = registry.reserve(path.key(path.name), for: writer) else { return path.name }
             // Nobody is told the id of another user's job.
@@ -55,7 +54,7 @@ final class DownloadTarget: Sendable {
         for count in -1...Self.alternatives {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
-            if try status(name, in: directory, path, files) == nil,
+            if try status(name, in: directory, path, services.files) == nil,
                 registry.reserve(path.key(name), for: writer) == nil
             {
                 return name
@@ -87,7 +86,7 @@ final class DownloadTarget: Sendable {
 
     /// Opens what is under the name for reading, for a caller who may read it. Blocks.
     func openExisting() throws(JobError) -> OpenFile {
-        if let file = try OpenFile(regular: name, in: directory.opened, path, files: files, queue: queue) {
+        if let file = try OpenFile(regular: name, in: directory.opened, path, files: files, queue: services.queue) {
             return file
         }
         throw JobError(.exists, "\"\(absolutePath)\" is there but no ordinary file; give another path.")

@@ -5,6 +5,13 @@ import NIOHTTP1
 enum ResponseBody: Sendable {
     case whole([UInt8])
     case spilled(size: Int)
+
+    var size: Int {
+        switch self {
+        case .whole(let bytes): bytes.count
+        case .spilled(let size): size
+        }
+    }
 }
 
 /// The answer to a request for a document, complete.
@@ -13,32 +20,23 @@ struct DocumentResponse: Sendable {
     let isNotModified: Bool
     let body: ResponseBody
 
-    init(_ response: IncomingResponse, isNotModified: Bool, body: ResponseBody) {
-        self.response = response
-        self.isNotModified = isNotModified
-        self.body = body
-    }
-
     /// The result of the source `url`.
     var json: JSON {
         var result = JSONObject()
         result.append("status", JSON(response.status))
         result.append("headers", .object(response.fields))
         result.append("mediaType", mediaType.map(JSON.string) ?? .null)
+        result.append("size", JSON(body.size))
+        result.append("notModified", .bool(isNotModified))
         switch body {
         case .whole(let bytes):
-            result.append("size", JSON(bytes.count))
-            result.append("notModified", .bool(isNotModified))
             if let text = String(validating: bytes, as: UTF8.self) {
                 result.append("body", .string(text))
             } else {
                 result.append("body", .string(Base64.encode(bytes)))
                 result.append("encoding", "base64")
             }
-        case .spilled(let size):
-            result.append("size", JSON(size))
-            result.append("notModified", .bool(isNotModified))
-            result.append("spilled", true)
+        case .spilled: result.append("spilled", true)
         }
         return .object(result)
     }

@@ -18,15 +18,6 @@ import TestOrigin
         }
     }
 
-    @Test func failure_isDNS_whenNameDoesNotExist() async throws {
-        try await Workbench.run { bench in
-            let error = try await bench.failure(["type": "url", "url": "http://no-such-host.invalid/"])
-            #expect(error.kind == .dns)
-            #expect(error.isRetryable)
-            #expect(error.message.contains("no-such-host.invalid"))
-        }
-    }
-
     @Test func failure_isTLS_whenServerSpeaksNone() async throws {
         try await ScriptedOrigin.run({ _, _ in [] }) { origin in
             try await TestOrigin.run { plain in

@@ -132,28 +132,6 @@ import TestOrigin
         }
     }
 
-    @Test func cancel_leavesNothing() async throws {
-        let script: ScriptedOrigin.Script = { _, _ in
-            [.head("200 OK", [("Content-Length", "10000000"), ("ETag", "\"a\"")]), .stream(5_000_000), .hold]
-        }
-        try await ScriptedOrigin.run(script) { origin in
-            try await withDirectory { path in
-                // However long this takes on a busy machine, it is not the server's silence that ends the transfer.
-                var options = SourceOptions()
-                options.http.idleTimeout = .seconds(86_400)
-                let session = try SourceSession(options)
-                let download = DownloadSource(origin.url("/x"), to: "new/x", in: path, session: session).start()
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                download.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 5_000_000 { break }
-                #expect(names(path) == ["new", "new/x.part"])
-                download.cancel()
-                #expect(names(path) == [])
-                await #expect(throws: CancellationError.self) { try await download.get() }
-            }
-        }
-    }
-
     @Test func queue_startsNoMoreThanItMay() async throws {
         try await TestOrigin.run { origin in
             origin["/x"] = OriginResource(text: "x")
