@@ -12,9 +12,7 @@ struct SourceRules: Sendable {
         self.settings = settings
         let access = try AccessPolicy(settings.policy)
         policy = SourcePolicy(access: access, directories: directories, programs: settings.programs)
-        transport = try HTTPTransport(
-            settings.http, limits: settings.limits, policy: access, resolver: shared.resolver, pool: shared.pool,
-            queue: shared.stateQueue)
+        transport = try HTTPTransport(settings, access, shared)
     }
 }
 

@@ -105,16 +105,10 @@ final class BodyFile: Sendable {
 
     /// The first `size` bytes. Blocks.
     func read(_ size: Int) throws(JobError) -> [UInt8] {
-        var failure: JobError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            do throws(JobError) {
-                try read(at: 0, into: UnsafeMutableRawBufferPointer(buffer))
-                count = size
-            } catch {
-                failure = error
-            }
+        var bytes = [UInt8](repeating: 0, count: size)
+        try bytes.withUnsafeMutableBufferPointer { (buffer) throws(JobError) in
+            try read(at: 0, into: UnsafeMutableRawBufferPointer(buffer))
         }
-        if let failure { throw failure }
         return bytes
     }
 

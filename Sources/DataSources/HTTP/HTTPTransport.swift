@@ -16,19 +16,16 @@ final class HTTPTransport: Sendable {
     private let bodyLimit: Int
     private let patience: ResponseStream.Patience
 
-    init(
-        _ settings: HTTPSettings, limits: JobLimits, policy: AccessPolicy, resolver: NameResolver,
-        pool: ConnectionPool, queue: FileQueue
-    ) throws(JobError) {
-        self.pool = pool
+    init(_ settings: SourceSettings, _ policy: AccessPolicy, _ shared: SharedServices) throws(JobError) {
+        pool = shared.pool
         generation = pool.beginGeneration()
-        connector = try ServerConnector(settings, policy: policy, resolver: resolver, pool: pool, queue: queue)
+        connector = try ServerConnector(settings.http, policy, shared)
         self.policy = policy
-        self.settings = settings
-        headerLimit = limits.header
-        bodyLimit = limits.body
+        self.settings = settings.http
+        headerLimit = settings.limits.header
+        bodyLimit = settings.limits.body
         patience = ResponseStream.Patience(
-            idle: .seconds(saturating: settings.idleTimeout), lowSpeed: settings.lowSpeed)
+            idle: .seconds(saturating: settings.http.idleTimeout), lowSpeed: settings.http.lowSpeed)
     }
 
     /// How many bytes must be moved in how many seconds.

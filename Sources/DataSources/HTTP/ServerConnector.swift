@@ -13,20 +13,13 @@ final class ServerConnector: Sendable {
     private let settings: HTTPSettings
     private let policy: AccessPolicy
     private let proxy: ProxyAddress?
-    private let resolver: NameResolver
-    private let pool: ConnectionPool
-    private let queue: FileQueue
+    private let shared: SharedServices
     private let certificates = Mutex<NIOSSLContext?>(nil)
 
-    init(
-        _ settings: HTTPSettings, policy: AccessPolicy, resolver: NameResolver, pool: ConnectionPool,
-        queue: FileQueue
-    ) throws(JobError) {
+    init(_ settings: HTTPSettings, _ policy: AccessPolicy, _ shared: SharedServices) throws(JobError) {
         self.settings = settings
         self.policy = policy
-        self.resolver = resolver
-        self.pool = pool
-        self.queue = queue
+        self.shared = shared
         if let text = settings.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
     }
 
@@ -94,7 +87,7 @@ final class ServerConnector: Sendable {
             let late = JobError(
                 .dns, "The name \(name) could not be resolved in time; try again later, or raise http.connectTimeout.",
                 retryable: true)
-            return try await resolver.addresses(
+            return try await shared.resolver.addresses(
                 of: name, for: handle.owner, handle.control, limit: handle.limit(deadline, late))
         }
     }
@@ -124,7 +117,7 @@ final class ServerConnector: Sendable {
         _ channel: any Channel, _ url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle,
         _ deadline: NIODeadline
     ) async throws(JobError) -> ServerConnection {
-        let connection = ServerConnection(on: channel, key, pool)
+        let connection = ServerConnection(on: channel, key, shared.pool)
         let tls = url.scheme == "https" ? try await tlsContext() : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
         try await handle.control.wait(limit: handle.limit(deadline, late)) { promise in
@@ -180,7 +173,7 @@ final class ServerConnector: Sendable {
     /// The TLS settings with the trusted certificates. Reading these takes some milliseconds, so they are read once.
     private func tlsContext() async throws(JobError) -> NIOSSLContext {
         if let context = certificates.withLock({ $0 }) { return context }
-        let made: Result<NIOSSLContext, any Error> = await queue.run { [settings] in
+        let made: Result<NIOSSLContext, any Error> = await shared.stateQueue.run { [settings] in
             Result {
                 var configuration = TLSConfiguration.makeClientConfiguration()
                 // Whom a certificate is for is checked by `ServerIdentity`.

@@ -7,7 +7,7 @@ import Synchronization
 final class RunningTransfers: Sendable {
     private struct State {
         var controls: [ObjectIdentifier: TransferControl] = [:]
-        var isStopping = false
+        /// Resolved once none runs any more; there while all are being stopped and afterwards.
         var stopper: Promise<Void, Never>?
     }
 
@@ -21,7 +21,7 @@ final class RunningTransfers: Sendable {
     func begin(_ control: TransferControl) {
         let isStopping = state.withLock { state in
             state.controls[ObjectIdentifier(control)] = control
-            return state.isStopping
+            return state.stopper != nil
         }
         if isStopping { control.interrupt(Self.stopped) }
     }
@@ -29,29 +29,22 @@ final class RunningTransfers: Sendable {
     func end(_ control: TransferControl) {
         let stopper = state.withLock { state in
             state.controls[ObjectIdentifier(control)] = nil
-            guard state.controls.isEmpty else { return Promise<Void, Never>?.none }
-            defer { state.stopper = nil }
-            return state.stopper
+            return state.controls.isEmpty ? state.stopper : nil
         }
         stopper?.succeed(())
     }
 
     /// Interrupts all and waits until each has ended, at most for `patience`; gives the number of those that have not.
-    /// Called once.
     ///
     /// A file system that does not answer can delay one for ever, hence the bound.
     func stop(patience: TimeAmount, by clock: any EventLoop) async -> Int {
+        let stopper = Promise<Void, Never>()
         let controls = state.withLock { state in
-            state.isStopping = true
+            state.stopper = stopper
             return Array(state.controls.values)
         }
+        if controls.isEmpty { stopper.succeed(()) }
         for control in controls { control.interrupt(Self.stopped) }
-        let stopper = Promise<Void, Never>()
-        let isOver = state.withLock { state in
-            state.stopper = stopper
-            return state.controls.isEmpty
-        }
-        if isOver { stopper.succeed(()) }
         let timer = clock.scheduleTask(in: patience) { _ = stopper.succeed(()) }
         await stopper.deferred.get()
         timer.cancel()
