@@ -42,7 +42,7 @@ struct Configuration: Sendable {
     /// names of the keys whose new values need a restart, which keep their old ones.
     func reloaded(_ read: Configuration) -> (configuration: Configuration, kept: [String]) {
         var configuration = read
-        let kept = ConfigurationKey.all.filter { $0.keep(self, in: &configuration) }
+        let kept = ConfigurationKey.all.filter { $0.keep(self, &configuration) }
         return (configuration, kept.map(\.name))
     }
 

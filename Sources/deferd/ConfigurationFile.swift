@@ -33,22 +33,16 @@ struct ConfigurationFile {
     private static let longest = 1 << 20
 
     private static func text(of path: String) throws(ConfigurationError) -> String {
-        func fault(_ reason: String) -> ConfigurationError {
-            ConfigurationError(location: path, key: nil, reason: reason)
-        }
-        let unreadable = fault("cannot be read; check its path, its mode and that it is a file in UTF-8")
-        let bytes: [UInt8]
+        var reason = "cannot be read; check its path, its mode and that it is a file in UTF-8"
         do {
-            bytes = try RegularFile.contents(of: path, atMost: longest)
+            let bytes = try RegularFile.contents(of: path, atMost: longest)
+            if let text = String(bytes: bytes, encoding: .utf8) { return text }
         } catch .missing {
-            throw fault("there is no such file; check its path")
+            reason = "there is no such file; check its path"
         } catch .tooLong {
-            throw fault("is longer than \(longest) bytes, and no more are read; take out what is no setting")
-        } catch {
-            throw unreadable
-        }
-        guard let text = String(bytes: bytes, encoding: .utf8) else { throw unreadable }
-        return text
+            reason = "is longer than \(longest) bytes, and no more are read; take out what is no setting"
+        } catch {}
+        throw ConfigurationError(location: path, key: nil, reason: reason)
     }
 
     private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {
@@ -70,20 +64,14 @@ struct ConfigurationFile {
     ) -> ConfigurationError {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         func indent(_ line: Substring) -> Int { line.prefix { $0 == " " }.count }
-        let occurrences = lines.indices.filter { index in
-            index + 1 >= first && lines[index].drop { $0 == " " }.hasPrefix("\(name):")
-        }
-        guard let occurrence = occurrences.dropFirst().first ?? occurrences.first else {
-            return ConfigurationError(
-                location: path, line: first, key: name, reason: "stands there twice; keep one of them")
-        }
-        let section = lines[..<occurrence].last {
-            !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[occurrence])
+        let places = lines.indices.filter { $0 + 1 >= first && lines[$0].drop { $0 == " " }.hasPrefix("\(name):") }
+        let place = places.dropFirst().first ?? places.first ?? max(0, first - 1)
+        let section = lines[..<place].last {
+            !$0.isEmpty && !$0.hasPrefix("#") && indent($0) < indent(lines[place])
         }
         let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
         return ConfigurationError(
-            location: path, line: occurrence + 1, key: "\(prefix)\(name)",
-            reason: "stands there twice; keep one of them")
+            location: path, line: place + 1, key: "\(prefix)\(name)", reason: "stands there twice; keep one of them")
     }
 
     /// Reads the keys of a section; one that is wrong keeps none of the others from being read.
@@ -138,39 +126,12 @@ struct ConfigurationFile {
         case .mapping(let mapping):
             var members: [ConfigurationValue.Member] = []
             for (name, value) in mapping {
-                let line = name.mark?.line
-                guard let text = name.scalar?.string else {
-                    throw fault(name, key, "must be names with values")
-                }
+                guard let text = name.scalar?.string else { throw fault(name, key, "must be names with values") }
                 members.append(
-                    ConfigurationValue.Member(
-                        name: text, value: value.scalar?.string ?? "", inner: try pairs(value, key), line: line))
+                    ConfigurationValue.Member(name: text, value: try self.value(value, key), line: name.mark?.line))
             }
             return .map(members)
         case .alias: throw fault(node, key, "aliases are not supported")
-        }
-    }
-
-    /// The pairs of a map inside a map; empty for a single value.
-    private func pairs(_ node: Node, _ key: String) throws(ConfigurationError) -> [ConfigurationValue.Member] {
-        switch node {
-        case .scalar: return []
-        case .mapping(let mapping):
-            var members: [ConfigurationValue.Member] = []
-            for (name, value) in mapping {
-                guard let text = name.scalar?.string else { throw fault(name, key, "must be names with values") }
-                var member = ConfigurationValue.Member(name: text, value: "", line: name.mark?.line)
-                switch try self.value(value, key) {
-                case .scalar(let single): member.value = single
-                case .list(let elements): member.list = elements
-                // The variables of a program.
-                case .map(let inner) where key == "programs": member.inner = inner
-                case .map: throw fault(name, key, "must be names with single values")
-                }
-                members.append(member)
-            }
-            return members
-        default: throw fault(node, key, "must be names with single values")
         }
     }
 

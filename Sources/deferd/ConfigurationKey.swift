@@ -7,70 +7,38 @@ import Logging
 struct ConfigurationKey: Sendable {
     typealias Apply = @Sendable (inout Configuration, ConfigurationValue) throws(ConfigurationValue.Misfit) -> Void
 
-    /// What a daemon that runs makes of a new value.
-    enum Change: Sendable {
-        /// A reload takes it over.
-        case reload
-        /// It is told that a restart is needed, and keeps the old one.
-        case restart
-    }
-
     let name: String
-    let change: Change
     let apply: Apply
-    private let isSame: @Sendable (Configuration, Configuration) -> Bool
-    private let copy: @Sendable (_ from: Configuration, _ to: inout Configuration) -> Void
+    /// Gives the second configuration the value of the first where a reload cannot change it; true where it was another one.
+    let keep: @Sendable (_ present: Configuration, _ read: inout Configuration) -> Bool
 
     /// `merge` says what becomes of the value that is there and the one that was read.
     private init<Value: Equatable & Sendable>(
-        _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable, _ change: Change = .reload,
+        _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable, needsRestart: Bool = false,
         merge: @escaping @Sendable (Value, Value) throws(ConfigurationValue.Misfit) -> Value = { $1 },
-        _ read: @escaping @Sendable (ConfigurationValue) throws(ConfigurationValue.Misfit) -> Value
+        _ read: @escaping @Sendable (ConfigurationValue) -> () throws(ConfigurationValue.Misfit) -> Value
     ) {
         self.name = name
-        self.change = change
         apply = { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try merge(configuration[keyPath: path], try read(value))
+            configuration[keyPath: path] = try merge(configuration[keyPath: path], try read(value)())
         }
-        isSame = { $0[keyPath: path] == $1[keyPath: path] }
-        copy = { $1[keyPath: path] = $0[keyPath: path] }
-    }
-
-    /// Gives `configuration` the value of `present` where a reload cannot change it; true where it said another one.
-    func keep(_ present: Configuration, in configuration: inout Configuration) -> Bool {
-        guard change == .restart, !isSame(present, configuration) else { return false }
-        copy(present, &configuration)
-        return true
+        keep = { present, read in
+            guard needsRestart, present[keyPath: path] != read[keyPath: path] else { return false }
+            read[keyPath: path] = present[keyPath: path]
+            return true
+        }
     }
 
     private static func count(
         _ name: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable, _ range: ClosedRange<Int>
     ) -> ConfigurationKey {
-        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.integer(range) }
+        ConfigurationKey(name, path) { value in { () throws(ConfigurationValue.Misfit) in try value.integer(range) } }
     }
 
     private static func seconds(
         _ name: String, _ path: any WritableKeyPath<Configuration, Double> & Sendable, _ range: ClosedRange<Double>
     ) -> ConfigurationKey {
-        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.seconds(range) }
-    }
-
-    private static func strings(
-        _ name: String, _ path: any WritableKeyPath<Configuration, [String]> & Sendable
-    ) -> ConfigurationKey {
-        ConfigurationKey(name, path) { (value) throws(ConfigurationValue.Misfit) in try value.strings() }
-    }
-
-    private static func text(
-        _ name: String, _ path: any WritableKeyPath<Configuration, String?> & Sendable, _ change: Change = .reload
-    ) -> ConfigurationKey {
-        ConfigurationKey(name, path, change) { (value) throws(ConfigurationValue.Misfit) in try value.optionalText() }
-    }
-
-    private static func path(
-        _ name: String, _ path: any WritableKeyPath<Configuration, String> & Sendable
-    ) -> ConfigurationKey {
-        ConfigurationKey(name, path, .restart) { (value) throws(ConfigurationValue.Misfit) in try value.path() }
+        ConfigurationKey(name, path) { value in { () throws(ConfigurationValue.Misfit) in try value.seconds(range) } }
     }
 
     /// The largest size or count that a limit takes.
@@ -90,27 +58,17 @@ struct ConfigurationKey: Sendable {
     }
 
     static let all: [ConfigurationKey] = [
-        path("socket.path", \.socketPath),
-        ConfigurationKey("socket.mode", \.socketMode, .restart) { (value) throws(ConfigurationValue.Misfit) in
-            try value.octal()
-        },
-        text("socket.group", \.socketGroup, .restart),
-        path("state.directory", \.stateDirectory),
-        path("downloads.directory", \.downloads.directory),
-        ConfigurationKey("downloads.roots", \.downloads.roots, .restart) { (value) throws(ConfigurationValue.Misfit) in
-            try value.paths()
-        },
+        ConfigurationKey("socket.path", \.socketPath, needsRestart: true, ConfigurationValue.path),
+        ConfigurationKey("socket.mode", \.socketMode, needsRestart: true, ConfigurationValue.octal),
+        ConfigurationKey("socket.group", \.socketGroup, needsRestart: true, ConfigurationValue.optionalText),
+        ConfigurationKey("state.directory", \.stateDirectory, needsRestart: true, ConfigurationValue.path),
+        ConfigurationKey("downloads.directory", \.downloads.directory, needsRestart: true, ConfigurationValue.path),
+        ConfigurationKey("downloads.roots", \.downloads.roots, needsRestart: true, ConfigurationValue.paths),
         count("downloads.minimumFree", \.downloads.minimumFree, 0...most),
-        ConfigurationKey("queues", \.queues, merge: merged) { (value) throws(ConfigurationValue.Misfit) in
-            try value.queues()
-        },
-        ConfigurationKey("programs", \.programs, merge: { $0.overridden(by: $1) }) {
-            (value) throws(ConfigurationValue.Misfit) in try value.programs()
-        },
+        ConfigurationKey("queues", \.queues, merge: merged, ConfigurationValue.queues),
+        ConfigurationKey("programs", \.programs, merge: { $0.overridden(by: $1) }, ConfigurationValue.programs),
         // In a file it stands among the programs.
-        ConfigurationKey("programs.any", \.programs.allowsAny) { (value) throws(ConfigurationValue.Misfit) in
-            try value.flag()
-        },
+        ConfigurationKey("programs.any", \.programs.allowsAny, ConfigurationValue.flag),
         count("limits.line", \.limits.line, 64...1 << 30),
         count("limits.outbound", \.limits.outbound, 1024...1 << 32),
         count("limits.connections", \.limits.connections, 1...1_000_000),
@@ -135,37 +93,19 @@ struct ConfigurationKey: Sendable {
         seconds("http.lowSpeed.seconds", \.http.lowSpeed.seconds, 0...86_400),
         seconds("http.retryAfter", \.http.retryAfter, 0...31_622_400),
         count("http.redirects", \.http.redirects, 0...100),
-        text("http.proxy", \.http.proxy),
-        ConfigurationKey("http.credentials", \.credentials) { (value) throws(ConfigurationValue.Misfit) in
-            try value.credentials()
-        },
-        ConfigurationKey("http.userAgent", \.http.userAgent) { (value) throws(ConfigurationValue.Misfit) in
-            try value.text()
-        },
-        strings("policy.schemes", \.policy.schemes),
-        strings("policy.allowHosts", \.policy.allowHosts),
-        strings("policy.denyHosts", \.policy.denyHosts),
-        strings("policy.denyAddresses", \.policy.denyAddresses),
-        strings("policy.allowAddresses", \.policy.allowAddresses),
+        ConfigurationKey("http.proxy", \.http.proxy, ConfigurationValue.optionalText),
+        ConfigurationKey("http.credentials", \.credentials, ConfigurationValue.credentials),
+        ConfigurationKey("http.userAgent", \.http.userAgent, ConfigurationValue.text),
+        ConfigurationKey("policy.schemes", \.policy.schemes, ConfigurationValue.strings),
+        ConfigurationKey("policy.allowHosts", \.policy.allowHosts, ConfigurationValue.strings),
+        ConfigurationKey("policy.denyHosts", \.policy.denyHosts, ConfigurationValue.strings),
+        ConfigurationKey("policy.denyAddresses", \.policy.denyAddresses, ConfigurationValue.strings),
+        ConfigurationKey("policy.allowAddresses", \.policy.allowAddresses, ConfigurationValue.strings),
         seconds("retention.age", \.retentionAge, 0...3_153_600_000),
         count("retention.count", \.retentionCount, 0...most),
         count("retention.bytes", \.retentionBytes, 0...most),
-        ConfigurationKey("access.adminGroup", \.adminGroup) { (value) throws(ConfigurationValue.Misfit) in
-            guard let name = try value.optionalText() else { return nil }
-            do throws(ListenerError) {
-                return AdminGroup(name: name, id: try Listener.group(name))
-            } catch {
-                throw ConfigurationValue.Misfit(reason: error.message)
-            }
-        },
-        ConfigurationKey("log.level", \.logLevel) { (value) throws(ConfigurationValue.Misfit) in
-            let text = try value.text()
-            guard let level = Logger.Level(rawValue: text) else {
-                let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ConfigurationValue.Misfit(reason: "must be one of \(known)")
-            }
-            return level
-        },
+        ConfigurationKey("access.adminGroup", \.adminGroup, ConfigurationValue.adminGroup),
+        ConfigurationKey("log.level", \.logLevel, ConfigurationValue.logLevel),
     ]
 
     static func named(_ name: String) -> ConfigurationKey? { all.first { $0.name == name } }
@@ -179,5 +119,24 @@ struct ConfigurationKey: Sendable {
         }
         let plain = name.replacing(".", with: "_")
         return [plain, spaced].map { "DEFERD_" + $0.uppercased() }
+    }
+}
+
+extension ConfigurationValue {
+    fileprivate func adminGroup() throws(Misfit) -> AdminGroup? {
+        guard let name = try optionalText() else { return nil }
+        do throws(ListenerError) {
+            return AdminGroup(name: name, id: try Listener.group(name))
+        } catch {
+            throw Misfit(reason: error.message)
+        }
+    }
+
+    fileprivate func logLevel() throws(Misfit) -> Logger.Level {
+        guard let level = Logger.Level(rawValue: try text()) else {
+            let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Misfit(reason: "must be one of \(known)")
+        }
+        return level
     }
 }

@@ -54,12 +54,10 @@ extension ConfigurationValue {
         var entries: [CredentialEntry] = []
         for pair in try pairs("must be hosts with credentials, such as \"example.org: {credential: token}\"") {
             var entry = CredentialEntry(host: pair.name, line: pair.line)
-            if pair.inner.isEmpty { entry.credential = pair.value }
-            for member in pair.inner { try entry.set(member) }
+            if pair.value.members == nil { entry.credential = try pair.read(ConfigurationValue.text) }
+            for member in pair.value.members ?? [] { try entry.set(member) }
             guard !entry.credential.isEmpty, !entry.credential.contains("/"), !entry.credential.hasPrefix(".") else {
-                throw Misfit(
-                    reason: "\(pair.name): needs \"credential\", the name of one that LoadCredential= passes",
-                    line: pair.line)
+                throw pair.misfit("needs \"credential\", the name of one that LoadCredential= passes")
             }
             try entry.check()
             entries.append(entry)
@@ -71,23 +69,17 @@ extension ConfigurationValue {
 extension CredentialEntry {
     fileprivate mutating func set(_ member: ConfigurationValue.Member) throws(ConfigurationValue.Misfit) {
         switch member.name {
-        case "header": header = member.value
-        case "credential": credential = member.value
+        case "header": header = try member.read(of: host, ConfigurationValue.text)
+        case "credential": credential = try member.read(of: host, ConfigurationValue.text)
+        case "insecure": isInsecure = try member.read(of: host, ConfigurationValue.flag)
         case "users":
             var users: Set<UInt32> = []
-            for name in member.list ?? [member.value] {
-                guard let uid = Self.uid(name) else {
-                    throw ConfigurationValue.Misfit(
-                        reason: "\(host): there is no user \"\(name)\"", line: member.line)
-                }
+            for name in try member.read(of: host, ConfigurationValue.strings) {
+                guard let uid = Self.uid(name) else { throw member.misfit("there is no user \"\(name)\"", of: host) }
                 users.insert(uid)
             }
             self.users = users
-        case "insecure" where ["true", "false"].contains(member.value): isInsecure = member.value == "true"
-        default:
-            throw ConfigurationValue.Misfit(
-                reason: "\(host): \"\(member.name)\" must be one of header, credential, users, and insecure "
-                    + "(true or false)", line: member.line)
+        default: throw member.misfit("is not known; known are header, credential, users and insecure", of: host)
         }
     }
 

@@ -21,7 +21,7 @@ extension ConfigurationValue {
         var programs = ProgramEntries()
         for pair in try pairs("must be names with commands, such as \"resize: {command: [/usr/local/bin/resize]}\"") {
             if pair.name == "any" {
-                programs.allowsAny = try Self.flag(pair)
+                programs.allowsAny = try pair.read(ConfigurationValue.flag)
                 continue
             }
             guard (1...64).contains(pair.name.utf8.count) else {
@@ -32,68 +32,55 @@ extension ConfigurationValue {
         return programs
     }
 
-    /// `true` or `false`.
-    func flag() throws(Misfit) -> Bool { try Self.flag(Member(name: "", value: try text())) }
-
-    private static func flag(_ member: Member) throws(Misfit) -> Bool {
-        guard member.inner.isEmpty, member.list == nil, ["true", "false"].contains(member.value) else {
-            throw Misfit(
-                reason: "\(member.name.isEmpty ? "" : "\(member.name): ")must be true or false", line: member.line)
-        }
-        return member.value == "true"
-    }
-
     private static func program(_ pair: Member) throws(Misfit) -> ProgramSettings.Entry {
-        var entry = ProgramSettings.Entry()
-        if pair.inner.isEmpty, !pair.value.isEmpty { entry.command = [pair.value] }
-        for member in pair.inner {
-            func misfit(_ reason: String) -> Misfit {
-                Misfit(reason: "\(pair.name).\(member.name): \(reason)", line: member.line)
-            }
-            let value = member.list.map(ConfigurationValue.list) ?? .scalar(member.value)
-            do throws(Misfit) {
-                switch member.name {
-                case "command": entry.command = member.list ?? [member.value]
-                case "timeout": entry.timeout = try value.seconds(0.001...31_622_400)
-                case "directory": entry.directory = try value.path()
-                case "output": entry.output = try value.integer(1...1 << 32)
-                case "environment": entry.environment = try environment(member)
-                default:
-                    throw Misfit(reason: "is not known; known are command, timeout, directory, environment and output")
+        var (entry, commandLine) = (ProgramSettings.Entry(), pair.line)
+        if pair.value.members == nil { entry.command = try pair.read(command) }
+        for member in pair.value.members ?? [] {
+            switch member.name {
+            case "command":
+                entry.command = try member.read(of: pair.name, command)
+                commandLine = member.line
+            case "timeout":
+                entry.timeout = try member.read(of: pair.name) { value in
+                    { () throws(Misfit) in try value.seconds(0.001...31_622_400) }
                 }
-            } catch {
-                throw error.line == nil ? misfit(error.reason) : error
+            case "directory": entry.directory = try member.read(of: pair.name, ConfigurationValue.path)
+            case "output":
+                entry.output = try member.read(of: pair.name) { value in
+                    { () throws(Misfit) in try value.integer(1...1 << 32) }
+                }
+            case "environment": entry.environment = try member.read(of: pair.name, variables)
+            default:
+                throw member.misfit(
+                    "is not known; known are command, timeout, directory, environment and output", of: pair.name)
             }
         }
-        guard let path = entry.command.first, path.hasPrefix("/") else {
-            throw Misfit(
-                reason: "\(pair.name): needs \"command\", a list whose first element is the absolute path of a program",
-                line: pair.inner.first { $0.name == "command" }?.line ?? pair.line)
-        }
-        guard entry.command.count <= ProgramSpec.longestCommand, !entry.command.contains(where: { $0.utf8.contains(0) })
+        let most = ProgramSpec.longestCommand
+        guard let path = entry.command.first, path.hasPrefix("/"), entry.command.count <= most,
+            !entry.command.contains(where: { $0.utf8.contains(0) })
         else {
             throw Misfit(
-                reason:
-                    "\(pair.name): \"command\" has at most \(ProgramSpec.longestCommand) elements, and none holds NUL",
-                line: pair.line)
+                reason: "\(pair.name): needs \"command\", a list of at most \(most) elements without NUL, the first of "
+                    + "which is the absolute path of a program", line: commandLine)
         }
         return entry
     }
 
-    private static func environment(_ member: Member) throws(Misfit) -> [String: String] {
-        guard member.list == nil, member.value.isEmpty else { throw Misfit(reason: "must be names with values") }
-        var environment: [String: String] = [:]
-        for variable in member.inner {
+    private func command() throws(Misfit) -> [String] {
+        if case .scalar(let path) = self { [path] } else { try strings() }
+    }
+
+    private func variables() throws(Misfit) -> [String: String] {
+        guard let members else { throw Misfit(reason: "must be names with values") }
+        var variables: [String: String] = [:]
+        for variable in members {
             // The administrator may well tell the dynamic linker something.
             let flaw = ProgramSpec.flaw(ofVariable: variable.name.hasPrefix("LD_") ? "LD" : variable.name)
-            guard flaw == nil, !variable.value.utf8.contains(0), variable.list == nil else {
-                throw Misfit(
-                    reason:
-                        "\(member.name): \"\(variable.name)\" cannot be set: \(flaw ?? "its value must be one text")",
-                    line: variable.line)
+            guard flaw == nil, case .scalar(let text) = variable.value, !text.utf8.contains(0) else {
+                throw variable.misfit("cannot be set: \(flaw ?? "its value must be one text")")
             }
-            environment[variable.name] = variable.value
+            variables[variable.name] = text
         }
-        return environment
+        return variables
     }
 }

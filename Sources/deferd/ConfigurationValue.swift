@@ -9,12 +9,21 @@ enum ConfigurationValue {
     /// One pair of a map, and its line.
     struct Member {
         let name: String
-        var value: String
-        /// The pairs inside it, where its value is a map itself.
-        var inner: [Member] = []
-        /// The elements, where its value is a list.
-        var list: [String]?
+        let value: ConfigurationValue
         var line: Int?
+
+        /// Its value as `read` makes it; says in which line of what it does not fit.
+        func read<Value>(
+            of owner: String? = nil, _ read: (ConfigurationValue) -> () throws(Misfit) -> Value
+        ) throws(Misfit) -> Value {
+            do throws(Misfit) { return try read(value)() } catch {
+                throw error.line == nil ? misfit(error.reason, of: owner) : error
+            }
+        }
+
+        func misfit(_ reason: String, of owner: String? = nil) -> Misfit {
+            Misfit(reason: "\(owner.map { "\($0)." } ?? "")\(name): \(reason)", line: line)
+        }
     }
 
     /// Why a value does not fit its key, as a clause.
@@ -47,6 +56,11 @@ enum ConfigurationValue {
         guard let value = Double(try text()), range.contains(value) else {
             throw Misfit(reason: "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
         }
+        return value
+    }
+
+    func flag() throws(Misfit) -> Bool {
+        guard let value = Bool(try text()) else { throw Misfit(reason: "must be true or false") }
         return value
     }
 
@@ -91,51 +105,36 @@ enum ConfigurationValue {
             for part in text.split(separator: ",") {
                 let halves = part.split(separator: "=", maxSplits: 1)
                 guard halves.count == 2 else { throw Misfit(reason: "must be name=value, separated by commas") }
-                pairs.append(Member(name: halves[0].trimmed, value: halves[1].trimmed))
+                pairs.append(Member(name: halves[0].trimmed, value: .scalar(halves[1].trimmed)))
             }
             return pairs
         }
     }
 
+    /// The pairs of a map; nil for anything else.
+    var members: [Member]? { if case .map(let members) = self { members } else { nil } }
+
     /// Queues by name, each with its concurrency or with a map of `concurrency` and `perUser`; in a variable
     /// `name=concurrency` separated by commas.
     func queues() throws(Misfit) -> [String: QueueSettings] {
-        let pairs = try pairs("must be names with numbers, such as \"default: 16\"")
+        let slots = { (value: ConfigurationValue) in { () throws(Misfit) in try value.integer(1...100_000) } }
         var queues: [String: QueueSettings] = [:]
-        for pair in pairs {
-            guard !pair.name.isEmpty, pair.name.utf8.count <= 64 else {
+        for pair in try pairs("must be names with numbers, such as \"default: 16\"") {
+            guard (1...64).contains(pair.name.utf8.count) else {
                 throw Misfit(reason: "holds a name that is not 1 to 64 bytes long", line: pair.line)
             }
-            queues[pair.name] = try queue(pair)
+            var queue = QueueSettings(name: pair.name, concurrency: 16)
+            if pair.value.members == nil { queue.concurrency = try pair.read(slots) }
+            for member in pair.value.members ?? [] {
+                switch member.name {
+                case "concurrency": queue.concurrency = try member.read(of: pair.name, slots)
+                case "perUser": queue.perUser = try member.read(of: pair.name, slots)
+                default: throw member.misfit("is not known; known are concurrency and perUser", of: pair.name)
+                }
+            }
+            queues[pair.name] = queue
         }
         return queues
-    }
-
-    private func queue(_ pair: Member) throws(Misfit) -> QueueSettings {
-        let range = 1...100_000
-        func number(_ text: String, _ name: String, _ line: Int?) throws(Misfit) -> Int {
-            guard let number = Int(text), range.contains(number) else {
-                throw Misfit(
-                    reason: "holds \"\(name)\", whose value must be a whole number from \(range.lowerBound) to "
-                        + "\(range.upperBound)", line: line)
-            }
-            return number
-        }
-        guard !pair.inner.isEmpty else {
-            return QueueSettings(name: pair.name, concurrency: try number(pair.value, pair.name, pair.line))
-        }
-        var queue = QueueSettings(name: pair.name, concurrency: 16)
-        for member in pair.inner {
-            switch member.name {
-            case "concurrency": queue.concurrency = try number(member.value, member.name, member.line)
-            case "perUser": queue.perUser = try number(member.value, member.name, member.line)
-            default:
-                throw Misfit(
-                    reason: "holds \"\(pair.name)\" with \"\(member.name)\"; known are concurrency and perUser",
-                    line: member.line)
-            }
-        }
-        return queue
     }
 }
 

@@ -77,7 +77,7 @@ struct Deferd: AsyncParsableCommand {
             // The others that end by themselves have not done what they were asked for where a signal ends them.
             if !deferd.verifyState { StartSignals.begin() }
             do { try ThreadLimit.check() } catch {
-                throw ended(error.message, error.code, JournalLogHandler.isJournal())
+                throw ended([error.message], error.code, JournalLogHandler.isJournal())
             }
             try await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) {
                 try await deferd.run()
@@ -102,8 +102,7 @@ struct Deferd: AsyncParsableCommand {
     private var flags: Configuration.Flags {
         Configuration.Flags(
             config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
-            downloadsDirectory: downloadsDirectory,
-            logLevel: logLevel)
+            downloadsDirectory: downloadsDirectory, logLevel: logLevel)
     }
 
     private func loadConfiguration(_ isJournal: Bool) throws -> Configuration {
@@ -140,14 +139,10 @@ struct Deferd: AsyncParsableCommand {
                 logger: logger)
             try await daemon.run()
         } catch let error as Daemon.StartError {
-            throw Self.ended(error.message, error.code, isJournal)
+            throw Self.ended([error.message], error.code, isJournal)
         } catch let error as SystemdError {
-            throw Self.ended(error.description, .configuration, isJournal)
+            throw Self.ended([error.description], .configuration, isJournal)
         }
-    }
-
-    private static func ended(_ message: String, _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
-        ended([message], status, isJournal)
     }
 
     /// Says why the daemon ends, to the service manager, which has room for the first reason, and all of it in the journal or on
@@ -170,13 +165,10 @@ struct Deferd: AsyncParsableCommand {
 
 /// What the daemon's exit code tells, by sysexits.h.
 enum ExitStatus: Int32 {
-    case ok = 0
-    case usage = 64
     /// The database is damaged.
     case badData = 65
     /// Another daemon has the state directory or the socket.
     case unavailable = 69
-    case software = 70
     /// What keeps it from starting may pass: a full disk, or one that fails.
     case tryAgain = 75
     case configuration = 78
@@ -184,11 +176,9 @@ enum ExitStatus: Int32 {
     /// The closest number of errno(3).
     var errorNumber: Int32 {
         switch self {
-        case .ok: 0
-        case .usage, .configuration: EINVAL
+        case .configuration: EINVAL
         case .badData: EBADMSG
         case .unavailable: EADDRINUSE
-        case .software: EPROTO
         case .tryAgain: EAGAIN
         }
     }

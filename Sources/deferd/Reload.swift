@@ -1,6 +1,6 @@
 import DataSources
-import Dispatch
 import Foundation
+import Glibc
 import JobEngine
 import JobModel
 import JobServer
@@ -15,7 +15,6 @@ actor Reload {
     private let server: JobServer
     private let level: LevelledLogHandler.Level
     private let logger: Logger
-    private let queue = DispatchQueue(label: "deferd.reload")
     private var present: Configuration
 
     /// `configuration` is what the daemon started with.
@@ -34,7 +33,7 @@ actor Reload {
     /// Gives what is to be known of it: why nothing was taken over, or what waits for a restart.
     func run() async -> String? {
         do {
-            return try await takeOver(try await read().get())
+            return try await takeOver(try await read())
         } catch {
             logger.error(
                 "The configuration was not taken over; the old one stays in force.",
@@ -44,14 +43,9 @@ actor Reload {
     }
 
     /// Off the event loops, as files and the names of users and groups may be slow.
-    private func read() async -> Result<Configuration, ConfigurationErrors> {
-        await withCheckedContinuation { continuation in
-            queue.async { [flags] in
-                continuation.resume(
-                    returning: Result { () throws(ConfigurationErrors) in
-                        try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
-                    })
-            }
+    private func read() async throws(ConfigurationErrors) -> Configuration {
+        try await engine.blocking(for: getuid()) { [flags] () throws(ConfigurationErrors) in
+            try Configuration.load(flags, environment: ProcessInfo.processInfo.environment)
         }
     }
 

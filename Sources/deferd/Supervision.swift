@@ -24,24 +24,12 @@ struct Supervision: Service {
     let logger: Logger
     private let status = StatusLine()
 
-    init(
-        engine: Engine, group: MultiThreadedEventLoopGroup, reload: Reload, hangUps: UnixSignalsSequence,
-        timeout: TimeoutExtension, logger: Logger
-    ) {
-        self.timeout = timeout
-        self.engine = engine
-        self.group = group
-        self.reload = reload
-        self.hangUps = hangUps
-        self.logger = logger
-    }
-
     func run() async throws {
         // Signals that come from here on are the service group's, which takes the end of this for one.
         if StartSignals.wasToldToStop { return }
         let notifier = ServiceNotifier()
         if notifier.isActive {
-            let text = status.text(Self.text(engine.status))
+            let text = status.text { $0.counts = Self.text(engine.status) }
             Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
         }
         timeout.end()
@@ -92,7 +80,7 @@ struct Supervision: Service {
             let counts = Self.text(engine.status)
             guard counts != told else { continue }
             told = counts
-            let text = status.text(counts)
+            let text = status.text { $0.counts = counts }
             Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
             guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
@@ -109,7 +97,8 @@ struct Supervision: Service {
     private func reload(_ notifier: ServiceNotifier) async {
         for await _ in hangUps {
             Self.note(logger) { () throws(SystemdError) in try notifier.reloading() }
-            let text = status.text(remark: await reload.run())
+            let remark = await reload.run()
+            let text = status.text { $0.remark = remark }
             Self.note(logger) { () throws(SystemdError) in try notifier.ready(status: text) }
         }
     }
@@ -119,21 +108,10 @@ struct Supervision: Service {
 private final class StatusLine: Sendable {
     private let parts = Mutex((counts: "", remark: String?.none))
 
-    func text(_ counts: String) -> String {
+    func text(_ change: (inout (counts: String, remark: String?)) -> Void) -> String {
         parts.withLock { parts in
-            parts.counts = counts
-            return Self.text(parts)
+            change(&parts)
+            return [parts.counts, parts.remark ?? ""].filter { !$0.isEmpty }.joined(separator: "; ")
         }
-    }
-
-    func text(remark: String?) -> String {
-        parts.withLock { parts in
-            parts.remark = remark
-            return Self.text(parts)
-        }
-    }
-
-    private static func text(_ parts: (counts: String, remark: String?)) -> String {
-        [parts.counts, parts.remark].compactMap { $0?.isEmpty == false ? $0 : nil }.joined(separator: "; ")
     }
 }
