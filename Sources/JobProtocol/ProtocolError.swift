@@ -52,6 +52,11 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.init(code: code.rawValue, message: message.shortened(to: JobError.mostMessage), data: data)
     }
 
+    /// A limit is reached; asking again makes sense after so many seconds.
+    package static func busy(_ message: String, retryAfter: Int) -> ProtocolError {
+        ProtocolError(.busy, message, [JSONObject.Member(name: "retryAfter", value: JSON(retryAfter))])
+    }
+
     /// What is wrong with one member of the params.
     package init(_ fault: SpecError) {
         self.init(

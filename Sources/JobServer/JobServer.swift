@@ -56,6 +56,7 @@ package struct JobServer: Service {
     private struct Client: Sendable {
         let descriptor: Int32
         let peer: Peer
+        let budget: UserBudget
     }
 
     /// Counts a new connection, or tells it why there cannot be one more and closes it. This comes before anything waits, so
@@ -65,14 +66,18 @@ package struct JobServer: Service {
             close(descriptor)
             return nil
         }
-        guard let error = state.enter(peer.uid)?.error else { return Client(descriptor: descriptor, peer: peer) }
-        let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
-        // The socket is new and its buffer empty, so the line fits.
-        _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-        close(descriptor)
-        state.warn(
-            .connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"], to: logger)
-        return nil
+        do throws(ProtocolError) {
+            return Client(descriptor: descriptor, peer: peer, budget: try state.enter(peer.uid))
+        } catch {
+            let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
+            // The socket is new and its buffer empty, so the line fits.
+            _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            close(descriptor)
+            state.warn(
+                .connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"],
+                to: logger)
+            return nil
+        }
     }
 
     private func serve(_ client: Client) async {
@@ -95,18 +100,16 @@ package struct JobServer: Service {
 
     /// The connection over a socket, which it owns from now on.
     private func adopt(_ client: Client, on loop: any EventLoop) async throws -> Connection {
-        let budget = state.budget(of: client.peer.uid)
-        return try await ClientBootstrap(group: loop)
+        try await ClientBootstrap(group: loop)
             .channelOption(.autoRead, value: false)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.maxMessagesPerRead, value: 1)
             .withConnectedSocket(client.descriptor) { [engine, state, logger] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let connection = Connection(
-                        peer: client.peer, engine: engine, server: state, budget: budget, channel: channel,
+                        peer: client.peer, engine: engine, server: state, budget: client.budget, channel: channel,
                         logger: logger)
-                    try channel.pipeline.syncOperations.addHandler(
-                        FrameHandler(connection, limit: { state.limits.line }, budget: budget))
+                    try channel.pipeline.syncOperations.addHandler(FrameHandler(connection))
                     return connection
                 }
             }

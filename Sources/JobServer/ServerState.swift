@@ -1,31 +1,22 @@
 import JobCore
 import JobModel
+import JobProtocol
 import Logging
 import MetricsRegistry
-import JobProtocol
 import Synchronization
 
-/// What all connections share: who is connected, and how many may be.
+/// What all connections share: who is connected, and the limits that hold now.
 final class ServerState: Sendable {
+    private struct User {
+        var connections = 0
+        let budget: UserBudget
+        var lastWarning: ContinuousClock.Instant?
+    }
+
     private struct State {
         var connections = 0
-        var byUser: [UInt32: Int] = [:]
-        /// A budget lives as long as anything is counted in it, also when its user has no connection any more.
-        var budgets: [UInt32: WeakBudget] = [:]
-        var warnings: [UInt32: Warnings] = [:]
-    }
-
-    /// What is written to the log of one user.
-    private struct Warnings {
-        var last: ContinuousClock.Instant
-        var leftOut = 0
-    }
-
-    /// Users of whom it is remembered when there was a warning of them.
-    private static let mostWarned = 1024
-
-    private struct WeakBudget {
-        weak var budget: UserBudget?
+        /// Everybody who has connected since the start.
+        var users: [UInt32: User] = [:]
     }
 
     let identity: ServerIdentity
@@ -34,106 +25,82 @@ final class ServerState: Sendable {
     var uptime: Double { startedAt.duration(to: .now) / .seconds(1) }
     /// What is counted for administrators; nil where nothing is.
     let metrics: MetricsRegistry?
-    let limits: ServerLimits
+    private let settings: Mutex<(limits: JobLimits, adminGroup: UInt32?)>
     private let state = Mutex(State())
 
     init(
         identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil, metrics: MetricsRegistry? = nil
     ) {
         self.identity = identity
-        self.limits = ServerLimits(limits, adminGroup: adminGroup)
         self.metrics = metrics
+        settings = Mutex((limits, adminGroup))
     }
+
+    var limits: JobLimits { settings.withLock(\.limits) }
+    var adminGroup: UInt32? { settings.withLock(\.adminGroup) }
 
     /// Has other limits hold, for connections that are open too; those that are too many now stay.
     func configure(_ limits: JobLimits, adminGroup: UInt32?) {
-        self.limits.configure(limits, adminGroup: adminGroup)
-        for budget in state.withLock({ $0.budgets.values.compactMap(\.budget) }) {
-            budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
+        settings.withLock { $0 = (limits, adminGroup) }
+        for user in state.withLock({ Array($0.users.values) }) {
+            user.budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
         }
     }
+
+    // MARK: - Connections
 
     var connectionCount: Int { state.withLock(\.connections) }
 
     /// Connections of one user.
-    func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.byUser[uid, default: 0] } }
+    func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
-    /// Why there cannot be one more connection, with how many there are.
-    enum Refusal: Sendable, Equatable {
-        case tooManyOfUser(Int)
-        case tooMany(Int)
-
-        var error: ProtocolError {
-            let reason =
-                switch self {
-                case .tooManyOfUser(let count): "You have \(count) connections"
-                case .tooMany(let count): "There are \(count) connections"
-                }
-            return ProtocolError(
-                .busy, "\(reason), and more are not allowed; close one or try again later.",
-                [JSONObject.Member(name: "retryAfter", value: 1)])
-        }
-    }
-
-    /// Admits a connection, or says why not.
-    func enter(_ uid: UInt32) -> Refusal? {
-        let (most, mostOwn) = (limits.connections, limits.connectionsPerUser)
-        return state.withLock { state in
-            let own = state.byUser[uid, default: 0]
-            guard state.connections < most else { return .tooMany(state.connections) }
-            guard own < mostOwn else { return .tooManyOfUser(own) }
+    /// Admits a connection and gives its user's budget, or says why there cannot be one more.
+    func enter(_ uid: UInt32) throws(ProtocolError) -> UserBudget {
+        let limits = limits
+        let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
+            var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
+            defer { state.users[uid] = user }
+            guard state.connections < limits.connections else {
+                return .failure(Self.refusal("There are \(state.connections)"))
+            }
+            guard user.connections < limits.connectionsPerUser else {
+                return .failure(Self.refusal("You have \(user.connections)"))
+            }
             state.connections += 1
-            state.byUser[uid] = own + 1
-            return nil
+            user.connections += 1
+            return .success(user.budget)
         }
+        return try entered.get()
     }
 
-    /// The budget of a user, over all connections.
-    func budget(of uid: UInt32) -> UserBudget {
-        state.withLock { state in
-            if let budget = state.budgets[uid]?.budget { return budget }
-            let budget = UserBudget(limit: limits.memoryPerUser)
-            state.budgets = state.budgets.filter { $0.value.budget != nil }
-            state.budgets[uid] = WeakBudget(budget: budget)
-            return budget
-        }
-    }
-
-    /// Whether a warning of a user may go to the log: one a second does, so that no user can push others' lines out of it.
-    /// Gives how many were left out since the last one, or nil where this one is to be.
-    func warns(of uid: UInt32, at now: ContinuousClock.Instant = .now) -> Int? {
-        state.withLock { state in
-            if let last = state.warnings[uid]?.last, last.duration(to: now) < .seconds(1) {
-                state.warnings[uid]?.leftOut += 1
-                return nil
-            }
-            let leftOut = state.warnings[uid]?.leftOut ?? 0
-            if state.warnings.count >= Self.mostWarned {
-                state.warnings = state.warnings.filter { $0.value.last.duration(to: now) < .seconds(1) }
-            }
-            state.warnings[uid] = Warnings(last: now)
-            return leftOut
-        }
-    }
-
-    /// Writes a warning of a user to the log, or counts it where there was one of them in the last second.
-    func warn(
-        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:],
-        to logger: Logger
-    ) {
-        guard let leftOut = warns(of: uid) else { return }
-        var metadata = metadata
-        metadata["event"] = "\(event.rawValue)"
-        metadata["uid"] = "\(uid)"
-        if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
-        logger.warning(message, metadata: metadata)
+    private static func refusal(_ count: String) -> ProtocolError {
+        .busy("\(count) connections, and more are not allowed; close one or try again later.", retryAfter: 1)
     }
 
     func leave(_ uid: UInt32) {
         state.withLock { state in
             state.connections -= 1
-            let own = state.byUser[uid, default: 1] - 1
-            state.byUser[uid] = own > 0 ? own : nil
+            state.users[uid]?.connections -= 1
         }
+    }
+
+    // MARK: - Log
+
+    /// Whether a warning of a user may go to the log: one a second does, so that no user can push others' lines out of it.
+    func warns(of uid: UInt32, at now: ContinuousClock.Instant = .now) -> Bool {
+        state.withLock { state in
+            if let last = state.users[uid]?.lastWarning, last.duration(to: now) < .seconds(1) { return false }
+            state.users[uid]?.lastWarning = now
+            return true
+        }
+    }
+
+    func warn(
+        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:],
+        to logger: Logger
+    ) {
+        guard warns(of: uid) else { return }
+        logger.warning(
+            message, metadata: metadata.merging(["event": "\(event.rawValue)", "uid": "\(uid)"]) { $1 })
     }
 }

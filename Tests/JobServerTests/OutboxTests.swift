@@ -60,7 +60,7 @@ import Testing
             defer { outbox.sent(piece.size) }
             #expect(piece.bytes.readableBytes <= 2 * Outbox.chunk)
             all += String(buffer: piece.bytes)
-            #expect(outbox.backlog.size == line.utf8.count + 5 - all.utf8.count + piece.bytes.readableBytes)
+            #expect(outbox.backlog == line.utf8.count + 5 - all.utf8.count + piece.bytes.readableBytes)
         }
         #expect(all == "1\n\(line)\n3\n" && overflows() == 0)
     }

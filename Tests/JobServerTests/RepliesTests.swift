@@ -16,7 +16,7 @@ import Testing
 
     @Test func answer_isSent_andThenWhatFollowsIt() async {
         let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
-        let replies = Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }
+        let replies = Replies(outbox: outbox) { log.add("sent") }
         replies.succeed(1, "x") {
             outbox.send(answer: Array("afterwards".utf8))
             log.add("afterwards")
@@ -27,9 +27,9 @@ import Testing
 
     @Test func notification_isNotAnswered_butCounted() async {
         let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
-        Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }.succeed(nil, 1)
-        Replies(calls: 1, isBatch: false, outbox: outbox) { log.add("sent") }.fail(nil, ProtocolError(.internal, "x"))
-        let batch = Replies(calls: 2, isBatch: true, outbox: outbox) { log.add("sent") }
+        Replies(outbox: outbox) { log.add("sent") }.succeed(nil, 1)
+        Replies(outbox: outbox) { log.add("sent") }.fail(nil, ProtocolError(.internal, "x"))
+        let batch = Replies(calls: 2, batch: 512, outbox: outbox) { log.add("sent") }
         batch.succeed(nil, 1)
         batch.fail(nil, ProtocolError(.internal, "x"))
         #expect(lines(outbox).isEmpty)
@@ -38,7 +38,7 @@ import Testing
 
     @Test func batch_isAnsweredAsOneArray_onceAllOfItIs() async throws {
         let (outbox, log) = (Outbox(limit: 1 << 20) {}, Log())
-        let replies = Replies(calls: 4, isBatch: true, outbox: outbox) { log.add("sent") }
+        let replies = Replies(calls: 4, batch: 1030, outbox: outbox) { log.add("sent") }
         outbox.send(answer: Array("before".utf8))
         replies.succeed(2, "two") { log.add("afterwards") }
         replies.succeed(nil, "notification")
@@ -61,14 +61,14 @@ import Testing
 
     @Test func batchOfOneCall_isAnArray() async {
         let outbox = Outbox(limit: 1 << 20) {}
-        Replies(calls: 1, isBatch: true, outbox: outbox) {}.succeed(1, nil)
+        Replies(batch: 257, outbox: outbox) {}.succeed(1, nil)
         #expect(lines(outbox) == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])
     }
 
     @Test func batch_refusesWhatFindsNoRoom_andKeepsWithinIt() async throws {
         let outbox = Outbox(limit: 1 << 20) {}
         let limit = 10 * 256 + 3000
-        let replies = Replies(calls: 10, isBatch: true, ids: 10, limit: limit, outbox: outbox) {}
+        let replies = Replies(calls: 10, batch: 2570, limit: limit, outbox: outbox) {}
         let long = JSON.string(String(repeating: "x", count: 1000))
         for id in 0..<10 {
             replies.succeed(JSON(id), long)
@@ -81,5 +81,11 @@ import Testing
         let done = answers.filter { $0["result"] == long }
         #expect(done.count >= 2 && refused.count + done.count == 10)
         #expect(replies.isFull && !refused.isEmpty)
+    }
+}
+
+extension Replies {
+    fileprivate func succeed(_ id: JSON?, _ result: JSON, afterwards: (@Sendable () -> Void)? = nil) {
+        succeed(id, answer: id.map { Answer.success(id: $0, result: result.utf8) }, afterwards: afterwards)
     }
 }

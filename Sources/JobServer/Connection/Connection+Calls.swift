@@ -10,6 +10,7 @@ extension Connection {
     /// Carries out the calls of one read.
     func handle(_ lines: ReadLines) async {
         var submits: [Submit] = []
+        let limits = limits
         for frame in lines.frames {
             if !budget.hasRoom {
                 // What it holds itself must not be what it waits for.
@@ -22,7 +23,7 @@ extension Connection {
                     ProtocolError(
                         .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
                         [JSONObject.Member(name: "kind", value: "line-too-long")]), &submits)
-            case .line(let line): await handle(line, &submits)
+            case .line(let line): await handle(line, limits, &submits)
             }
         }
         // More can be read while these are being stored.
@@ -32,37 +33,36 @@ extension Connection {
     /// Answers a line that could not be read.
     private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
         await submit(&submits)
-        replies(calls: 1).fail(.null, error)
+        replies().fail(.null, error)
     }
 
-    private func handle(_ bytes: [UInt8], _ submits: inout [Submit]) async {
+    private func handle(_ bytes: [UInt8], _ limits: JobLimits, _ submits: inout [Submit]) async {
         let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
+        let charge = BudgetCharge(work: cost, in: budget)
         switch line {
-        case .single(let call):
-            await dispatch(call, nil, BudgetCharge(.work, of: cost, in: budget), &submits)
+        case .single(let call): await dispatch(call, nil, charge, &submits)
         case .batch(let calls):
-            let charge = BudgetCharge(.work, of: cost, in: budget)
-            let ids = calls.reduce(0) { $0 + ($1.id?.size ?? 0) }
-            let least = Replies.least(calls: calls.count, ids: ids)
-            guard least + 2 <= lineLimit else {
+            let least = Replies.least(calls)
+            guard least + 2 < limits.outbound else {
                 return await refuse(
-                    ProtocolError(
-                        .busy, "The batch has more calls than \(lineLimit) bytes can answer; split it up.",
-                        [JSONObject.Member(name: "retryAfter", value: 0)]), &submits)
+                    .busy(
+                        "The batch has more calls than \(limits.outbound) bytes can answer; split it up.", retryAfter: 0
+                    ),
+                    &submits)
             }
             // Its answers are kept until the last of them is there, which may be years away.
-            guard budget.registers(least) else { return await refuse(Self.noRoom, &submits) }
-            let replies = replies(calls: calls.count, isBatch: true, ids: ids)
-            for call in calls { await dispatch(call, replies, charge, &submits) }
+            guard let kept = BudgetCharge(registering: least, in: budget) else {
+                return await refuse(Self.noRoom, &submits)
+            }
+            let batch = replies(calls: calls.count, batch: least, charge: kept)
+            for call in calls { await dispatch(call, batch, charge, &submits) }
         }
     }
 
-    /// The longest line that is sent, without its end: a longer one would close the connection.
-    private var lineLimit: Int { limits.outbound - 1 }
-
-    private func replies(calls: Int, isBatch: Bool = false, ids: Int = 0) -> Replies {
+    private func replies(calls: Int = 1, batch least: Int? = nil, charge: BudgetCharge? = nil) -> Replies {
         state.withLock { $0.open += 1 }
-        return Replies(calls: calls, isBatch: isBatch, ids: ids, limit: lineLimit, outbox: outbox, budget: budget) {
+        // A longer line would close the connection.
+        return Replies(calls: calls, batch: least, charge: charge, limit: limits.outbound - 1, outbox: outbox) {
             [weak self] in self?.answered(lines: 1)
         }
     }
@@ -80,7 +80,7 @@ extension Connection {
         switch call {
         case .rejected(let id, let error):
             await submit(&submits)
-            (batch ?? replies(calls: 1)).fail(id, error)
+            (batch ?? replies()).fail(id, error)
         case .request(let request):
             let method = MethodName(rawValue: request.method)
             let refusal = batch?.isFull == true ? Replies.full : refusalAboveLimit()
@@ -88,7 +88,7 @@ extension Connection {
                 return await gather(Submit(request, batch: batch, charge: charge), &submits)
             }
             await submit(&submits)
-            let call = Call(request: request, replies: batch ?? replies(calls: 1), charge: charge)
+            let call = Call(request: request, replies: batch ?? replies(), charge: charge)
             if let refusal { return call.fail(refusal) }
             // What was done must be answered, so nothing is done where the answer may not fit.
             if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
@@ -109,7 +109,7 @@ extension Connection {
         }
         // No client is left to read an answer; a request that changes something is still carried out.
         if method.isRead, isGone { return call.fail(Self.shuttingDown) }
-        let answer = BudgetCharge(.work, of: method.answerBytes, in: budget)
+        let answer = BudgetCharge(work: method.answerBytes, in: budget)
         do throws(ProtocolError) {
             try await carryOut(method, call)
         } catch {

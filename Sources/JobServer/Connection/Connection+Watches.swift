@@ -20,10 +20,9 @@ extension Connection {
     ///
     /// `jobs` are as many as it names, and `bytes` what else it names takes. `isFixed` where it covers no others.
     func makeWatch(jobs: Int, bytes: Int = 0, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
-        guard state.withLock({ $0.watches.count < limits.inFlight }) else {
-            throw ProtocolError(
-                .busy, "This connection has \(limits.inFlight) watches; end some of them with job.unwatch.",
-                [JSONObject.Member(name: "retryAfter", value: 1)])
+        let most = limits.inFlight
+        guard state.withLock({ $0.watches.count < most }) else {
+            throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
         let charge = try register(bytes: jobs * Self.bytesPerID + bytes + Self.bytesPerWatch)
         return add(charge, isFixed: isFixed)
@@ -35,50 +34,54 @@ extension Connection {
     }
 
     private func add(_ charge: BudgetCharge, isFixed: Bool) -> ConnectionWatch {
-        let number = state.withLock { state in
+        let watch = state.withLock { state in
             state.lastWatch += 1
-            return state.lastWatch
-        }
-        let watch = ConnectionWatch(
-            number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
-        ) { [weak self] in
-            if isFixed { self?.watchEnded(number) }
-            self?.changed()
+            let number = state.lastWatch
+            let watch = ConnectionWatch(
+                number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
+            ) { [weak self] in
+                guard let self else { return }
+                if isFixed, let watch = self.state.withLock({ $0.watches[number] }) { end(watch) }
+                changed()
+            }
+            state.watches[number] = watch
+            return watch
         }
         engine.register(watch, as: watch.subscription, of: caller.uid)
-        state.withLock { $0.watches[number] = watch }
         return watch
     }
 
     /// Whether a submission with a watch has to wait, where so many others are about to be submitted.
     func mustWaitForWatches(besides others: Int) -> Bool {
-        state.withLock { $0.watches.count + others >= limits.inFlight } || outbox.backlog.size > limits.outbound / 4
+        let limits = limits
+        return state.withLock { $0.watches.count + others >= limits.inFlight } || outbox.backlog > limits.outbound / 4
     }
 
     /// Returns once a submission can have a watch: few are open, and the client has read most of what they told.
     func roomForWatch() async {
-        await wait { [limits] state in state.isShuttingDown || state.watches.count < limits.inFlight }
+        let limits = limits
+        await wait { state in state.isShuttingDown || state.watches.count < limits.inFlight }
         await outbox.waits(atMost: limits.outbound / 4)
     }
 
-    private func watchEnded(_ number: Int) {
-        guard let watch = state.withLock({ $0.watches.removeValue(forKey: number) }) else { return }
+    /// Ends a watch; what it has told before is still sent.
+    func end(_ watch: ConnectionWatch) {
+        guard state.withLock({ $0.watches.removeValue(forKey: watch.number) }) != nil else { return }
+        watch.end()
         engine.unsubscribe(watch.subscription, of: caller.uid)
-        outbox.end(watch: number)
+        outbox.end(watch: watch.number)
     }
 
-    /// Removes a watch, whose subscription is to be ended then; nil where there is none.
-    func removeWatch(_ number: Int) -> ConnectionWatch? {
+    /// Ends a watch by hand; false where there is none. One that has ended by itself was there.
+    func unwatch(_ number: Int) -> Bool {
+        guard let watch = state.withLock({ $0.watches[number] }) else {
+            return state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
+        }
         state.withLock { state in
-            guard let watch = state.watches.removeValue(forKey: number) else { return nil }
             if state.unwatched.count >= Self.mostUnwatched { state.unwatched = [] }
             state.unwatched.insert(number)
-            return watch
         }
-    }
-
-    /// Whether there was a watch that has ended by itself.
-    func hasEnded(watch number: Int) -> Bool {
-        state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
+        end(watch)
+        return true
     }
 }

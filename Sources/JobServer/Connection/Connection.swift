@@ -17,12 +17,13 @@ final class Connection: Sendable {
     private let channel: any Channel
     /// The event loop of the socket.
     let loop: LoopExecutor
-    let limits: ServerLimits
+    /// As they are now.
+    var limits: JobLimits { server.limits }
     private let lines: AsyncStream<ReadLines>
     private let received: AsyncStream<ReadLines>.Continuation
     let state = Mutex(State())
     /// Who calls, with the rights that they have now: the administrators' group may change while they are connected.
-    var caller: Caller { peer.caller(adminGroup: limits.adminGroup) }
+    var caller: Caller { peer.caller(adminGroup: server.adminGroup) }
 
     struct Wait {
         let call: Call
@@ -59,11 +60,10 @@ final class Connection: Sendable {
         self.server = server
         self.budget = budget
         self.channel = channel
-        limits = server.limits
         loop = LoopExecutor(channel.eventLoop)
         (lines, received) = AsyncStream.makeStream()
         let loop = channel.eventLoop
-        outbox = Outbox(limit: limits.outbound, budget: budget) { outbox, atOnce in
+        outbox = Outbox(limit: server.limits.outbound, budget: budget) { outbox, atOnce in
             if atOnce, loop.inEventLoop { return outbox.write(to: channel) }
             // What comes together goes out together.
             loop.execute { outbox.write(to: channel) }
@@ -167,10 +167,9 @@ final class Connection: Sendable {
 
     /// Why one more call is refused, where so many have no answer yet. All but waits are answered before the next.
     func refusalAboveLimit() -> ProtocolError? {
-        guard state.withLock({ $0.waits.count >= limits.inFlight }) else { return nil }
-        return ProtocolError(
-            .busy, "This connection has \(limits.inFlight) calls without an answer; wait for some of them.",
-            [JSONObject.Member(name: "retryAfter", value: 1)])
+        let most = limits.inFlight
+        guard state.withLock({ $0.waits.count >= most }) else { return nil }
+        return .busy("This connection has \(most) calls without an answer; wait for some of them.", retryAfter: 1)
     }
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
@@ -201,9 +200,8 @@ final class Connection: Sendable {
         return charge
     }
 
-    static let noRoom = ProtocolError(
-        .busy, "Your waits, watches and batches take all the memory that they may; end some, or wait a little.",
-        [JSONObject.Member(name: "retryAfter", value: 1)])
+    static let noRoom = ProtocolError.busy(
+        "Your waits, watches and batches take all the memory that they may; end some, or wait a little.", retryAfter: 1)
 
     // MARK: - Ending
 
@@ -257,17 +255,14 @@ final class Connection: Sendable {
     /// Gives up what the client no longer waits for.
     private func abandon() {
         let (waits, watches) = state.withLock { state in
-            defer {
-                state.waits = [:]
-                state.watches = [:]
-            }
+            defer { state.waits = [:] }
             return (state.waits, Array(state.watches.values))
         }
         for (id, wait) in waits {
             wait.timer?.cancel()
             engine.abandon(id, of: peer.uid)
         }
-        for watch in watches { engine.unsubscribe(watch.subscription, of: peer.uid) }
+        for watch in watches { end(watch) }
         clientLeft()
     }
 }

@@ -25,19 +25,18 @@ final class ConnectionWatch: JobSubscriber {
         var unfinished: Set<JobID> = []
         /// The versions of jobs that its answer tells; an event of the same version or an earlier one is not passed on.
         var versions: [JobID: Int64] = [:]
-        /// Bytes that are counted in memory.
-        var charged = 0
         /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
         var knowsAll = true
+        /// What it takes in memory, and of that what is buffered and what its unfinished jobs take.
+        var memory: BudgetCharge?
+        var charged = 0
     }
 
     let number: Int
     let subscription: SubscriptionID
     var name: String { "w\(number)" }
     private let outbox: Outbox
-    /// What its jobs take in memory.
-    private let memory: Mutex<BudgetCharge?>
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let settled: @Sendable () -> Void
 
     /// `settled` is called whenever nothing it watches is unfinished any more. Changes of state that come before the answer and
@@ -50,7 +49,7 @@ final class ConnectionWatch: JobSubscriber {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
-        memory = Mutex(charge)
+        state = Mutex(State(memory: charge))
         self.settled = settled
     }
 
@@ -60,66 +59,35 @@ final class ConnectionWatch: JobSubscriber {
 
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
-    /// Bytes that a job takes, about: in the set of those that are not finished, and with the number of its last notification.
-    fileprivate static let bytesPerJob = 64
-    /// Bytes that a buffered notification takes beside its text, or that one job's progress takes.
-    fileprivate static let bytesPerBuffered = 64
-    /// Bytes that are counted at a time, at least.
-    private static let countedAtOnce = 64 * bytesPerJob
-
     private func receive(_ notification: Notification) {
         // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
         guard !outbox.isClosed else { return }
-        let (buffering, isNews, isSettled) = state.withLock { state in
-            let buffering = state.buffer(notification, within: outbox.most)
-            guard buffering == .open, !state.isEnded, state.isNews(notification) else {
-                return (buffering, false, false)
-            }
-            return (buffering, true, state.count(notification))
-        }
-        switch buffering {
-        case .open:
-            guard isNews else { return }
-            send(notification)
-            if isSettled { settled() }
-            charge()
-        case .buffered: charge()
+        switch state.withLock({ $0.buffer(notification, within: outbox.most) }) {
+        case .open: if tell(notification) { settled() }
+        case .buffered: break
         case .full: if case .event = notification { outbox.overflow() }
         }
+        if !state.withLock({ $0.recount() }) { outbox.overflow() }
     }
 
-    /// Counts what is buffered, and what the jobs take that are not finished.
-    private func charge() {
-        guard let memory = memory.withLock(\.self) else { return }
-        let more = state.withLock { state -> Int in
-            let more = state.bytes - state.charged
-            guard more >= Self.countedAtOnce else { return 0 }
-            state.charged += more
-            return more
+    /// Passes on what the answer does not tell; true where nothing it watches is unfinished any more.
+    private func tell(_ notification: Notification) -> Bool {
+        let (isNews, isSettled) = state.withLock { state in
+            state.isNews(notification) ? (true, state.count(notification)) : (false, false)
         }
-        if more > 0, !memory.grow(by: more) { outbox.overflow() }
-    }
-
-    /// Gives back what was counted for what is buffered no more: the outbox has counted it since.
-    private func release() {
-        let less = state.withLock { state -> Int in
-            let less = max(0, state.charged - state.bytes)
-            state.charged -= less
-            return less
-        }
-        memory.withLock(\.self)?.shrink(by: less)
-    }
-
-    /// Passes nothing on any more and gives back what it takes in memory, as its client has ended it.
-    func end() {
-        state.withLock { $0.isEnded = true }
-        memory.withLock { $0 = nil }
-    }
-
-    private func send(_ notification: Notification) {
+        guard isNews else { return false }
         switch notification {
         case .event(let event): outbox.send(event, watch: number)
         case .batch(let batch): outbox.send(batch, watch: number)
+        }
+        return isSettled
+    }
+
+    /// Passes nothing on any more and gives back what it takes in memory.
+    func end() {
+        state.withLock { state in
+            state.isEnded = true
+            state.memory = nil
         }
     }
 
@@ -131,18 +99,10 @@ final class ConnectionWatch: JobSubscriber {
             state.versions = versions
             state.knowsAll = isAll
         }
-        charge()
         while let buffered = drain() {
-            for notification in buffered {
-                let isNews = state.withLock { state in
-                    let isNews = state.isNews(notification)
-                    if isNews { _ = state.count(notification) }
-                    return isNews
-                }
-                if isNews { send(notification) }
-            }
-            release()
+            for notification in buffered { _ = tell(notification) }
         }
+        if !state.withLock({ $0.recount() }) { outbox.overflow() }
         if isSettled { settled() }
     }
 
@@ -150,12 +110,8 @@ final class ConnectionWatch: JobSubscriber {
     private func drain() -> [Notification]? {
         state.withLock { state in
             state.bufferedBytes = 0
-            guard let buffered = state.buffered, !buffered.isEmpty else {
-                state.buffered = nil
-                return nil
-            }
-            state.buffered = []
-            return buffered
+            defer { state.buffered = state.buffered?.isEmpty == false ? [] : nil }
+            return state.buffered?.isEmpty == false ? state.buffered : nil
         }
     }
 
@@ -164,8 +120,18 @@ final class ConnectionWatch: JobSubscriber {
 }
 
 extension ConnectionWatch.State {
-    fileprivate var bytes: Int {
-        unfinished.count * ConnectionWatch.bytesPerJob + bufferedBytes
+    /// Bytes that an unfinished job takes, about, with the number of its last notification, and a buffered notification beside
+    /// its text.
+    private static let bytesPerJob = 64
+    /// Bytes that are counted at a time, at least.
+    private static let countedAtOnce = 64 * bytesPerJob
+
+    /// Counts what is buffered and its jobs; false where that is too much.
+    fileprivate mutating func recount() -> Bool {
+        let more = unfinished.count * Self.bytesPerJob + bufferedBytes - charged
+        guard let memory, abs(more) >= Self.countedAtOnce else { return true }
+        charged += more
+        return memory.grow(by: more)
     }
 
     /// Buffers what came before the answer, within the bound, unless that is on its way.
@@ -176,17 +142,16 @@ extension ConnectionWatch.State {
         guard bufferedBytes <= bytes else { return .full }
         buffered?.append(notification)
         switch notification {
-        case .event(let event):
-            // Others may have the same text, or be gone before this one: it counts for each.
-            bufferedBytes += ConnectionWatch.bytesPerBuffered + OutboxWatch.size(of: event)
-        case .batch(let batch):
-            bufferedBytes += batch.rows.count * ConnectionWatch.bytesPerBuffered
+        // Others may have the same text, or be gone before this one: it counts for each.
+        case .event(let event): bufferedBytes += Self.bytesPerJob + OutboxWatch.size(of: event)
+        case .batch(let batch): bufferedBytes += batch.rows.count * Self.bytesPerJob
         }
         return .buffered
     }
 
     /// Whether the answer does not tell it already.
     fileprivate mutating func isNews(_ notification: ConnectionWatch.Notification) -> Bool {
+        if isEnded { return false }
         guard case .event(let event) = notification, let version = versions[event.job] else { return true }
         guard event.version > version else { return false }
         versions[event.job] = nil

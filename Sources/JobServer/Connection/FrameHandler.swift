@@ -1,18 +1,11 @@
+import JobModel
 import JobProtocol
 import NIOCore
 
-/// The lines of one read, counted until they are handled.
+/// The lines of one read, and what is reserved for a long one of them.
 struct ReadLines: Sendable {
     let frames: [LineFramer.Frame]
-    private let charge: BudgetCharge
-
-    /// What a line takes beside its bytes: an array's head, and its element among the lines.
-    private static let lineOverhead = 64
-
-    init(_ frames: [LineFramer.Frame], _ budget: UserBudget) {
-        self.frames = frames
-        charge = BudgetCharge(.lines, of: frames.reduce(0) { $0 + $1.size + Self.lineOverhead }, in: budget)
-    }
+    fileprivate let reserved: BudgetCharge?
 }
 
 /// Cuts what a client sends into lines, one array for each read.
@@ -24,50 +17,36 @@ final class FrameHandler: ChannelInboundHandler {
 
     private var framer: LineFramer
     private let connection: Connection
-    private let budget: UserBudget
-    /// The length of the longest line may change between reads.
-    private let limit: () -> Int
-    /// Bytes that are reserved for the present line.
-    private var reserved = 0
+    private var reserved: BudgetCharge?
     /// Bytes of a line whose end has not come that need no room.
     private static let shortPart = 4 << 10
 
-    init(_ connection: Connection, limit: @escaping () -> Int, budget: UserBudget) {
+    init(_ connection: Connection) {
         self.connection = connection
-        self.limit = limit
-        self.budget = budget
-        framer = LineFramer(limit: limit())
+        framer = LineFramer(limit: connection.limits.line)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var frames: [LineFramer.Frame] = []
-        framer.limit = limit()
+        framer.limit = connection.limits.line
         unwrapInboundIn(data).withUnsafeReadableBytes { framer.feed($0, into: &frames) }
-        deliver(frames)
-        if frames.isEmpty { readOn(context) }
+        if frames.isEmpty { readOn(context) } else { deliver(frames) }
     }
 
     /// Reads the rest of a line.
     private func readOn(_ context: ChannelHandlerContext) {
-        guard framer.partialSize > Self.shortPart, reserved == 0 else { return context.read() }
-        let (size, channel) = (framer.limit, context.channel)
-        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
-        budget.whenReserved(line: size, on: context.eventLoop) {
-            handler.value.reserved = size
-            if channel.isActive { channel.read() } else { handler.value.giveBack() }
+        guard framer.partialSize > Self.shortPart, reserved == nil else { return context.read() }
+        let (handler, channel) = (NIOLoopBound(self, eventLoop: context.eventLoop), context.channel)
+        connection.budget.whenReserved(line: framer.limit, on: context.eventLoop) { charge in
+            handler.value.reserved = charge
+            channel.read()
         }
     }
 
     private func deliver(_ frames: [LineFramer.Frame]) {
         guard !frames.isEmpty else { return }
-        connection.receive(ReadLines(frames, budget))
-        giveBack()
-    }
-
-    private func giveBack() {
-        guard reserved > 0 else { return }
-        budget.giveBack(line: reserved)
-        reserved = 0
+        connection.receive(ReadLines(frames: frames, reserved: reserved))
+        reserved = nil
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -93,16 +72,10 @@ final class FrameHandler: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { giveBack() }
+    func handlerRemoved(context: ChannelHandlerContext) { reserved = nil }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         connection.clientLeft()
         context.close(promise: nil)
-    }
-}
-
-extension LineFramer.Frame {
-    fileprivate var size: Int {
-        if case .line(let line) = self { line.count } else { 0 }
     }
 }

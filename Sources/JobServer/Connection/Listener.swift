@@ -31,9 +31,7 @@ package struct Listener: Sendable {
         var status = stat()
         guard isKnown, bound == path, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
         let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
-        guard groupID.map({ chown(path, uid_t.max, $0) }) ?? 0 == 0, chmod(path, mode) == 0 else {
-            throw Self.failure("listen at", path)
-        }
+        guard Self.lets(groupID, mode, to: path) else { throw Self.failure("listen at", path) }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         self.descriptor = descriptor
         self.path = path
@@ -65,9 +63,7 @@ package struct Listener: Sendable {
             close(descriptor)
             throw error
         }
-        guard groupID.map({ chown(path, uid_t.max, $0) }) ?? 0 == 0, chmod(path, mode) == 0,
-            listen(descriptor, 1024) == 0
-        else {
+        guard Self.lets(groupID, mode, to: path), listen(descriptor, 1024) == 0 else {
             let error = Self.failure("listen at", path)
             close(descriptor)
             unlink(path)
@@ -75,6 +71,11 @@ package struct Listener: Sendable {
         }
         self.descriptor = descriptor
         self.path = path
+    }
+
+    /// Gives the socket's file its group and its mode.
+    private static func lets(_ group: UInt32?, _ mode: UInt32, to path: String) -> Bool {
+        group.map { chown(path, uid_t.max, $0) } ?? 0 == 0 && chmod(path, mode) == 0
     }
 
     private static func with<Value>(

@@ -10,22 +10,31 @@ struct Call: Sendable {
     /// What it takes in memory.
     let charge: BudgetCharge
 
-    /// The params, to be read by name.
-    var params: MemberReader {
-        get throws(ProtocolError) {
-            do { return try MemberReader(.object(request.params), at: JSONPointer()) } catch {
-                throw ProtocolError(error)
-            }
-        }
-    }
+    func succeed(_ result: JSON) { succeed(text: result.utf8) }
 
-    func succeed(_ result: JSON, afterwards: (@Sendable () -> Void)? = nil) {
-        replies.succeed(request.id, result, afterwards: afterwards)
-    }
-
-    /// Answers with a result that is JSON text.
+    /// Answers with a result that is JSON text; `afterwards` runs once that is sent.
     func succeed(text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
-        replies.succeed(request.id, text: text, afterwards: afterwards)
+        replies.succeed(
+            request.id, answer: request.id.map { Answer.success(id: $0, result: text) }, afterwards: afterwards)
+    }
+
+    /// Answers with elements of an array, as text, and further members behind them.
+    func succeed(
+        _ name: String, _ elements: [UInt8], _ further: [JSONObject.Member] = [], watch: String? = nil,
+        afterwards: (@Sendable () -> Void)? = nil
+    ) {
+        var writer = JSONWriter(reservingCapacity: elements.count + 64)
+        writer.raw("{")
+        if let watch { writer.raw("\"watch\":\"\(watch)\",".utf8) }
+        writer.raw("\"\(name)\":[".utf8)
+        writer.raw(elements)
+        writer.raw("]")
+        for member in further {
+            writer.raw(",\"\(member.name)\":".utf8)
+            writer.write(member.value)
+        }
+        writer.raw("}")
+        succeed(text: writer.bytes, afterwards: afterwards)
     }
 
     /// Answers with one job, shown whole. A call that changed it must be answered, so less of it is shown in a batch
@@ -43,8 +52,9 @@ struct Call: Sendable {
 
     /// Reads params; an error in them becomes the answer.
     func read<Value>(_ body: (MemberReader) throws(SpecError) -> Value) throws(ProtocolError) -> Value {
-        let reader = try params
-        do { return try body(reader) } catch { throw ProtocolError(error) }
+        do { return try body(try MemberReader(.object(request.params), at: JSONPointer())) } catch {
+            throw ProtocolError(error)
+        }
     }
 }
 

@@ -32,19 +32,15 @@ extension Connection {
             let part = try await engine.read(backup, offset: offset, length: piece, for: caller.uid)
             answer(call, part, at: offset)
         } catch {
-            throw Self.refusal(of: error)
-        }
-    }
-
-    private static func refusal(of piece: StateBackup.Failure) -> ProtocolError {
-        switch piece {
-        case .givenUp:
-            ProtocolError(
-                .notFound,
-                "The backup was given up, as nobody read of it for \(StateBackup.longestPause / 1_000_000_000) seconds and "
-                    + "another one was asked for; call server.backup without an offset to make one.")
-        case .unreadable(let error):
-            ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
+            switch error {
+            case .givenUp:
+                throw ProtocolError(
+                    .notFound,
+                    "The backup was given up, as nobody read of it for \(StateBackup.longestPause / 1_000_000_000) seconds "
+                        + "and another one was asked for; call server.backup without an offset to make one.")
+            case .unreadable(let error):
+                throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
+            }
         }
     }
 
@@ -54,10 +50,8 @@ extension Connection {
             keep(backup: backup)
             return backup
         } catch {
-            guard error.code != .locked else {
-                throw ProtocolError(.busy, error.message, [JSONObject.Member(name: "retryAfter", value: 60)])
-            }
-            throw ProtocolError(.storage, error.message)
+            throw error.code == .locked
+                ? .busy(error.message, retryAfter: 60) : ProtocolError(.storage, error.message)
         }
     }
 }

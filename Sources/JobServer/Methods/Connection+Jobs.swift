@@ -43,43 +43,57 @@ extension Connection {
         var refusal = CoreError.stopping
         if case .failed(let error) = answer { refusal = error }
         var answers = (answer.submitted ?? []).makeIterator()
-        var replies = SubmitReplies(connection: self, lines: submits.count)
         for (submit, read) in zip(submits, submitted) {
             switch read {
-            case .failure(let error): replies.fail(submit, error)
+            case .failure(let error): fail(submit, error)
             case .success(let watch):
                 switch answers.next() ?? .failure(refusal) {
-                case .success(let answer):
-                    replies.succeed(submit, answer, watch)
+                // A client that submits one job at a time waits for this answer and nothing else.
+                case .success(let job): succeed(submit, job, watch, atOnce: submits.count == 1 && watch == nil)
                 case .failure(let error):
-                    if let watch, removeWatch(watch.number) != nil {
-                        engine.unsubscribe(watch.subscription, of: caller.uid)
-                    }
-                    replies.fail(submit, ProtocolError(error))
+                    if let watch { end(watch) }
+                    fail(submit, ProtocolError(error))
                 }
             }
         }
-        replies.flush()
+        answered(lines: submits.count { $0.batch == nil })
         done()
     }
 
-    /// Checks the params of a submission.
+    /// Answers a submission; its watch begins behind the answer.
+    private func succeed(_ submit: Submit, _ job: SubmittedJob, _ watch: ConnectionWatch?, atOnce: Bool) {
+        let answer = submit.id.map { id in
+            var writer = JSONWriter(reservingCapacity: 128)
+            Answer.writeSubmission(
+                id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name, to: &writer)
+            return writer.bytes
+        }
+        let unfinished: Set<JobID> = job.state.isTerminal ? [] : [job.job]
+        if let batch = submit.batch {
+            batch.succeed(submit.id, answer: answer) { watch?.open(unfinished: unfinished) }
+        } else {
+            if let answer { outbox.send(answer: answer, atOnce: atOnce) }
+            watch?.open(unfinished: unfinished)
+        }
+    }
+
+    private func fail(_ submit: Submit, _ error: ProtocolError) {
+        if let batch = submit.batch { return batch.fail(submit.id, error) }
+        if let id = submit.id { outbox.send(answer: Answer.failure(id: id, error: error)) }
+    }
+
+    /// Checks the params of a submission, and says whether the job is to be watched from the beginning.
     private static func check(
         _ params: JSONObject, _ admission: Admission, _ caller: Caller
-    ) throws(ProtocolError) -> SubmittedSpec {
-        var written = params
-        var isWatched = false
-        if written["watch"] != nil {
-            do { isWatched = try MemberReader(.object(written), at: JSONPointer()).flag("watch") ?? false } catch {
+    ) throws(ProtocolError) -> (admitted: Admission.Admitted, isWatched: Bool) {
+        var (spec, isWatched) = (params, false)
+        if params["watch"] != nil {
+            do { isWatched = try MemberReader(.object(params), at: JSONPointer()).flag("watch") ?? false } catch {
                 throw ProtocolError(error)
             }
-            written["watch"] = nil
+            spec["watch"] = nil
         }
-        do {
-            return SubmittedSpec(admitted: try admission.spec(.object(written), from: caller), isWatched: isWatched)
-        } catch {
-            throw ProtocolError(error)
-        }
+        do { return (try admission.spec(.object(spec), from: caller), isWatched) } catch { throw ProtocolError(error) }
     }
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
@@ -143,13 +157,7 @@ extension Connection {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
         let room = call.room - 64
         let (page, next) = try await look { (lookup) throws(ProtocolError) in try lookup.page(filter, within: room) }
-        var writer = JSONWriter()
-        writer.raw("{\"jobs\":[")
-        writer.raw(page.text)
-        writer.raw("],\"next\":")
-        writer.write(next.map { JSON(Int($0)) } ?? .null)
-        writer.raw("}")
-        call.succeed(text: writer.bytes)
+        call.succeed("jobs", page.text, [JSONObject.Member(name: "next", value: next.map { JSON(Int($0)) } ?? .null)])
     }
 }
 
@@ -174,11 +182,4 @@ extension JobFilter {
         limit = try params.integer("limit", in: 1...1000) ?? 100
         order = try params.choice("order") ?? .newest
     }
-}
-
-/// The params of a `job.submit`, checked.
-struct SubmittedSpec: Sendable {
-    let admitted: Admission.Admitted
-    /// Whether the job is to be watched from the beginning.
-    let isWatched: Bool
 }

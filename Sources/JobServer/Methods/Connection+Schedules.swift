@@ -71,23 +71,22 @@ extension Connection {
         let (schedules, next) = try await look { (lookup) throws(ProtocolError) in
             try lookup.schedules(after: after, of: owner, limit: limit)
         }
-        var writer = JSONWriter()
-        writer.raw("{\"schedules\":[")
-        var count = 0
+        var text: [UInt8] = []
+        var shown: ScheduleKey?
         for view in schedules {
-            let text = view.json(isWhole: false).utf8
-            // Those that do not fit come with the next page.
-            guard count == 0 || writer.bytes.count + text.count + 256 <= call.room else { break }
-            if count > 0 { writer.raw(",") }
-            writer.raw(text)
-            count += 1
+            let element = view.json(isWhole: false).utf8
+            guard text.count + element.count + 512 <= call.room else {
+                // Those that do not fit come with the next page.
+                guard shown != nil else { throw Replies.full }
+                break
+            }
+            if shown != nil { text.append(UInt8(ascii: ",")) }
+            text += element
+            shown = view.schedule.key
         }
-        guard writer.bytes.count + 256 <= call.room || schedules.isEmpty else { throw Replies.full }
-        writer.raw("],\"next\":")
-        let last = count < schedules.count ? schedules[count - 1].schedule.key : next
-        writer.write(last.map { .string($0.cursor) } ?? .null)
-        writer.raw("}")
-        call.succeed(text: writer.bytes)
+        let last = shown == schedules.last?.schedule.key ? next : shown
+        call.succeed(
+            "schedules", text, [JSONObject.Member(name: "next", value: last.map { .string($0.cursor) } ?? .null)])
     }
 
     /// Answers with one schedule, whole. A call that changed it must be answered, so in a batch without room its spec is

@@ -19,18 +19,13 @@ extension Connection {
                 try lookup.beginning(of: scope, within: room)
             }
         } catch {
-            if let watch = removeWatch(watch.number) { engine.unsubscribe(watch.subscription, of: caller.uid) }
+            end(watch)
             throw error
         }
-        var writer = JSONWriter()
-        writer.raw("{\"watch\":")
-        writer.write(watch.name)
-        writer.raw(",\"jobs\":[")
-        writer.raw(beginning.page.text)
-        writer.raw("]")
-        if beginning.isTruncated { writer.raw(",\"truncated\":true") }
-        writer.raw("}")
-        call.succeed(text: writer.bytes) {
+        call.succeed(
+            "jobs", beginning.page.text,
+            beginning.isTruncated ? [JSONObject.Member(name: "truncated", value: true)] : [], watch: watch.name
+        ) {
             watch.open(unfinished: beginning.unfinished, versions: beginning.versions, isAll: beginning.knowsAll)
         }
     }
@@ -41,14 +36,10 @@ extension Connection {
             return try params.requiredString("watch")
         }
         let number = Int(name.dropFirst()).flatMap { name == "w\($0)" ? $0 : nil } ?? 0
-        guard let watch = removeWatch(number) else {
-            if hasEnded(watch: number) { return call.succeed([:]) }
+        // What it takes in memory is given back before the answer, so that the next request finds room.
+        guard unwatch(number) else {
             throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
-        // What it takes in memory is given back before the answer, so that the next request finds room.
-        watch.end()
-        engine.unsubscribe(watch.subscription, of: caller.uid)
-        outbox.end(watch: watch.number)
         call.succeed([:])
     }
 
@@ -64,7 +55,7 @@ extension Connection {
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
-            let charge = BudgetCharge(.work, of: Self.answerBytes, in: budget)
+            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             defer { withExtendedLifetime(charge) {} }
             let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
             guard let jobs = found else { throw Self.outOfTime }
@@ -102,7 +93,7 @@ extension Connection {
         Task(executorPreference: loop) { [self] in
             await budget.room(on: loop.loop)
             guard isWaiting(id) else { return }
-            let charge = BudgetCharge(.work, of: Self.answerBytes, in: budget)
+            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
                 let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
                 // A job was retried meanwhile.
@@ -124,11 +115,7 @@ extension Connection {
         if !isList, let job = jobs.first { return call.succeed(job: job) }
         var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
         while complete.advance() != nil {}
-        var writer = JSONWriter()
-        writer.raw("{\"jobs\":[")
-        writer.raw(complete.page.text)
-        writer.raw("]}")
-        call.succeed(text: writer.bytes)
+        call.succeed("jobs", complete.page.text)
     }
 }
 

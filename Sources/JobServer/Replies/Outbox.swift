@@ -4,8 +4,7 @@ import Synchronization
 
 /// What waits to be sent to one client, in order and within a bound.
 ///
-/// It sends whatever it gets. ``Replies`` above it knows which answers belong together, and ``SubmitReplies`` above both
-/// writes many answers at once.
+/// It sends whatever it gets; ``Replies`` above it knows which answers belong together.
 ///
 /// States: open, finishing (what is there is still sent), closed. Closed is terminal; what comes then is dropped. Progress
 /// of one job to one watch that was not sent yet is merged, so it takes no more room however slow the client is.
@@ -16,12 +15,12 @@ final class Outbox: Sendable {
         case progress(watch: Int, ProgressBatch)
         /// The watch ended; nothing more comes from it.
         case end(watch: Int)
-        case sent
     }
 
     fileprivate struct State {
-        var entries: [Entry] = []
-        var first = 0
+        var entries = CircularBuffer<Entry>()
+        /// Entries that were there before the first. Together with their index it is their number.
+        var left = 0
         /// How many rows of the first entry are sent, where that is a batch.
         var sentRows = 0
         /// By number.
@@ -30,8 +29,9 @@ final class Outbox: Sendable {
         var size = 0
         /// Bytes that are being sent.
         var sending = 0
-        /// How often something was sent.
-        var sent = 0
+        /// Whether something was sent since the last look, and how many looks before that nothing was.
+        var hasSent = false
+        var idleLooks = 0
         /// Chunks that were given out to be sent and that the socket has not accepted whole.
         var unsent = 0
         /// Waits until so few bytes wait or are being sent.
@@ -79,45 +79,51 @@ final class Outbox: Sendable {
     /// Changes how many bytes may wait, from the next on.
     func configure(limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
-    /// Bytes of what waits and is being sent, and a number that grows whenever something was sent.
-    var backlog: (size: Int, sent: Int) { state.withLock { ($0.size + $0.sending, $0.sent) } }
+    /// Bytes of what waits and is being sent.
+    var backlog: Int { state.withLock { $0.size + $0.sending } }
 
-    /// Sends an answer, which has no line end yet.
-    func send(answer: [UInt8]) {
-        var line = answer
-        line.append(UInt8(ascii: "\n"))
-        send(lines: line)
+    /// With less than this unread on each, all connections of a user are far from the bound.
+    private static let smallBacklog = 64 << 10
+
+    /// How many calls of this in a row have found that the client reads nothing of much that waits.
+    func idles() -> Int {
+        state.withLock { state in
+            defer { state.hasSent = false }
+            state.idleLooks = state.hasSent || state.size + state.sending <= Self.smallBacklog ? 0 : state.idleLooks + 1
+            return state.idleLooks
+        }
     }
 
-    /// Sends lines with their ends; `atOnce` where nothing is to be sent together with them.
+    /// Sends an answer, which has no line end yet; `atOnce` where nothing is to be sent together with it.
+    func send(answer: [UInt8], atOnce: Bool = false) {
+        var line = answer
+        line.append(UInt8(ascii: "\n"))
+        send(lines: line, atOnce: atOnce)
+    }
+
+    /// Sends lines with their ends.
     func send(lines: [UInt8], atOnce: Bool = false) {
-        whileOpen(atOnce: atOnce) { state in
-            state.append(lines)
-            return count(lines.count, &state)
-        }
-        budget.makeRoom()
+        whileOpen(size: lines.count, atOnce: atOnce) { $0.append(lines) }
     }
 
     /// Sends an event to a watch.
     func send(_ event: JobEvent, watch: Int) {
-        append(.state(watch: watch, event), size: OutboxWatch.size(of: event)) { state in
+        whileOpen(size: OutboxWatch.size(of: event)) { state in
             // Progress that comes after it stays behind it.
-            state.watches[watch]?.waits(event, at: state.entries.count)
+            let next = state.next
+            state.watches[watch]?.waits(event, as: next)
+            state.entries.append(.state(watch: watch, event))
         }
-        budget.makeRoom()
     }
 
     /// Sends the progress of many jobs to a watch.
     func send(_ batch: ProgressBatch, watch: Int) {
-        whileOpen { state in
-            state.add(batch, of: watch)
-            return true
-        }
+        whileOpen(size: 0) { $0.add(batch, of: watch) }
     }
 
     /// Ends a watch: what was given to `send` before is still sent.
     func end(watch: Int) {
-        append(.end(watch: watch), size: 0)
+        whileOpen(size: 0) { $0.entries.append(.end(watch: watch)) }
     }
 
     /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
@@ -126,31 +132,20 @@ final class Outbox: Sendable {
         if close() { overflowed() }
     }
 
-    private func append(_ entry: Entry, size: Int, _ prepare: (inout State) -> Void = { _ in }) {
-        whileOpen { state in
-            prepare(&state)
-            state.entries.append(entry)
-            return count(size, &state)
-        }
-    }
-
-    /// Counts what was added; false where it is too much.
-    private func count(_ size: Int, _ state: inout State) -> Bool {
-        state.size += size
-        budget.charge(unread: size)
-        return state.size <= limit.load(ordering: .relaxed)
-    }
-
-    /// Changes what waits, unless it is closed, and closes where `change` says that it does not fit.
-    private func whileOpen(atOnce: Bool = false, _ change: (inout State) -> Bool) {
+    /// Adds so many bytes to what waits, unless it is closed, and closes where they do not fit.
+    private func whileOpen(size: Int, atOnce: Bool = false, _ add: (inout State) -> Void) {
         let (mustWake, fits) = state.withLock { state in
             guard state.phase == .open else { return (false, true) }
-            let fits = change(&state)
+            add(&state)
+            state.size += size
+            if size > 0 { budget.add(size, as: .unread) }
+            let fits = state.size <= most
             defer { state.isWoken = true }
             return (fits && !state.isWoken, fits)
         }
         if mustWake { wake(self, atOnce) }
         if !fits { overflow() }
+        if size > 0 { budget.makeRoom() }
     }
 
     // MARK: - Writing
@@ -167,26 +162,22 @@ final class Outbox: Sendable {
 
     /// The next bytes to send, and what they were counted as; nil where nothing waits. They count until ``sent(_:)``.
     func next() -> (bytes: ByteBuffer, size: Int)? {
-        while true {
-            guard let next = state.withLock({ $0.dequeue() }) else {
-                // Ends of watches may have been all that waited.
-                sent(0, pieces: 0)
-                return nil
-            }
+        while let next = state.withLock({ $0.dequeue() }) {
             if next.bytes.readableBytes > 0 { return next }
             sent(next.size)
         }
+        return nil
     }
 
     /// The socket has accepted so many more bytes, or never will.
-    func sent(_ size: Int, pieces: Int = 1) {
+    func sent(_ size: Int) {
         let waiter = state.withLock { state in
             state.sending -= size
-            state.sent &+= pieces
-            state.unsent -= pieces
+            state.hasSent = true
+            state.unsent -= 1
             return state.removeWaiter()
         }
-        budget.release(unread: size)
+        budget.add(-size, as: .unread)
         waiter?.resume()
     }
 
@@ -217,7 +208,7 @@ final class Outbox: Sendable {
             let size = state.close()
             return (wasOpen, state.removeWaiter(), size)
         }
-        budget.release(unread: size)
+        budget.add(-size, as: .unread)
         budget.leave(self)
         waiter?.resume()
         return wasOpen
@@ -225,7 +216,8 @@ final class Outbox: Sendable {
 }
 
 extension Outbox.State {
-    private var isEmpty: Bool { first == entries.count }
+    /// The number of the next entry.
+    fileprivate var next: Int { left + entries.count }
 
     /// Adds lines, to those that wait already where these are few: an entry of its own takes more than a short answer. Long
     /// ones are cut, so that who reads them slowly can be told from who does not read, and memory is given back on the way.
@@ -236,12 +228,13 @@ extension Outbox.State {
             }
             return
         }
-        guard !isEmpty, case .bytes(var last) = entries[entries.count - 1], last.count + lines.count <= Self.mostJoined
-        else { return entries.append(.bytes(lines)) }
+        guard case .bytes(var last)? = entries.last, last.count + lines.count <= Self.mostJoined else {
+            return entries.append(.bytes(lines))
+        }
         // The array must be the only owner of its bytes, or all of them would be copied.
-        entries[entries.count - 1] = .sent
+        entries.removeLast()
         last += lines
-        entries[entries.count - 1] = .bytes(last)
+        entries.append(.bytes(last))
     }
 
     /// Bytes of lines that are joined.
@@ -252,7 +245,6 @@ extension Outbox.State {
         defer { size = 0 }
         phase = .closed
         entries = []
-        first = 0
         sentRows = 0
         watches = [:]
         return size
@@ -261,14 +253,15 @@ extension Outbox.State {
     /// The one who waits, if there is as little left.
     fileprivate mutating func removeWaiter() -> CheckedContinuation<Void, Never>? {
         guard let waiter, phase == .closed || size + sending <= waiter.most else { return nil }
-        guard phase == .closed || waiter.most > 0 || isEmpty && unsent == 0 else { return nil }
+        guard phase == .closed || waiter.most > 0 || entries.isEmpty && unsent == 0 else { return nil }
         self.waiter = nil
         return waiter.continuation
     }
 
     fileprivate mutating func add(_ batch: ProgressBatch, of watch: Int) {
-        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].split(batch, end: entries.count)
-        for (index, batch) in merged {
+        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].split(batch, next: next)
+        for (number, batch) in merged {
+            let index = entries.index(entries.startIndex, offsetBy: number - left)
             if case .progress(_, let earlier) = entries[index] {
                 entries[index] = .progress(watch: watch, earlier.merged(with: batch))
             }
@@ -278,11 +271,11 @@ extension Outbox.State {
 
     /// The next chunk, and what it was counted as while it waited.
     fileprivate mutating func dequeue() -> (bytes: ByteBuffer, size: Int)? {
-        if isEmpty { return nil }
+        if entries.isEmpty { return nil }
         let before = size
-        var bytes = ByteBufferAllocator().buffer(capacity: room)
-        while !isEmpty, bytes.readableBytes < Outbox.chunk {
-            switch entries[first] {
+        var bytes = ByteBufferAllocator().buffer(capacity: min(size, Outbox.chunk))
+        while let entry = entries.first, bytes.readableBytes < Outbox.chunk {
+            switch entry {
             case .bytes(let line):
                 size -= line.count
                 bytes.writeBytes(line)
@@ -290,48 +283,21 @@ extension Outbox.State {
                 size -= OutboxWatch.size(of: event)
                 watches[watch, default: OutboxWatch(watch)].write(event, to: &bytes)
             case .progress(let watch, let batch):
-                watches[watch]?.leaves(first)
+                watches[watch]?.leaves(left)
                 sentRows =
                     watches[watch]?.write(batch, from: sentRows, to: &bytes, limit: Outbox.chunk - bytes.readableBytes)
                     ?? batch.rows.count
                 if sentRows < batch.rows.count { continue }
                 sentRows = 0
             case .end(let watch): watches[watch] = nil
-            case .sent: break
             }
-            entries[first] = .sent
-            first += 1
+            entries.removeFirst()
+            left += 1
         }
-        compact()
+        // A burst is not to keep what it took.
+        if entries.isEmpty, entries.capacity > 4096 { entries = [] }
         sending += before - size
         unsent += 1
         return (bytes, before - size)
-    }
-
-    /// How many bytes the next chunk takes, about.
-    private var room: Int {
-        var room = 0
-        for entry in entries[first...] {
-            switch entry {
-            case .bytes(let line): room += line.count
-            case .state(_, let event): room += OutboxWatch.size(of: event)
-            // Lines of progress reserve their own room.
-            case .progress, .end, .sent: break
-            }
-            if room >= Outbox.chunk { return Outbox.chunk }
-        }
-        return room
-    }
-
-    private mutating func compact() {
-        if isEmpty {
-            entries.removeAll(keepingCapacity: entries.count < 4096)
-        } else if first > 4096 {
-            entries.removeFirst(first)
-            for watch in watches.keys { watches[watch]?.shift(by: first) }
-        } else {
-            return
-        }
-        first = 0
     }
 }

@@ -8,10 +8,11 @@ import NIOCore
 struct OutboxWatch {
     private let stateHead: NotificationHead
     private let progressHead: NotificationHead
-    private var numbers = SequenceNumbers()
-    /// The indices, among the entries that wait, of batches that wait, none of which is partly sent.
+    /// The number of the last notification of each job.
+    private var numbers: [JobID: Int] = [:]
+    /// The numbers of the entries that wait and are batches, none of which is partly sent.
     private var batches: [Int] = []
-    /// The index of the last state of each job that came while a batch waited.
+    /// The entry of the last state of each job that came while a batch waited.
     private var states: [JobID: Int] = [:]
 
     init(_ number: Int) {
@@ -21,42 +22,34 @@ struct OutboxWatch {
 
     // MARK: - What waits
 
-    /// A state waits at `index`.
-    mutating func waits(_ event: JobEvent, at index: Int) {
-        if !batches.isEmpty { states[event.job] = index }
+    /// A state waits as entry `number`.
+    mutating func waits(_ event: JobEvent, as number: Int) {
+        if !batches.isEmpty { states[event.job] = number }
     }
 
-    /// Splits a batch into what is merged with one that waits, by its index, and the rest, which is to wait at `end`.
+    /// Splits a batch into what is merged with one that waits, by its entry, and the rest, which is to wait as entry `next`.
     ///
     /// Progress is merged where it does not pass a state of its job. As that is the first such entry, there is no other
     /// progress of the job behind it.
-    mutating func split(_ batch: ProgressBatch, end: Int) -> (merged: [Int: ProgressBatch], rest: ProgressBatch?) {
-        guard let oldest = batches.first else {
-            batches = [end]
-            return ([:], batch)
-        }
-        if states.isEmpty { return ([oldest: batch], nil) }
+    mutating func split(_ batch: ProgressBatch, next: Int) -> (merged: [Int: ProgressBatch], rest: ProgressBatch?) {
+        if let oldest = batches.first, states.isEmpty { return ([oldest: batch], nil) }
         let (batches, states) = (batches, states)
-        var parts = batch.parts { row in
-            let state = states[row.job] ?? -1
-            return batches.first { $0 > state } ?? end
-        }
-        let rest = parts.removeValue(forKey: end)
-        if rest != nil { self.batches.append(end) }
+        var parts =
+            batches.isEmpty
+            ? [next: batch]
+            : batch.parts { row in
+                batches.first { $0 > states[row.job] ?? -1 } ?? next
+            }
+        let rest = parts.removeValue(forKey: next)
+        if rest != nil { self.batches.append(next) }
         return (parts, rest)
     }
 
-    /// The batch at `index` is being sent, so nothing is merged with it any more.
-    mutating func leaves(_ index: Int) {
-        guard batches.first == index else { return }
+    /// Entry `number` is being sent, so nothing is merged with it any more.
+    mutating func leaves(_ number: Int) {
+        guard batches.first == number else { return }
         batches.removeFirst()
         if batches.isEmpty { states = [:] }
-    }
-
-    /// The entries were moved to the front by so many.
-    mutating func shift(by distance: Int) {
-        for index in batches.indices { batches[index] -= distance }
-        states = states.filter { $0.value >= distance }.mapValues { $0 - distance }
     }
 
     // MARK: - Lines
@@ -65,8 +58,8 @@ struct OutboxWatch {
     static func size(of event: JobEvent) -> Int { event.body.count + 96 }
 
     mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
-        let seq = numbers.next(for: event.job)
-        if event.isLast { numbers.forget(event.job) }
+        let seq = nextNumber(of: event.job)
+        if event.isLast { numbers[event.job] = nil }
         let body = event.body
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: stateHead.room + body.count) { target in
             guard let start = target.baseAddress else { return 0 }
@@ -77,29 +70,30 @@ struct OutboxWatch {
     /// Writes the lines of a batch from `row` on, until there are about `limit` bytes; gives the row that comes next.
     mutating func write(_ batch: ProgressBatch, from row: Int, to buffer: inout ByteBuffer, limit: Int) -> Int {
         let (text, head) = (batch.text, progressHead)
-        guard row < text.lines.count else { return row }
         var begin = row > 0 ? text.lines[row - 1].end : 0
-        var next = row
-        let most = text.bytes.count - begin + (text.lines.count - row) * head.room
-        let first = text.lines[row].end - begin + head.room
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: max(first, min(most, limit))) { target in
-            guard let start = target.baseAddress else { return 0 }
-            return text.bytes.withUnsafeBytes { bytes in
-                var position = start
-                numbers.number(text.lines, from: row) { line, seq in
-                    guard position - start < limit, target.count - (position - start) >= head.room + line.end - begin
-                    else {
-                        return false
-                    }
-                    let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<line.end])
-                    position = head.write(job: line.job, seq: seq, body: body, to: position)
-                    begin = line.end
-                    next += 1
-                    return true
-                }
-                return position - start
-            }
+        var (next, size) = (row, 0)
+        while next < text.lines.count, next == row || size < limit {
+            next += 1
+            size = text.lines[next - 1].end - begin + (next - row) * head.room
         }
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
+            guard var position = target.baseAddress else { return 0 }
+            text.bytes.withUnsafeBytes { bytes in
+                for index in row..<next {
+                    let line = text.lines[index]
+                    let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<line.end])
+                    position = head.write(job: line.job, seq: nextNumber(of: line.job), body: body, to: position)
+                    begin = line.end
+                }
+            }
+            return target.baseAddress.map { position - $0 } ?? 0
+        }
+        return next
+    }
+
+    private mutating func nextNumber(of job: JobID) -> Int {
+        let next = (numbers[job] ?? 0) + 1
+        numbers[job] = next
         return next
     }
 }
