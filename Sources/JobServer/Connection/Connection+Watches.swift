@@ -72,8 +72,8 @@ extension Connection {
         outbox.end(watch: watch.number)
     }
 
-    /// Ends a watch by hand; false where there is none. One that has ended by itself was there.
-    func unwatch(_ number: Int) -> Bool {
+    /// Ends a watch by hand, or one that was refused; false where there is none. One that has ended by itself was there.
+    @discardableResult func unwatch(_ number: Int) -> Bool {
         guard let watch = state.withLock({ $0.watches[number] }) else {
             return state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
         }

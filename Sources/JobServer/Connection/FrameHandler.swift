@@ -45,6 +45,8 @@ final class FrameHandler: ChannelInboundHandler {
 
     private func deliver(_ frames: [LineFramer.Frame]) {
         guard !frames.isEmpty else { return }
+        // They may wait for long: no other line is to wait for more than they take.
+        reserved?.shrink(to: frames.reduce(0) { if case .line(let line) = $1 { $0 + line.count } else { $0 } })
         connection.receive(ReadLines(frames: frames, reserved: reserved))
         reserved = nil
     }

@@ -184,5 +184,11 @@ final class BudgetCharge: Sendable {
         return more <= 0 || budget.mayGrow
     }
 
+    /// Counts at most so many bytes from now on.
+    func shrink(to most: Int) {
+        let excess = bytes.load(ordering: .relaxed) - most
+        if excess > 0 { _ = grow(by: -excess) }
+    }
+
     deinit { budget.add(-bytes.load(ordering: .relaxed), as: kind) }
 }

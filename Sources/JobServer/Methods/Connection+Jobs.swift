@@ -51,7 +51,7 @@ extension Connection {
                 // A client that submits one job at a time waits for this answer and nothing else.
                 case .success(let job): succeed(submit, job, watch, atOnce: submits.count == 1 && watch == nil)
                 case .failure(let error):
-                    if let watch { end(watch) }
+                    if let watch { unwatch(watch.number) }
                     fail(submit, ProtocolError(error))
                 }
             }

@@ -19,7 +19,7 @@ extension Connection {
                 try lookup.beginning(of: scope, within: room)
             }
         } catch {
-            end(watch)
+            unwatch(watch.number)
             throw error
         }
         call.succeed(
