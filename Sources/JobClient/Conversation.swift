@@ -72,9 +72,9 @@ struct Conversation<Waiter> {
         case .answer(let id, let result): return answered(id, result.mapError(JobClientError.init))
         case .notification(let method, let params):
             // A method of a later version is ignored.
-            guard JobNotification.Method(rawValue: method) != nil else { return [] }
-            guard let event = JobEvent(method: method, params: params, size: bytes.count) else {
-                return violate("a notification \(method) lacks a member")
+            guard let method = JobNotification.Method(rawValue: method) else { return [] }
+            guard let event = JobEvent(method, params, size: bytes.count) else {
+                return violate("a notification \(method.rawValue) lacks a member")
             }
             return [.deliver(event)]
         case .batch: return violate("it answered a batch that was never sent")

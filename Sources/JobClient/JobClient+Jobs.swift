@@ -23,11 +23,10 @@ extension JobClient {
         }
         if watch { params["watch"] = true }
         let answer = try await call(.jobSubmit, params)
-        guard let id = answer["job"]?.int else { throw .malformed(.jobSubmit, "job") }
-        guard let state = answer["state"]?.string else { throw .malformed(.jobSubmit, "state") }
         return Submission(
-            id: Int64(id), state: state, isCreated: answer["created"]?.bool ?? true, watch: answer["watch"]?.string,
-            json: answer)
+            id: Int64(try answer.member("job", of: .jobSubmit, \.int)),
+            state: try answer.member("state", of: .jobSubmit, \.string),
+            isCreated: answer["created"]?.bool ?? true, watch: answer["watch"]?.string, json: answer)
     }
 
     /// The spec as it would run, with defaults filled in; nothing is queued.
@@ -37,15 +36,12 @@ extension JobClient {
 
     /// The job with this id, its result whole.
     public func get(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
-        try await completed(try await snapshot(.jobGet, job))
+        try await completed(try await snapshot(.jobGet, ["job": job.json]))
     }
 
     /// Waits until the job is finished, at most `timeout` seconds; its result is whole.
     public func wait(_ job: Int64, timeout: Double? = nil) async throws(JobClientError) -> JobSnapshot {
-        var params = JSONObject()
-        params.append("job", JSON(Int(job)))
-        params.append("timeout", ifPresent: timeout.map { JSON($0) })
-        return try await completed(try Self.snapshot(.jobWait, try await call(.jobWait, params)))
+        try await completed(try await snapshot(.jobWait, ["job": job.json, "timeout": timeout?.json]))
     }
 
     /// The most jobs that the daemon waits for in one call.
@@ -58,12 +54,10 @@ extension JobClient {
         var finished: [Int64: JobSnapshot] = [:]
         let start = ContinuousClock.now
         for first in stride(from: 0, to: different.count, by: Self.mostAwaited) {
-            var params = JSONObject()
             let part = different[first..<min(first + Self.mostAwaited, different.count)]
-            params.append("jobs", .array(part.map { JSON(Int($0)) }))
             let left = timeout.map { first == 0 ? $0 : max(0, $0 - start.duration(to: .now) / .seconds(1)) }
-            params.append("timeout", ifPresent: left.map { JSON($0) })
-            for job in try Self.snapshots(.jobWait, try await call(.jobWait, params)) {
+            let answer = try await call(.jobWait, ["jobs": .array(part.map(\.json)), "timeout": left?.json])
+            for job in try Self.snapshots(.jobWait, answer) {
                 finished[job.id] = try await completed(job)
             }
         }
@@ -72,7 +66,7 @@ extension JobClient {
 
     /// Cancels the job; it is over once its `finally` links have run.
     public func cancel(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
-        try await snapshot(.jobCancel, job)
+        try await snapshot(.jobCancel, ["job": job.json])
     }
 
     /// Where ``retry(_:from:)`` continues a job.
@@ -85,26 +79,20 @@ extension JobClient {
 
     /// Runs a failed or cancelled job again.
     public func retry(_ job: Int64, from start: RetryStart = .failed) async throws(JobClientError) -> JobSnapshot {
-        try await snapshot(.jobRetry, job, [JSONObject.Member(name: "from", value: .string(start.rawValue))])
+        try await snapshot(.jobRetry, ["job": job.json, "from": start.rawValue.json])
     }
 
     /// Removes a finished job.
     public func remove(_ job: Int64) async throws(JobClientError) {
-        _ = try await call(.jobRemove, Self.params(job))
+        _ = try await call(.jobRemove, ["job": job.json])
     }
 
-    func snapshot(
-        _ method: MethodName, _ job: Int64, _ more: [JSONObject.Member] = []
-    ) async throws(JobClientError) -> JobSnapshot {
-        try Self.snapshot(method, try await call(method, Self.params(job, more)))
+    func snapshot(_ method: MethodName, _ params: JSONObject) async throws(JobClientError) -> JobSnapshot {
+        try Self.snapshot(method, try await call(method, params))
     }
 
-    func call(_ method: MethodName, _ params: JSONObject = JSONObject()) async throws(JobClientError) -> JSON {
+    func call(_ method: MethodName, _ params: JSONObject = [:]) async throws(JobClientError) -> JSON {
         try await call(method.rawValue, .object(params))
-    }
-
-    static func params(_ job: Int64, _ more: [JSONObject.Member] = []) -> JSONObject {
-        JSONObject([JSONObject.Member(name: "job", value: JSON(Int(job)))] + more)
     }
 
     static func snapshot(_ method: MethodName, _ json: JSON) throws(JobClientError) -> JobSnapshot {
@@ -113,9 +101,57 @@ extension JobClient {
     }
 
     static func snapshots(_ method: MethodName, _ json: JSON) throws(JobClientError) -> [JobSnapshot] {
-        guard let elements = json["jobs"]?.array else { throw .malformed(method, "jobs") }
-        var snapshots: [JobSnapshot] = []
-        for element in elements { snapshots.append(try snapshot(method, element)) }
-        return snapshots
+        try json.member("jobs", of: method, \.array).map { json throws(JobClientError) in try snapshot(method, json) }
+    }
+
+    /// Which jobs a list shows; a member that is nil or empty does not restrict it.
+    public struct Filter: Sendable, Hashable {
+        /// Only jobs in one of these states; all where empty.
+        public var states: [String] = []
+        /// Only jobs of this queue.
+        public var queue: String?
+        /// Only jobs with this tag.
+        public var tag: String?
+        /// Only jobs whose source is of this type.
+        public var source: String?
+        /// Only the children of this job; without it children are not listed.
+        public var parent: Int64?
+        /// Whether the oldest come first, not the newest.
+        public var isOldestFirst = false
+
+        /// A filter that lets every job through.
+        public init() {}
+    }
+
+    /// A part of a list.
+    public struct Page: Sendable, Hashable {
+        /// The jobs of this part.
+        public let jobs: [JobSnapshot]
+        /// Where the next part begins, or nil at the end.
+        public let next: Int64?
+    }
+
+    /// The jobs that `filter` lets through, at most `limit` (to 1000) of them, from behind the job `after` on.
+    public func list(
+        _ filter: Filter = Filter(), after: Int64? = nil, limit: Int? = nil
+    ) async throws(JobClientError) -> Page {
+        let answer = try await call(
+            .jobList,
+            [
+                "state": filter.states.isEmpty ? JSON?.none : filter.states.json, "queue": filter.queue?.json,
+                "tag": filter.tag?.json, "source": filter.source?.json, "parent": filter.parent?.json,
+                "after": after?.json, "limit": limit?.json, "order": filter.isOldestFirst ? "oldest" : JSON?.none,
+            ])
+        return Page(jobs: try Self.snapshots(.jobList, answer), next: answer["next"]?.int.map(Int64.init))
+    }
+}
+
+extension JSON {
+    /// The member `name` of the answer to a call of `method`, as `type` reads it.
+    func member<Value>(
+        _ name: String, of method: MethodName, _ type: (JSON) -> Value?
+    ) throws(JobClientError) -> Value {
+        guard let value = self[name].flatMap(type) else { throw .malformed(method, name) }
+        return value
     }
 }

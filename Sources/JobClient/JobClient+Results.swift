@@ -18,9 +18,8 @@ extension JobClient {
     public func resultPiece(
         of job: Int64, offset: Int = 0, length: Int? = nil
     ) async throws(JobClientError) -> ResultPiece {
-        var params = Self.params(job, [JSONObject.Member(name: "offset", value: JSON(offset))])
-        params.append("length", ifPresent: length.map { JSON($0) })
-        return try ResultPiece(.jobResult, try await call(.jobResult, params), at: offset)
+        let answer = try await call(.jobResult, ["job": job.json, "offset": offset.json, "length": length?.json])
+        return try ResultPiece(.jobResult, answer, at: offset)
     }
 
     /// The job with the result that the daemon left out for its length; as it is where nothing was left out.
@@ -45,44 +44,37 @@ extension JobClient {
     ///
     /// The next piece is asked for when it is read, so no more than one is in memory.
     public func result(of job: Int64, from offset: Int = 0) -> ResultPieces {
-        ResultPieces(client: self, job: job, start: offset)
+        ResultPieces(client: self, job: job, offset: offset)
     }
 
     /// The pieces of a result's body, in order.
-    public struct ResultPieces: AsyncSequence, Sendable {
+    public struct ResultPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
         /// What the sequence throws.
         public typealias Failure = JobClientError
 
         fileprivate let client: JobClient
         fileprivate let job: Int64
-        fileprivate let start: Int
+        fileprivate var offset: Int?
 
-        /// Asks the daemon for the pieces one by one.
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            fileprivate let client: JobClient
-            fileprivate let job: Int64
-            fileprivate var offset: Int?
-
-            /// The next piece, or nil after the last.
-            public mutating func next() async throws(JobClientError) -> ResultPiece? {
-                guard let offset else { return nil }
-                let piece = try await client.resultPiece(of: job, offset: offset)
-                self.offset = piece.isLast ? nil : offset + piece.bytes.count
-                return piece
-            }
+        /// The next piece, which the daemon is asked for, or nil after the last.
+        public mutating func next() async throws(JobClientError) -> ResultPiece? {
+            guard let offset else { return nil }
+            let piece = try await client.resultPiece(of: job, offset: offset)
+            self.offset = piece.isLast ? nil : offset + piece.bytes.count
+            return piece
         }
 
         /// Begins where the sequence does.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(client: client, job: job, offset: start) }
+        public func makeAsyncIterator() -> ResultPieces { self }
     }
 }
 
 extension JobClient.ResultPiece {
     /// The piece in the answer to a call of `method`.
     init(_ method: MethodName, _ answer: JSON, at offset: Int) throws(JobClientError) {
-        guard let bytes = answer["data"]?.string.flatMap(Base64.decode) else { throw .malformed(method, "data") }
-        guard let size = answer["size"]?.int else { throw .malformed(method, "size") }
-        guard let isLast = answer["eof"]?.bool else { throw .malformed(method, "eof") }
+        let bytes = try answer.member("data", of: method) { $0.string.flatMap(Base64.decode) }
+        let size = try answer.member("size", of: method, \.int)
+        let isLast = try answer.member("eof", of: method, \.bool)
         // Without this check a daemon that sends nothing and promises more would be asked for ever.
         guard isLast || !bytes.isEmpty else { throw .malformed(method, "eof") }
         self.init(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)

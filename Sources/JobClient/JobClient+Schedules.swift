@@ -27,17 +27,14 @@ extension JobClient {
     public func setSchedule(
         _ name: String, _ timing: ScheduleTiming, spec: JSON, options: ScheduleOptions = ScheduleOptions()
     ) async throws(JobClientError) -> JSON {
-        var params = Self.schedule(name)
-        params.append("spec", spec)
+        var params: JSONObject = [
+            "schedule": name.json, "spec": spec, "catchUp": options.catchUp?.json, "overlap": options.overlap?.json,
+            "suspended": options.isSuspended ? true : JSON?.none,
+        ]
         switch timing {
-        case .calendar(let calendar, let zone):
-            params.append("calendar", .string(calendar))
-            params.append("zone", ifPresent: zone.map { .string($0) })
-        case .every(let seconds): params.append("every", JSON(seconds))
+        case .calendar(let calendar, let zone): (params["calendar"], params["zone"]) = (calendar.json, zone?.json)
+        case .every(let seconds): params["every"] = seconds.json
         }
-        params.append("catchUp", ifPresent: options.catchUp.map { .string($0) })
-        params.append("overlap", ifPresent: options.overlap.map { .string($0) })
-        if options.isSuspended { params.append("suspended", true) }
         return try await call(.scheduleSet, params)
     }
 
@@ -51,10 +48,8 @@ extension JobClient {
         var schedules: [JSON] = []
         var after: String?
         repeat {
-            var params = JSONObject()
-            params.append("after", ifPresent: after.map { .string($0) })
-            let page = try await call(.scheduleList, params)
-            guard let more = page["schedules"]?.array else { throw .malformed(.scheduleList, "schedules") }
+            let page = try await call(.scheduleList, ["after": after?.json])
+            let more = try page.member("schedules", of: .scheduleList, \.array)
             schedules += more
             // A page without schedules would never lead to the end.
             after = more.isEmpty ? nil : page["next"]?.string
@@ -69,10 +64,7 @@ extension JobClient {
 
     /// Has a schedule submit its job now, beside its times, and returns the job's id.
     public func runSchedule(_ name: String, owner: UInt32? = nil) async throws(JobClientError) -> Int64 {
-        guard let job = try await call(.scheduleRun, Self.schedule(name, owner))["job"]?.int else {
-            throw .malformed(.scheduleRun, "job")
-        }
-        return Int64(job)
+        Int64(try await call(.scheduleRun, Self.schedule(name, owner)).member("job", of: .scheduleRun, \.int))
     }
 
     /// Suspends a schedule, whose times then pass without a job, or lets it go on; returns it.
@@ -82,9 +74,7 @@ extension JobClient {
         try await call(isSuspended ? .scheduleSuspend : .scheduleResume, Self.schedule(name, owner))
     }
 
-    private static func schedule(_ name: String, _ owner: UInt32? = nil) -> JSONObject {
-        var params = JSONObject([JSONObject.Member(name: "schedule", value: .string(name))])
-        params.append("owner", ifPresent: owner.map { JSON(Int($0)) })
-        return params
+    private static func schedule(_ name: String, _ owner: UInt32?) -> JSONObject {
+        ["schedule": name.json, "owner": owner.map { Int($0).json }]
     }
 }

@@ -10,27 +10,30 @@ extension JobClient {
 
     /// The daemon's metrics, which only administrators may see, as families with their samples.
     public func metrics() async throws(JobClientError) -> [JSON] {
-        let params = JSONObject([JSONObject.Member(name: "metrics", value: true)])
-        guard let metrics = try await call(.serverStats, params)["metrics"]?.array else {
-            throw .malformed(.serverStats, "metrics")
-        }
-        return metrics
+        try await call(.serverStats, ["metrics": true]).member("metrics", of: .serverStats, \.array)
     }
 
     /// All queues, as objects with name, limit and counts.
     public func queues() async throws(JobClientError) -> [JSON] {
-        guard let queues = try await call(.queueList)["queues"]?.array else { throw .malformed(.queueList, "queues") }
-        return queues
+        try await call(.queueList).member("queues", of: .queueList, \.array)
     }
 
     /// Changes a queue, which only administrators may do, and returns it; what is left out stays as it is.
     public func setQueue(
         _ queue: String, concurrency: Int? = nil, isSuspended: Bool? = nil
     ) async throws(JobClientError) -> JSON {
-        var params = JSONObject()
-        params.append("queue", .string(queue))
-        params.append("concurrency", ifPresent: concurrency.map { JSON($0) })
-        params.append("suspended", ifPresent: isSuspended.map { .bool($0) })
-        return try await call(.queueSet, params)
+        try await call(
+            .queueSet, ["queue": queue.json, "concurrency": concurrency?.json, "suspended": isSuspended?.json])
+    }
+
+    /// Has the daemon copy its state, which only administrators may do; the size of the copy in bytes. Its pieces are read
+    /// over the same connection with ``backupPiece(offset:)``.
+    public func backUp() async throws(JobClientError) -> Int {
+        try await call(.serverBackup).member("size", of: .serverBackup, \.int)
+    }
+
+    /// Reads at most 256 KiB of the copy that this connection had made last, from `offset` on.
+    public func backupPiece(offset: Int) async throws(JobClientError) -> ResultPiece {
+        try ResultPiece(.serverBackup, try await call(.serverBackup, ["offset": offset.json]), at: offset)
     }
 }

@@ -28,23 +28,21 @@ extension JobClient {
     public func watch(
         _ selection: WatchSelection, interval: Double? = nil, children: Bool = false
     ) async throws(JobClientError) -> Watch {
-        var params = JSONObject()
+        var params: JSONObject = ["interval": interval?.json, "children": children ? true : JSON?.none]
         switch selection {
-        case .jobs(let jobs): params.append("jobs", .array(jobs.map { JSON(Int($0)) }))
-        case .tag(let tag): params.append("tag", .string(tag))
-        case .all: params.append("all", true)
+        case .jobs(let jobs): params["jobs"] = .array(jobs.map(\.json))
+        case .tag(let tag): params["tag"] = tag.json
+        case .all: params["all"] = true
         }
-        params.append("interval", ifPresent: interval.map { JSON($0) })
-        if children { params.append("children", true) }
         let answer = try await call(.jobWatch, params)
-        guard let id = answer["watch"]?.string else { throw .malformed(.jobWatch, "watch") }
+        let id = try answer.member("watch", of: .jobWatch, \.string)
         var snapshots = try Self.snapshots(.jobWatch, answer)
         let isTruncated = answer["truncated"]?.bool ?? false
         // None of the named jobs may be missing: of one that is finished already no notification comes.
         if isTruncated, case .jobs(let named) = selection {
             var known = Set(snapshots.map(\.id))
             for job in named where known.insert(job).inserted {
-                snapshots.append(try await snapshot(.jobGet, job))
+                snapshots.append(try await snapshot(.jobGet, ["job": job.json]))
             }
         }
         return Watch(id: id, jobs: snapshots, isTruncated: isTruncated)
@@ -52,6 +50,6 @@ extension JobClient {
 
     /// Ends a watch. Events that were on their way still come.
     public func unwatch(_ watch: String) async throws(JobClientError) {
-        _ = try await call(.jobUnwatch, JSONObject([JSONObject.Member(name: "watch", value: .string(watch))]))
+        _ = try await call(.jobUnwatch, ["watch": watch.json])
     }
 }

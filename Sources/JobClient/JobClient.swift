@@ -86,13 +86,19 @@ public final class JobClient: Sendable {
     public static func withConnection<Value>(
         path: String, isolation: isolated (any Actor)? = #isolation, _ body: (JobClient) async throws -> Value
     ) async throws -> Value {
-        let client = try await connect(path: path)
+        try await connect(path: path).closing(isolation: isolation, after: body)
+    }
+
+    /// Runs `body` with this connection, and closes it whichever way `body` ends.
+    package func closing<Value>(
+        isolation: isolated (any Actor)? = #isolation, after body: (JobClient) async throws -> Value
+    ) async throws -> Value {
         do {
-            let value = try await body(client)
-            await client.close()
+            let value = try await body(self)
+            await close()
             return value
         } catch {
-            await client.close()
+            await close()
             throw error
         }
     }

@@ -1,4 +1,5 @@
 public import JobModel
+import JobProtocol
 
 /// Why a call, a connection or its stream of notifications ended without success.
 public struct JobClientError: Error, Sendable {
@@ -75,5 +76,29 @@ extension JobClientError: CustomStringConvertible {
     /// The code and the message.
     public var description: String {
         rpc.map { "\(code) \($0.code) (\($0.kind ?? "no kind")): \(message)" } ?? "\(code): \(message)"
+    }
+}
+
+extension JobClientError {
+    init(_ error: ProtocolError) {
+        self.init(
+            .rpc, error.message,
+            rpc: Remote(
+                code: error.code, kind: error.data["kind"]?.string, message: error.message, data: .object(error.data)))
+    }
+
+    /// The answer to `method` lacks a member that the protocol says it has.
+    static func malformed(_ method: MethodName, _ member: String) -> JobClientError {
+        JobClientError(
+            .protocolViolation,
+            "The daemon's answer to \(method.rawValue) has no proper \"\(member)\"; is it another version?")
+    }
+
+    static var closedHere: JobClientError {
+        JobClientError(.closed, "The connection to the daemon was closed by this program; connect again.")
+    }
+
+    static var closedThere: JobClientError {
+        JobClientError(.closed, "The daemon closed the connection; connect again once it runs.")
     }
 }

@@ -1,4 +1,5 @@
 public import JobModel
+import JobProtocol
 
 /// A notification of a watch: a job came further, or its state or link changed.
 public struct JobEvent: Sendable, Hashable {
@@ -21,7 +22,7 @@ public struct JobEvent: Sendable, Hashable {
     /// The length of the line that brought it.
     let size: Int
 
-    init?(method: String, params: JSONObject, size: Int) {
+    init?(_ method: JobNotification.Method, _ params: JSONObject, size: Int) {
         guard let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int else {
             return nil
         }
@@ -29,10 +30,11 @@ public struct JobEvent: Sendable, Hashable {
         self.job = Int64(job)
         self.seq = seq
         self.size = size
-        if method == "job.state" {
+        switch method {
+        case .state:
             guard let snapshot = params["snapshot"].flatMap(JobSnapshot.init) else { return nil }
             change = .state(snapshot)
-        } else {
+        case .progress:
             guard let progress = params["progress"].flatMap(JobProgress.init) else { return nil }
             change = .progress(
                 progress, link: params["link"]?.int ?? 0, links: params["links"]?.int ?? 0,
@@ -60,22 +62,21 @@ public struct JobEvent: Sendable, Hashable {
 
     /// The notification as JSON-RPC writes it.
     public var json: JSON {
-        var params = JSONObject()
-        params.append("watch", .string(watch))
-        params.append("job", JSON(Int(job)))
-        params.append("seq", JSON(seq))
+        var params: JSONObject = ["watch": watch.json, "job": job.json, "seq": seq.json]
+        let method: JobNotification.Method
         switch change {
         case .progress(let progress, let link, let links, let coalesced):
-            params.append("link", JSON(link))
-            params.append("links", JSON(links))
-            params.append("progress", progress.json)
-            params.append("coalesced", JSON(coalesced))
-            return ["jsonrpc": "2.0", "method": "job.progress", "params": .object(params)]
+            method = .progress
+            params["link"] = link.json
+            params["links"] = links.json
+            params["progress"] = progress.json
+            params["coalesced"] = coalesced.json
         case .state(let snapshot):
-            params.append("state", .string(snapshot.state))
-            params.append("snapshot", snapshot.json)
-            return ["jsonrpc": "2.0", "method": "job.state", "params": .object(params)]
+            method = .state
+            params["state"] = snapshot.state.json
+            params["snapshot"] = snapshot.json
         }
+        return ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)]
     }
 
     /// This progress instead of `earlier`, which nobody had read yet; nil where one of them is no progress.

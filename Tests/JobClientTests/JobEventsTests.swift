@@ -1,5 +1,6 @@
 import FakeDaemon
 import JobModel
+import JobProtocol
 import Testing
 
 @testable import JobClient
@@ -69,11 +70,7 @@ private func state(job: Int = 1, seq: Int, _ state: String) -> String {
 
     @Test func event_writesTheNotificationThatItWasReadFrom() throws {
         for line in [progress(seq: 3, completed: 5, coalesced: 2), state(seq: 4, "failed")] {
-            let json = try JSON(parsing: line)
-            let event = try #require(
-                JobEvent(
-                    method: json["method"]?.string ?? "", params: json["params"]?.object ?? JSONObject(), size: 1))
-            #expect(event.json == json)
+            #expect(try event(line).json == JSON(parsing: line))
         }
     }
 
@@ -102,14 +99,14 @@ private func state(job: Int = 1, seq: Int, _ state: String) -> String {
     }
 }
 
-@Suite struct EventQueueTests {
-    private func event(_ line: String, size: Int = 10) throws -> JobEvent {
-        let json = try JSON(parsing: line)
-        return try #require(
-            JobEvent(
-                method: json["method"]?.string ?? "", params: json["params"]?.object ?? JSONObject(), size: size))
-    }
+/// The event of a line.
+private func event(_ line: String, size: Int = 10) throws -> JobEvent {
+    let json = try JSON(parsing: line)
+    let method = try #require(JobNotification.Method(rawValue: json["method"]?.string ?? ""))
+    return try #require(JobEvent(method, json["params"]?.object ?? [:], size: size))
+}
 
+@Suite struct EventQueueTests {
     @Test func append_refuses_whenTheBoundIsReached() throws {
         var queue = EventQueue(limit: 25)
         #expect(queue.append(try event(state(seq: 1, "queued"))))
