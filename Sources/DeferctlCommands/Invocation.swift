@@ -9,34 +9,50 @@ struct Invocation: Sendable {
     let writesJSON: Bool
     let console: Console
 
-    /// Connects. Where no daemon can be reached, the error says how to start one.
-    func connect() async throws(CommandFailure) -> JobClient {
+    /// The connection of a verb that outlives a restart of the daemon.
+    var connection: DaemonConnection { DaemonConnection(path: socket) { [console] in console.say($0) } }
+
+    /// Connects, runs `body`, and closes the connection. Where no daemon can be reached, the error says how to start one.
+    func withDaemon<Value>(_ body: (JobClient) async throws -> Value) async throws -> Value {
+        try await connect().closing(after: body)
+    }
+
+    private func connect() async throws(CommandFailure) -> JobClient {
         do {
             return try await JobClient.connect(path: socket)
         } catch {
             let failure = CommandFailure(error)
-            if error.code == .denied {
+            switch error.code {
+            case .unreachable:
+                throw CommandFailure(.unreachable, "\(error.message) \(search.startHint(for: socket))")
+            case .denied:
                 let flag = (try? search.path(flag: nil)) == socket ? "" : "--socket \(socket) "
                 throw CommandFailure(
                     failure.status, "\(failure.message) What to do about it says: deferctl \(flag)doctor")
+            default: throw failure
             }
-            guard error.code == .unreachable else { throw failure }
-            throw CommandFailure(
-                .unreachable, "\(error.message) \(search.startHint(for: socket))")
         }
     }
 
-    /// Connects, runs `body`, and closes the connection.
-    func withDaemon<Value>(_ body: (JobClient) async throws -> Value) async throws -> Value {
-        let client = try await connect()
-        do {
-            let value = try await body(client)
-            await client.close()
-            return value
-        } catch {
-            await client.close()
-            throw error
+    /// Writes values as lines of JSON where that was asked for, else `lines` for people.
+    func show(_ values: [JSON], as lines: @autoclosure () -> [String]) throws(CommandFailure) {
+        if writesJSON {
+            try console.data.write(Array(values.map { $0.utf8 + [UInt8(ascii: "\n")] }.joined()))
+        } else {
+            try console.lines(lines())
         }
+    }
+
+    /// Writes a value as a line of JSON where that was asked for, else a line for people.
+    func show(_ value: JSON, as line: @autoclosure () -> String) throws(CommandFailure) {
+        try show([value], as: [line()])
+    }
+
+    /// Shows an object of the daemon's, member by member.
+    func showSheet(_ ask: (JobClient) async throws -> JSON) async throws -> ExitStatus {
+        let answer = try await withDaemon(ask)
+        try show([answer], as: Sheet.lines(answer, width: console.format.width))
+        return .ok
     }
 
     /// Says why a job did not succeed, unless its object was written, and returns its exit status.
@@ -63,7 +79,7 @@ protocol DaemonCommand: AsyncParsableCommand {
 
 extension DaemonCommand {
     mutating func run() async throws {
-        let search = SocketSearch(environment: ProcessEnvironment.variables) { FileSystem.exists($0) }
+        let search = SocketSearch()
         let invocation = Invocation(
             socket: try search.path(flag: global.socket), search: search, writesJSON: global.json,
             console: Console(color: global.color))

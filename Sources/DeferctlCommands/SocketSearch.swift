@@ -1,3 +1,6 @@
+import FoundationEssentials
+import Glibc
+
 /// Finds the daemon's socket.
 struct SocketSearch: Sendable {
     /// Where a daemon of the whole system listens.
@@ -9,8 +12,11 @@ struct SocketSearch: Sendable {
     private let environment: [String: String]
     private let exists: @Sendable (String) -> Bool
 
-    /// A search with these variables, among the files that `exists` knows.
-    init(environment: [String: String], exists: @escaping @Sendable (String) -> Bool) {
+    /// A search with these variables, those of this process by default, among the files that `exists` knows.
+    init(
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        exists: @escaping @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
+    ) {
         self.environment = environment
         self.exists = exists
     }

@@ -50,34 +50,28 @@ private let size = ScreenSize(columns: 61, rows: 10)
 }
 
 @Suite struct BarDisplayTests {
-    @Test func draw_showsStateThenProgress_inOneLine() {
+    @Test func lines_showStateThenProgress_inOneLine() {
         var display = BarDisplay(job: 1, isUnicode: false)
-        #expect(display.draw(now: noon, size: size) == "")
+        #expect(display.lines(now: noon, size: size) == [])
         _ = display.render(.state(job(1, "queued")), now: noon)
-        #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  queued\u{1B}[K")
+        #expect(display.lines(now: noon, size: size) == ["https://example.org/a  queued"])
         _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
         _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
         #expect(
-            display.draw(now: noon, size: size)
-                == "\rhttps://example.o...  link 0/1  [=========>         ]   50 %\u{1B}[K")
-        #expect(display.clear() == "\r\u{1B}[K")
+            display.lines(now: noon, size: size)
+                == ["https://example.o...  link 0/1  [=========>         ]   50 %"])
+        _ = display.render(.state(job(1, "succeeded")), now: noon)
+        #expect(display.lines(now: noon, size: size) == [])
     }
 
-    @Test func draw_findsItsLine_whenTheTerminalBecameNarrower() {
-        var display = BarDisplay(job: 1, isUnicode: false)
-        _ = display.render(.state(job(1, "queued", ["label": "0123456789012345678901234567890123456789"])), now: noon)
-        _ = display.draw(now: noon, size: size)
-        #expect(display.draw(now: noon, size: ScreenSize(columns: 20, rows: 10)).hasPrefix("\r\u{1B}[2A\u{1B}[J"))
-    }
-
-    @Test func draw_tellsWhyAndWhenAJobGoesOn_whenItWaitsForARetry() {
+    @Test func lines_tellWhyAndWhenAJobGoesOn_whenItWaitsForARetry() {
         var display = BarDisplay(job: 1, isUnicode: true)
         let next = noon.adding(seconds: 4).description
         let error: JSON = ["kind": "http", "message": "No.", "http": ["status": 503]]
         _ = display.render(.progress(of: 1, progress(500, of: 1000)), now: noon)
         _ = display.render(
             .state(job(1, "scheduled", ["notBefore": .string(next), "error": error, "label": "a\u{1B}b"])), now: noon)
-        #expect(display.draw(now: noon, size: size) == "\ra\\x1bb  scheduled  in 4s, http 503\u{1B}[K")
+        #expect(display.lines(now: noon, size: size) == ["a\\x1bb  scheduled  in 4s, http 503"])
     }
 
     @Test func render_forgetsProgress_whenTheNextLinkBegins() {
@@ -85,19 +79,19 @@ private let size = ScreenSize(columns: 61, rows: 10)
         _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
         _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
         _ = display.render(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
-        #expect(display.draw(now: noon, size: size) == "\rhttps://example.org/a  link 1/1  running\u{1B}[K")
+        #expect(display.lines(now: noon, size: size) == ["https://example.org/a  link 1/1  running"])
     }
 
     @Test func render_ignoresOtherJobs() {
         var display = BarDisplay(job: 1, isUnicode: false)
         _ = display.render(.state(job(2, "running")), now: noon)
-        #expect(display.draw(now: noon, size: size) == "")
+        #expect(display.lines(now: noon, size: size) == [])
     }
 }
 
 @Suite struct TableDisplayTests {
-    private func table(forgets: Bool = true) -> TableDisplay {
-        var table = TableDisplay(isUnicode: false, forgets: forgets)
+    private func table(forgets: Bool = true, isColored: Bool = false) -> TableDisplay {
+        var table = TableDisplay(TextFormat(isUnicode: false, palette: Palette(isColored: isColored)), forgets: forgets)
         _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
         _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
         _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000, eta: 1.5)), now: noon)
@@ -106,8 +100,9 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func lines_showRunningFirst_andCountsLast() {
+        var table = table()
         #expect(
-            table().lines(now: noon, width: 60, height: 9) == [
+            table.lines(now: noon, size: size) == [
                 "JOB  STATE      PROGRESS                RATE  LEFT  WHAT",
                 "  2  running    [==>       ]  25 %  2.0 MB/s  0:02  two",
                 "  1  succeeded  5 B                                 one",
@@ -119,60 +114,59 @@ private let size = ScreenSize(columns: 61, rows: 10)
     @Test func lines_stayWithinTheScreen() {
         var table = table()
         for number in 10..<100 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
-        let lines = table.lines(now: noon, width: 30, height: 6)
+        let lines = table.lines(now: noon, size: ScreenSize(columns: 31, rows: 7))
         #expect(lines.count == 6)
         #expect(lines.allSatisfy { $0.columns <= 30 })
         #expect(lines.last == "1 running, 91 queued, 1 suc...")
     }
 
-    @Test func draw_goesBackToItsFirstLine_andForgetsFinishedJobs() {
-        var table = table()
-        let first = table.draw(now: noon, size: size)
-        #expect(first.hasPrefix("\rJOB"))
-        let second = table.draw(now: noon.adding(seconds: 6), size: size)
-        #expect(second.hasPrefix("\r\u{1B}[5AJOB"))
-        #expect(!second.contains("one"))
-        #expect(second.contains("1 succeeded"))
-        #expect(table.clear() == "\r\u{1B}[4A\u{1B}[J")
-        #expect(table.clear() == "")
+    @Test func lines_forgetFinishedJobs_unlessTheyWereNamed() {
+        var (all, named) = (table(), table(forgets: false))
+        let later = all.lines(now: noon.adding(seconds: 6), size: size)
+        #expect(!later.contains { $0.hasSuffix("one") })
+        #expect(later.last?.contains("1 succeeded") == true)
+        #expect(named.lines(now: noon.adding(seconds: 60), size: size).contains { $0.hasSuffix("one") })
+        #expect(named.stays && !all.stays)
     }
 
     @Test func lines_showOneBarForEachJob_andWhatAllReceive() {
         var table = table()
         _ = table.render(.state(job(4, "running", ["label": "four"])), now: noon)
         _ = table.render(.progress(of: 4, progress(3_000_000, rate: 500_000)), now: noon)
-        let lines = table.lines(now: noon, width: 60, height: 9)
+        let lines = table.lines(now: noon, size: size)
         #expect(lines[1] == "  2  running    [==>       ]  25 %     2.0 MB/s  0:02  two")
         #expect(lines[2].hasPrefix("  4  running    [===       ] 3.0 MB"))
         #expect(lines.last == "2 running, 1 queued, 1 succeeded, 2.5 MB/s")
     }
 
-    @Test func draw_findsItsFirstLine_whenTheTerminalBecameNarrower() {
-        var table = table()
-        _ = table.draw(now: noon, size: ScreenSize(columns: 61, rows: 10))
-        // The first three lines were wider than thirty columns, so that each is two now.
-        let narrow = table.draw(now: noon, size: ScreenSize(columns: 30, rows: 10))
-        #expect(narrow.hasPrefix("\r\u{1B}[\(2 + 2 + 2 + 2 + 2)A"))
-    }
-
     @Test func lines_colourStates_onlyWithAPalette() {
-        let colored = table().lines(now: noon, width: 60, height: 9, palette: Palette(isColored: true))
-        #expect(colored[1].contains("\u{1B}[36mrunning\u{1B}[m"))
-        #expect(colored.map(\.paintedColumns) == table().lines(now: noon, width: 60, height: 9).map(\.columns))
-    }
-
-    @Test func end_leavesTheTable_whenJobsWereNamed() {
-        var named = table(forgets: false)
-        #expect(named.end(now: noon.adding(seconds: 60), size: size).contains("one"))
-        var all = table()
-        _ = all.draw(now: noon, size: size)
-        #expect(all.end(now: noon, size: size) == "\r\u{1B}[5A\u{1B}[J")
+        var (plain, colored) = (table(), table(isColored: true))
+        let lines = colored.lines(now: noon, size: size)
+        #expect(lines[1].contains("\u{1B}[36mrunning\u{1B}[m"))
+        #expect(lines.map(\.paintedColumns) == plain.lines(now: noon, size: size).map(\.columns))
     }
 
     @Test func render_keepsABoundedNumberOfJobs() {
-        var table = TableDisplay(isUnicode: false, forgets: true)
+        var table = TableDisplay(TextFormat(isUnicode: false), forgets: true)
         for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
         _ = table.render(.state(job(99_999, "running")), now: noon)
-        #expect(table.lines(now: noon, width: 60, height: 5).last == "1 running, \(TableDisplay.limit) queued")
+        #expect(table.lines(now: noon, size: size).last == "1 running, \(TableDisplay.limit) queued")
+    }
+}
+
+@Suite struct DrawingTests {
+    @Test func replace_goesBackToTheFirstLine() {
+        var drawing = Drawing()
+        #expect(drawing.replace(by: [], size) == "")
+        #expect(drawing.replace(by: ["a", "b", "c"], size) == "\ra\u{1B}[K\nb\u{1B}[K\nc\u{1B}[K\u{1B}[J")
+        #expect(drawing.replace(by: ["d"], size) == "\r\u{1B}[2Ad\u{1B}[K\u{1B}[J")
+        #expect(drawing.replace(by: [], size) == "\r\u{1B}[J")
+        #expect(drawing.replace(by: [], size) == "")
+    }
+
+    @Test func replace_findsTheFirstLine_whenTheTerminalBecameNarrower() {
+        var drawing = Drawing()
+        _ = drawing.replace(by: ["\u{1B}[31m\(String(repeating: "x", count: 50))\u{1B}[m", "y"], size)
+        #expect(drawing.replace(by: ["z"], ScreenSize(columns: 20, rows: 10)).hasPrefix("\r\u{1B}[3Az"))
     }
 }

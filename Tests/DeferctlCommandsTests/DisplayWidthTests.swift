@@ -21,7 +21,7 @@ import Testing
         table.append(["1", "日本", "x"])
         table.append(["100", "abc", "yy"])
         #expect(table.lines() == [" ID  NAME  LAST", "  1  日本  x", "100  abc   yy"])
-        #expect(table.lines(width: 8) == [" ID  NA…", "  1  日…", "100  ab…"])
+        #expect(table.lines(TextFormat(width: 8)) == [" ID  NA…", "  1  日…", "100  ab…"])
     }
 
     @Test(arguments: [
@@ -52,11 +52,14 @@ import Testing
 
     @Test func table_cutsWhatMayBeCut_thenLeavesColumnsOut() {
         #expect(jobs().lines(showsHead: false) == ["1  longer than most    https://example.org/abcdefghijklm"])
-        #expect(jobs().lines(width: 50, showsHead: false) == ["1  longer than most    https://example.…defghijklm"])
-        #expect(jobs().lines(width: 30, showsHead: false) == ["1  longer than…    https:…jklm"])
-        #expect(jobs().lines(width: 14, showsHead: false) == ["1  https:…jklm"])
+        #expect(
+            jobs().lines(TextFormat(width: 50), showsHead: false) == [
+                "1  longer than most    https://example.…defghijklm"
+            ])
+        #expect(jobs().lines(TextFormat(width: 30), showsHead: false) == ["1  longer than…    https:…jklm"])
+        #expect(jobs().lines(TextFormat(width: 14), showsHead: false) == ["1  https:…jklm"])
         for width in 0..<60 {
-            #expect(jobs().lines(width: width).allSatisfy { $0.columns <= width }, "\(width)")
+            #expect(jobs().lines(TextFormat(width: width)).allSatisfy { $0.columns <= width }, "\(width)")
         }
     }
 
@@ -64,7 +67,7 @@ import Testing
         var table = Table([Table.Column("A"), Table.Column("B")])
         table.append([StyledText("x", .bad), "y"])
         #expect(
-            table.lines(palette: Palette(isColored: true)) == [
+            table.lines(TextFormat(palette: Palette(isColored: true))) == [
                 "\u{1B}[1mA\u{1B}[m  \u{1B}[1mB\u{1B}[m", "\u{1B}[31mx\u{1B}[m  y",
             ])
     }

@@ -149,7 +149,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
                 var submission = BulkSubmission(
                     client: client, accept: { job in said.withLock { $0.append("job \(job.id)") } },
                     refuse: { text in said.withLock { $0.append(text) } })
-                return try await submission.run(SpecDocuments(path: file.path))
+                return try await submission.run(SpecDocuments(argument: file.path))
             }
         }
         return (status, jobs, said.withLock { $0 })

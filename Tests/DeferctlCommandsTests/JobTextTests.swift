@@ -37,7 +37,7 @@ import Testing
             job(2, "cancelled", ["queue": "slow", "label": "the\ttool"]),
         ]
         #expect(
-            JobTable.lines(jobs, now: noon, width: nil) == [
+            JobTable.lines(jobs, now: noon) == [
                 "JOB  STATE      DETAIL  AGE  QUEUE    WHAT",
                 "  5  running    50 %    10s  default  https://example.org/a",
                 "  4  scheduled  in 30s  10s  default  https://example.org/a",

@@ -8,14 +8,10 @@ import Testing
     private func at(_ seconds: Double) -> JSON { .string(noon.adding(seconds: seconds).description) }
 
     private func outcome(_ link: Int, _ from: Double, _ to: Double, error: JSON? = nil, attempts: Int = 1) -> JSON {
-        var object = JSONObject()
-        object["link"] = JSON(link)
-        object["ok"] = .bool(error == nil)
-        object["error"] = error
-        object["startedAt"] = at(from)
-        object["finishedAt"] = at(to)
-        object["attempts"] = JSON(attempts)
-        return .object(object)
+        .object([
+            "link": link.json, "ok": (error == nil).json, "error": error, "startedAt": at(from), "finishedAt": at(to),
+            "attempts": attempts.json,
+        ])
     }
 
     private var chain: JobSnapshot {
@@ -45,7 +41,7 @@ import Testing
                 job: job(14, "failed", ["createdAt": at(-3), "error": ["kind": "dns", "message": "No such host."]]),
                 children: [JobFamily(job: job(15, "queued", ["createdAt": at(-2)]))], count: 2),
         ]
-        let tree = JobTree(now: noon, isUnicode: true, width: nil)
+        let tree = JobTree(now: noon, format: TextFormat())
         #expect(
             tree.lines(JobFamily(job: chain, children: children, count: 60)) == [
                 "job 12  running  the tool",
@@ -66,7 +62,7 @@ import Testing
     }
 
     @Test func lines_stayWithinTheWidth_inASCII() {
-        let tree = JobTree(now: noon, isUnicode: false, width: 40)
+        let tree = JobTree(now: noon, format: TextFormat(width: 40, isUnicode: false))
         let lines = tree.lines(JobFamily(job: chain))
         #expect(lines.allSatisfy { $0.columns <= 40 })
         #expect(lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
@@ -77,14 +73,14 @@ import Testing
         let message = "The server said no, and then it said no again, and nothing was to be done."
         let failed = job(
             1, "failed", ["outcomes": [outcome(0, -9, -8, error: ["kind": "http", "message": .string(message)])]])
-        let lines = JobTree(now: noon, isUnicode: true, width: 40).lines(JobFamily(job: failed))
+        let lines = JobTree(now: noon, format: TextFormat(width: 40)).lines(JobFamily(job: failed))
         let text = lines.map { $0.drop { $0 == " " } }.joined(separator: " ")
         #expect(text.contains(message))
     }
 
     @Test func lines_colourWhatHappened_withAPalette() {
         let palette = Palette(isColored: true)
-        let lines = JobTree(now: noon, isUnicode: true, width: nil, palette: palette).lines(JobFamily(job: chain))
+        let lines = JobTree(now: noon, format: TextFormat(palette: palette)).lines(JobFamily(job: chain))
         #expect(lines[0] == "job 12  \u{1B}[36mrunning\u{1B}[m  the tool")
         #expect(lines.contains("       \u{1B}[31mchecksum: Wrong\\x1b.\u{1B}[m"))
     }

@@ -113,30 +113,6 @@ struct OpenMetricsReader {
     }
 
     @Test(arguments: [
-        ["name": "a b", "type": "gauge", "samples": [["value": 1]]] as JSON, ["name": "1a", "type": "gauge"],
-        ["name": "a", "type": "histogram"], ["name": "a"], 7,
-        ["name": "a", "type": "gauge", "unit": "bytes", "samples": [["value": 1]]],
-        ["name": "a", "type": "gauge", "samples": [["value": "1"], ["value": nil], [:], 3]],
-        ["name": "a", "type": "counter", "samples": [["value": -1]]],
-        ["name": "a", "type": "gauge", "samples": [["value": 1], ["value": 2]]],
-        ["name": "a", "type": "gauge", "samples": [["labels": ["b c": "x", "d:e": "x", "f": 3], "value": 2]]],
-        ["name": "a", "type": "summary", "samples": [["count": 1]]],
-    ])
-    func whatHasNotTheForm_isLeftOut(family: JSON) throws {
-        _ = try OpenMetricsReader(OpenMetricsText.text([family]))
-        // Nor does it come a second time.
-        _ = try OpenMetricsReader(OpenMetricsText.text([family, family]))
-    }
-
-    @Test func families_whoseSamplesWouldBeCalledTheSame_areNotWritten() throws {
-        let families: [JSON] = [
-            ["name": "a", "type": "counter", "samples": [["value": 1]]],
-            ["name": "a_total", "type": "gauge", "samples": [["value": 1]]],
-        ]
-        #expect(try OpenMetricsReader(OpenMetricsText.text(families)).types == ["a": "counter"])
-    }
-
-    @Test(arguments: [
         "", "# EOF", "a 1\n# EOF\n", "# TYPE a gauge\na 1\n", "# TYPE a gauge\na{} 1\n# EOF\n",
         "# TYPE a counter\na 1\n# EOF\n", "# TYPE a gauge\na 1\na 1\n# EOF\n", "# TYPE a gauge\n\na 1\n# EOF\n",
         "# TYPE a gauge\na{b=\"c\nd\"} 1\n# EOF\n", "# TYPE a gauge\n# UNIT a bytes\n# EOF\n",

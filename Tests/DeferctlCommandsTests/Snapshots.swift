@@ -6,16 +6,11 @@ let noon = Timestamp(milliseconds: 1_795_195_535_000)
 
 /// A job as a daemon would show it, submitted ten seconds before ``noon``.
 func job(_ id: Int64, _ state: String, _ members: JSON = [:]) -> JobSnapshot {
-    var object = JSONObject([
-        JSONObject.Member(name: "job", value: JSON(Int(id))),
-        JSONObject.Member(name: "state", value: .string(state)),
-        JSONObject.Member(name: "source", value: ["type": "url", "url": "https://example.org/a"]),
-        JSONObject.Member(name: "queue", value: "default"),
-        JSONObject.Member(name: "createdAt", value: .string(noon.adding(seconds: -10).description)),
-        JSONObject.Member(name: "link", value: 0),
-        JSONObject.Member(name: "links", value: 0),
-        JSONObject.Member(name: "outcomes", value: []),
-    ])
+    var object: JSONObject = [
+        "job": id.json, "state": state.json, "source": ["type": "url", "url": "https://example.org/a"],
+        "queue": "default", "createdAt": noon.adding(seconds: -10).description.json, "link": 0, "links": 0,
+        "outcomes": [],
+    ]
     for member in members.object?.members ?? [] { object[member.name] = member.value }
     guard let snapshot = JobSnapshot(.object(object)) else { preconditionFailure("A test's job is no job.") }
     return snapshot
@@ -26,12 +21,11 @@ func progress(
     _ completed: Int, of total: Int? = nil, unit: String = "bytes", rate: Double? = nil, eta: Double? = nil
 ) -> JobProgress {
     let fraction = total.map { Double(completed) / Double($0) }
-    let json: JSON = [
-        "completed": JSON(completed), "total": total.map { JSON($0) } ?? .null, "unit": .string(unit),
-        "fraction": fraction.map { JSON($0) } ?? .null, "rate": rate.map { JSON($0) } ?? .null,
-        "eta": eta.map { JSON($0) } ?? .null,
+    let json: JSONObject = [
+        "completed": completed.json, "total": total?.json, "unit": unit.json, "fraction": fraction?.json,
+        "rate": rate?.json, "eta": eta?.json,
     ]
-    guard let progress = JobProgress(json) else { preconditionFailure("A test's progress is no progress.") }
+    guard let progress = JobProgress(.object(json)) else { preconditionFailure("A test's progress is no progress.") }
     return progress
 }
 

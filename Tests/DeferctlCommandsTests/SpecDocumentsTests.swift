@@ -8,7 +8,8 @@ import Testing
     private func read(_ text: String) async throws -> [String] {
         let file = try TemporaryFile(Array(text.utf8))
         var documents: [String] = []
-        for try await document in SpecDocuments(path: file.path) {
+        var specs = SpecDocuments(argument: file.path)
+        while let document = try await specs.next() {
             switch document.spec {
             case .success(let spec): documents.append("\(document.location.replacing(file.path, with: "FILE")) \(spec)")
             case .failure(let failure): documents.append("\(document.location): \(failure.message)")
@@ -31,7 +32,8 @@ import Testing
     ])
     func argument_isTheSpecItself_whereItBeginsWithABrace(argument: String, expected: String) async throws {
         var found: [String] = []
-        for try await document in SpecDocuments(argument: argument) {
+        var specs = SpecDocuments(argument: argument)
+        while let document = try await specs.next() {
             found.append("\(document.location) \(try document.spec.get())")
         }
         #expect(found.joined(separator: ";") == expected)
@@ -39,9 +41,8 @@ import Testing
 
     @Test func argument_isAFile_whereItDoesNot() async throws {
         let file = try TemporaryFile(Array("{\"a\":1}".utf8))
-        for try await document in SpecDocuments(argument: file.path) {
-            #expect(try document.spec.get() == ["a": 1])
-        }
+        var specs = SpecDocuments(argument: file.path)
+        #expect(try await specs.next()?.spec.get() == ["a": 1])
     }
 
     @Test func anArrayOfSpecs_onOneLineOrMany() async throws {
@@ -72,7 +73,8 @@ import Testing
 
     @Test func aMissingFile_isBadData() async throws {
         let failure = await #expect(throws: CommandFailure.self) {
-            for try await _ in SpecDocuments(path: "/nonexistent/file") {}
+            var specs = SpecDocuments(argument: "/nonexistent/file")
+            _ = try await specs.next()
         }
         let message =
             "/nonexistent/file cannot be opened: No such file or directory. Name another file, or - for standard input."

@@ -31,7 +31,7 @@ private func queue(_ name: String, running: Int) -> JSON {
     private func lines(_ samples: [TopSample], columns: Int = 80, rows: Int = 24, info: JSON? = nil) -> [String] {
         var history = TopHistory()
         for sample in samples { history.append(sample) }
-        return TopPage(isUnicode: true, palette: .none).lines(
+        return TopPage(format: TextFormat()).lines(
             history, info: info ?? self.info, message: "q quits", now: noon,
             size: ScreenSize(columns: columns, rows: rows))
     }

@@ -1,5 +1,5 @@
-import SystemPackage
 import Glibc
+import SystemPackage
 
 /// A file descriptor that text and data are written to, without a buffer in between.
 struct FileOutput: Sendable {
@@ -9,11 +9,6 @@ struct FileOutput: Sendable {
     let descriptor: Int32
     /// Its name in messages.
     let name: String
-
-    init(descriptor: Int32, name: String) {
-        self.descriptor = descriptor
-        self.name = name
-    }
 
     /// Writes all of `bytes`.
     ///
@@ -44,8 +39,12 @@ struct FileOutput: Sendable {
         }
     }
 
-    func write(_ text: String) throws(CommandFailure) {
-        try write(Array(text.utf8))
+    func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
+
+    /// Writes a text of somebody else's: on a terminal control characters are spelt out.
+    func show(_ text: String) throws(CommandFailure) {
+        var filter = TerminalFilter()
+        try write(isTerminal ? filter.filter(Array(text.utf8)) : Array(text.utf8))
     }
 
     /// Whether people read it on a terminal.
@@ -61,12 +60,9 @@ struct FileOutput: Sendable {
 struct ScreenSize: Sendable, Equatable {
     var columns: Int
     var rows: Int
+}
 
-    init(columns: Int, rows: Int) {
-        self.columns = columns
-        self.rows = rows
-    }
-
+extension ScreenSize {
     /// The size of the terminal behind `output` at this moment; 80 by 24 where it does not say.
     init(of output: FileOutput) {
         var size = winsize()

@@ -150,7 +150,7 @@ enum Diagnosis {
         if failed.isEmpty { return [Finding("failures", .ok, "No failed job is stored.")] }
         return failed.prefix(mostFailures).map { job in
             let text = JobText(job, now: now)
-            let age = text.time("finishedAt").map { " \(Quantities.age(now.seconds(since: $0))) ago" } ?? ""
+            let age = job.json.time("finishedAt").map { " \(Quantities.age(now.seconds(since: $0))) ago" } ?? ""
             let message = job.error?["message"]?.string ?? ""
             return Finding(
                 "failures", .note, "Job \(job.id) failed\(age) (\(text.errorWord ?? "failed")): \(message)",

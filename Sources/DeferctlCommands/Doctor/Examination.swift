@@ -21,14 +21,9 @@ struct Examination: Sendable {
         }
         let facts = SocketFacts(at: path)
         do {
-            let client = try await JobClient.connect(path: path)
-            do {
+            try await JobClient.withConnection(path: path) { client in
                 try add([Finding("socket", .ok, "\(path), \(origin).")])
                 try await ask(client, add)
-                await client.close()
-            } catch {
-                await client.close()
-                throw error
             }
             try add(units(isReachable: true))
             return findings.contains { $0.level.isTrouble } ? .jobFailed : .ok
@@ -105,9 +100,7 @@ struct Examination: Sendable {
     /// What systemd says, where the socket is that of one of its units.
     private func units(isReachable: Bool) -> [Finding] {
         guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
-        let properties = "--property=" + ServiceUnits.properties.joined(separator: ",")
-        let command = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", properties] + ServiceUnits.names
-        guard let output = ProgramOutput.read(command) else {
+        guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
             return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
         }
         return ServiceUnits(showing: output, isUser: isUser).findings(isReachable: isReachable)

@@ -1,8 +1,10 @@
+import Glibc
+
 /// What systemd says of the daemon's units.
 struct ServiceUnits: Sendable {
-    /// The properties that are asked for.
-    static let properties = ["Id", "LoadState", "ActiveState", "SubState", "Result", "NRestarts", "UnitFileState"]
-    static let names = ["deferd.service", "deferd.socket"]
+    /// What `systemctl show` is asked for.
+    static let asked =
+        "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts deferd.service deferd.socket"
 
     /// By the unit's name; only units that are there.
     let units: [String: [String: String]]
@@ -70,5 +72,19 @@ struct ServiceUnits: Sendable {
                         : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
             ]
         }
+    }
+}
+
+/// Runs a program of the system for what it prints.
+enum ProgramOutput {
+    /// What `command`, a command of the shell without quotes, prints within `seconds`; nil where it cannot be started, takes
+    /// longer, or fails. It gets no input, and what it says on standard error is left out.
+    static func read(_ command: String, seconds: Double = 3) -> String? {
+        guard let stream = popen("exec timeout -s KILL \(seconds) \(command) </dev/null 2>/dev/null", "re") else {
+            return nil
+        }
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let count = fread(&bytes, 1, bytes.count, stream)
+        return pclose(stream) == 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 }

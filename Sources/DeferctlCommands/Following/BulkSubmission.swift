@@ -15,7 +15,7 @@ struct BulkSubmission {
 
     /// What came next: a spec, or the answer to a submission.
     private enum Step: Sendable {
-        case read(SpecDocuments.AsyncIterator, SpecDocuments.Document?)
+        case read(SpecDocuments, SpecDocuments.Document?)
         case answered(Int, Outcome)
     }
 
@@ -49,7 +49,7 @@ struct BulkSubmission {
     ///
     /// A refused spec is reported and skipped. Where the daemon accepts nothing more, no further one is sent.
     mutating func run(_ specs: SpecDocuments) async throws -> (ExitStatus, [Int64]) {
-        var specs = specs.makeAsyncIterator()
+        var specs = specs
         try await withThrowingTaskGroup(of: Step.self) { group in
             while true {
                 if !isReading, !isOver, sent - told < Self.window {

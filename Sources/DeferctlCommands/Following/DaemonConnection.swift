@@ -16,23 +16,18 @@ struct DaemonConnection: Sendable {
     ///
     /// The connections made here are closed here.
     func keeping<Value>(_ client: JobClient, _ body: (JobClient) async throws -> Value) async throws -> Value {
-        var client = client
-        var isOwn = false
+        do {
+            return try await body(client)
+        } catch let error as JobClientError where error.isLossOfDaemon {}
         while true {
+            await say("The daemon went away; waiting up to 30 s for it to come back.")
+            let client = try await reconnect()
             do {
-                let value = try await body(client)
-                if isOwn { await client.close() }
-                return value
-            } catch let error as JobClientError where error.isLossOfDaemon {
-                if isOwn { await client.close() }
-                await say("The daemon went away; waiting up to 30 s for it to come back.")
-                client = try await reconnect()
-                isOwn = true
-                await say("The daemon is back.")
-            } catch {
-                if isOwn { await client.close() }
-                throw error
-            }
+                return try await client.closing { client in
+                    await say("The daemon is back.")
+                    return try await body(client)
+                }
+            } catch let error as JobClientError where error.isLossOfDaemon {}
         }
     }
 
@@ -70,36 +65,24 @@ struct DaemonConnection: Sendable {
     private func reconnect() async throws -> JobClient {
         let deadline = ContinuousClock.now + Self.patience
         var pause = Duration.milliseconds(50)
-        while true {
+        repeat {
             try await Task.sleep(for: pause)
-            if let client = try await connectIfThere() { return client }
-            guard ContinuousClock.now < deadline else {
-                throw CommandFailure(
-                    .unreachable,
-                    "The daemon at \(path) did not come back within 30 s; its jobs go on once it is started again.")
+            do throws(JobClientError) {
+                let client = try await JobClient.connect(path: path)
+                // A daemon that is about to stop may still accept a connection.
+                do throws(JobClientError) { _ = try await client.info() } catch {
+                    await client.close()
+                    throw error
+                }
+                return client
+            } catch {
+                guard error.code == .unreachable || error.isLossOfDaemon else { throw error }
             }
             pause = min(pause * 2, .seconds(1))
-        }
-    }
-
-    /// A connection to a daemon that answers, or nil.
-    private func connectIfThere() async throws(JobClientError) -> JobClient? {
-        let client: JobClient
-        do {
-            client = try await JobClient.connect(path: path)
-        } catch {
-            guard error.code == .unreachable else { throw error }
-            return nil
-        }
-        do {
-            // A daemon that is about to stop may still accept a connection.
-            _ = try await client.info()
-            return client
-        } catch {
-            await client.close()
-            guard error.isLossOfDaemon else { throw error }
-            return nil
-        }
+        } while ContinuousClock.now < deadline
+        throw CommandFailure(
+            .unreachable,
+            "The daemon at \(path) did not come back within 30 s; its jobs go on once it is started again.")
     }
 }
 

@@ -11,6 +11,18 @@ struct JobFollower: Sendable {
     /// Called with every event.
     let show: @Sendable (JobEvent) async throws -> Void
 
+    /// Runs `body` with a follower that shows what happens by `display`.
+    static func showing<Value: Sendable>(
+        _ display: any ProgressDisplay, of invocation: Invocation, interval: Double? = nil, children: Bool = false,
+        _ body: @Sendable @escaping (JobFollower) async throws -> Value
+    ) async throws -> Value {
+        let screen = ProgressScreen(console: invocation.console, display: display)
+        let follower = JobFollower(
+            connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: interval,
+            showsChildren: children, show: { await screen.show($0) })
+        return try await screen.showing { try await body(follower) }
+    }
+
     /// What became of jobs that were followed to their end.
     struct Ending: Sendable {
         /// The jobs as they ended, in the order asked.

@@ -2,15 +2,32 @@ import Glibc
 import JobClient
 import JobModel
 
-/// Writes what a display draws to standard error, again and again.
+/// Lines on a terminal that are drawn over and over, where they are.
+struct Drawing {
+    /// The columns of each line on the screen.
+    private var columns: [Int] = []
+
+    /// What puts `lines` in the place of those on the screen, behind the last of which the cursor stays.
+    mutating func replace(by lines: [String], _ size: ScreenSize) -> String {
+        // A terminal that became narrower has broken the lines.
+        let rows = columns.reduce(-1) { $0 + max(1, ($1 + size.columns - 1) / size.columns) }
+        defer { columns = lines.map(\.paintedColumns) }
+        if columns.isEmpty, lines.isEmpty { return "" }
+        let text = lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n")
+        return (rows > 0 ? "\r\u{1B}[\(rows)A" : "\r") + text + "\u{1B}[J"
+    }
+}
+
+/// Writes what a display shows to standard error, again and again.
 actor ProgressScreen {
     /// The pause between two drawings.
     private static let pause = Duration.milliseconds(100)
 
     private let console: Console
     private var display: any ProgressDisplay
+    private var drawing = Drawing()
     /// What is on the screen.
-    private var standing = ""
+    private var standing: (lines: [String], size: ScreenSize)?
     private var isFinished = false
 
     init(console: Console, display: any ProgressDisplay) {
@@ -24,15 +41,21 @@ actor ProgressScreen {
 
     /// Writes a message above what is being shown.
     func say(_ message: String) {
-        write(display.clear())
-        standing = ""
+        clear()
         console.say(message)
         draw()
     }
 
+    /// Draws for the last time, or clears what was drawn.
     private func finish() {
+        if display.stays { draw() } else { clear() }
+        if display.stays, standing != nil { write("\n") }
         isFinished = true
-        if console.showsMessages { write(display.end(now: .now, size: ScreenSize(of: console.messages))) }
+    }
+
+    private func clear() {
+        write(drawing.replace(by: [], ScreenSize(of: console.messages)))
+        standing = nil
     }
 
     /// Draws over and over while `body` runs.
@@ -63,10 +86,11 @@ actor ProgressScreen {
 
     private func draw() {
         guard console.showsMessages, !isFinished else { return }
-        let drawing = display.draw(now: .now, size: ScreenSize(of: console.messages))
-        guard drawing != standing else { return }
-        write(drawing)
-        standing = drawing
+        let size = ScreenSize(of: console.messages)
+        let lines = display.lines(now: .now, size: size)
+        guard lines != standing?.lines ?? [] || size != standing?.size ?? size else { return }
+        write(drawing.replace(by: lines, size))
+        standing = (lines, size)
     }
 
     private func write(_ text: String) {

@@ -17,11 +17,7 @@ struct Submitting: Sendable {
             try await invocation.withDaemon { client in
                 let submission = try await submit(spec, orElse: other, to: client)
                 if options.detach {
-                    if invocation.writesJSON {
-                        try invocation.console.line(submission.json)
-                    } else {
-                        try invocation.console.line(String(submission.id))
-                    }
+                    try invocation.show(submission.json, as: String(submission.id))
                     return .ok
                 }
                 if !submission.isCreated {
@@ -80,23 +76,19 @@ struct Submitting: Sendable {
         _ id: Int64, with client: JobClient, _ write: (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let console = invocation.console
-        let screen = ProgressScreen(
-            console: console, display: display(of: id))
-        let connection = DaemonConnection(path: invocation.socket, say: { await screen.say($0) })
-        let follower = JobFollower(connection: connection, show: { await screen.show($0) })
-        let ending = try await screen.showing { try await follower.follow([id], with: client) }
+        let display: any ProgressDisplay =
+            if options.quiet {
+                NoDisplay()
+            } else if console.showsMessages {
+                BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode)
+            } else {
+                StepLines()
+            }
+        let ending = try await JobFollower.showing(display, of: invocation) { try await $0.follow([id], with: client) }
         guard let last = ending.finished.first else { return .worst(ending.missing) }
         let job = try await client.completed(last)
-        if invocation.writesJSON {
-            try console.line(job.json)
-        }
+        if invocation.writesJSON { try console.line(job.json) }
         if job.isSucceeded { try await write(job) }
         return invocation.report(job)
-    }
-
-    private func display(of job: Int64) -> any ProgressDisplay {
-        if options.quiet { return NoDisplay() }
-        return invocation.console.showsMessages
-            ? BarDisplay(job: job, isUnicode: invocation.console.isUnicode) : StepLines()
     }
 }

@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// Many jobs as a table on a terminal that is drawn over and over: those that run first, then those that ended just now.
+/// Many jobs as a table on a terminal: those that run first, then those that ended just now.
 struct TableDisplay: ProgressDisplay {
     private struct Row {
         var snapshot: JobSnapshot
@@ -15,21 +15,16 @@ struct TableDisplay: ProgressDisplay {
     /// The seconds for which a finished job stays.
     static let afterglow = 5.0
 
-    private let isUnicode: Bool
-    private let palette: Palette
+    private let format: TextFormat
     /// Whether finished jobs disappear after a while; jobs that were named on the command line stay.
     private let forgets: Bool
     private var rows: [Int64: Row] = [:]
     private var finished: [String: Int] = [:]
-    /// The columns of each line on the screen.
-    private var drawn: [Int] = []
     private var tick = 0
 
-    init(isUnicode: Bool, forgets: Bool, palette: Palette = .none) {
-        self.isUnicode = isUnicode
-        self.palette = palette
-        self.forgets = forgets
-    }
+    init(_ format: TextFormat, forgets: Bool) { (self.format, self.forgets) = (format, forgets) }
+
+    var stays: Bool { !forgets }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         switch event.change {
@@ -46,46 +41,21 @@ struct TableDisplay: ProgressDisplay {
         return ""
     }
 
-    mutating func draw(now: Timestamp, size: ScreenSize) -> String {
+    /// The table with a line of counts below it.
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         defer { tick += 1 }
         if forgets {
             rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
         }
         let (width, height) = (max(20, size.columns - 1), max(3, size.rows - 1))
-        let lines = lines(now: now, width: width, height: height, palette: palette)
-        let text = home(size) + lines.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
-        drawn = lines.map(\.paintedColumns)
-        return text
-    }
-
-    mutating func clear() -> String {
-        defer { drawn = [] }
-        return drawn.isEmpty ? "" : home(nil) + "\u{1B}[J"
-    }
-
-    /// The jobs that were named stay on the screen as they ended.
-    mutating func end(now: Timestamp, size: ScreenSize) -> String {
-        forgets ? clear() : draw(now: now, size: size)
-    }
-
-    /// Moves to where the table begins. A terminal that became narrower has broken its lines.
-    private func home(_ size: ScreenSize?) -> String {
-        let rows = drawn.reduce(0) { rows, columns in
-            rows + (size.map { max(1, (columns + $0.columns - 1) / $0.columns) } ?? 1)
-        }
-        return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
-    }
-
-    /// The table with a line of counts below it, in at most `height` lines.
-    func lines(now: Timestamp, width: Int, height: Int, palette: Palette = .none) -> [String] {
         let order = ["running": 0, "scheduled": 2, "queued": 3]
         let sorted = rows.values.sorted {
             (order[$0.snapshot.state] ?? 1, $0.snapshot.id) < (order[$1.snapshot.state] ?? 1, $1.snapshot.id)
         }
-        let mark = isUnicode ? "…" : "..."
-        let cells = ProgressCells(isUnicode: isUnicode, screenWidth: width)
+        let format = format.within(width)
+        let cells = ProgressCells(isUnicode: format.isUnicode, screenWidth: width)
         var table = Table(
-            [Table.Column("JOB", isNumber: true), Table.Column("STATE", rank: 1)] + cells.columns
+            [.number("JOB"), Table.Column("STATE", rank: 1)] + cells.columns
                 + [Table.Column("WHAT", cut: .middle, least: 12, rank: 2)])
         for row in sorted.prefix(max(1, height - 2)) {
             table.append(
@@ -95,7 +65,7 @@ struct TableDisplay: ProgressDisplay {
                 ] + cells.cells(row.snapshot, progress: row.progress, tick: tick, now: now)
                     + [StyledText(JobText(row.snapshot, now: now).shortTitle)])
         }
-        return table.lines(width: width, mark: mark, palette: palette) + [summary.cut(to: width, mark: mark)]
+        return table.lines(format) + [summary.cut(to: width, mark: format.mark)]
     }
 
     private var summary: String {

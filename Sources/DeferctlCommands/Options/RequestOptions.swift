@@ -6,10 +6,7 @@ struct RequestOptions: ParsableArguments {
     /// The most bytes that are read for a body; the daemon's own bound may be lower.
     private static let limit = 64 << 20
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("The request's method (default: GET, or POST with --data).", valueName: "word"))
-    var method: String?
+    @Option(help: .value("word", "The request's method (default: GET, or POST with --data).")) var method: String?
 
     @OptionGroup var fields: HeaderOptions
 
@@ -22,11 +19,10 @@ struct RequestOptions: ParsableArguments {
 
     /// The source of this type that asks for `url`.
     func source(type: SourceType, url: String) async throws(CommandFailure) -> JSONObject {
-        var source = JSONObject()
-        source["type"] = .string(type.rawValue)
-        source["url"] = .string(url)
-        source["method"] = (method ?? (data == nil ? nil : "POST")).map(JSON.string)
-        source["headers"] = fields.headers
+        var source: JSONObject = [
+            "type": type.rawValue.json, "url": url.json, "method": (method ?? (data == nil ? nil : "POST"))?.json,
+            "headers": fields.headers,
+        ]
         guard let data else { return source }
         guard data.hasPrefix("@") else {
             source["body"] = .string(data)
@@ -39,5 +35,40 @@ struct RequestOptions: ParsableArguments {
             source["bodyBase64"] = .string(Base64.encode(bytes))
         }
         return source
+    }
+}
+
+/// The flag for header fields of a request.
+struct HeaderOptions: ParsableArguments {
+    @Option(
+        name: [.customLong("header"), .customShort("H")], parsing: .singleValue,
+        help: .value("name: value", "A header field of the request; may be given again for more."))
+    var header: [String] = []
+
+    /// The member `headers` of a source, or nil without any. Fields of one name become one, with commas.
+    var headers: JSON? {
+        if header.isEmpty { return nil }
+        var object = JSONObject()
+        for (name, value) in header.compactMap(Self.parse) {
+            let known = object.names.first { $0.lowercased() == name.lowercased() }
+            if let known, let earlier = object[known]?.string {
+                object[known] = .string(earlier + ", " + value)
+            } else {
+                object[name] = .string(value)
+            }
+        }
+        return .object(object)
+    }
+
+    func validate() throws {
+        if let wrong = header.first(where: { Self.parse($0) == nil }) {
+            throw ValidationError("\"\(wrong)\" is no header field; write it as \"Name: value\".")
+        }
+    }
+
+    private static func parse(_ field: String) -> (name: String, value: String)? {
+        guard let colon = field.firstIndex(of: ":"), colon != field.startIndex else { return nil }
+        let value = field[field.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        return (String(field[..<colon]), String(value))
     }
 }

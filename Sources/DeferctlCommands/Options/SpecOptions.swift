@@ -4,66 +4,43 @@ import JobModel
 /// The flags that become members of a job spec, whatever its source.
 struct SpecOptions: ParsableArguments {
     @Option(
-        name: .long, help: ArgumentHelp("The queue that the job waits in (default: default).", valueName: "name"),
-        completion: LiveCompletion.queues)
+        help: .value("name", "The queue that the job waits in (default: default)."), completion: LiveCompletion.queues)
     var queue: String?
 
-    @Option(
-        name: .long, parsing: .unconditional,
-        help: ArgumentHelp("-1000 to 1000; a higher one starts first (default: 0).", valueName: "number"))
+    @Option(parsing: .unconditional, help: .value("number", "-1000 to 1000; a higher one starts first (default: 0)."))
     var priority: Int?
 
-    @Option(name: .long, help: ArgumentHelp("Seconds before the job may start.", valueName: "seconds"))
-    var delay: Double?
+    @Option(help: .value("seconds", "Seconds before the job may start.")) var delay: Double?
+
+    @Option(help: .value("seconds", "Seconds that one attempt may take (default: no bound).")) var timeout: Double?
 
     @Option(
-        name: .long,
-        help: ArgumentHelp("Seconds that one attempt may take (default: no bound).", valueName: "seconds"))
-    var timeout: Double?
-
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Seconds from now in which the whole job, with its retries, must be done (default: no bound).",
-            valueName: "seconds"))
+        help: .value(
+            "seconds", "Seconds from now in which the whole job, with its retries, must be done (default: no bound)."))
     var deadline: Double?
 
     @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Retries after the first attempt; 0 for none (default: 4, but 0 for requests by POST and PATCH).",
-            valueName: "count"))
+        help: .value(
+            "count", "Retries after the first attempt; 0 for none (default: 4, but 0 for requests by POST and PATCH)."))
     var retries: Int?
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Submit only once: the same job with the same key joins the one that is there.", valueName: "text"))
+    @Option(help: .value("text", "Submit only once: the same job with the same key joins the one that is there."))
     var key: String?
 
     @Option(
-        name: .long, parsing: .singleValue,
-        help: ArgumentHelp("A tag to list and watch by; may be given again for more.", valueName: "text"),
+        parsing: .singleValue, help: .value("text", "A tag to list and watch by; may be given again for more."),
         completion: LiveCompletion.tags)
     var tag: [String] = []
 
-    @Option(name: .long, help: ArgumentHelp("What lists and progress call the job.", valueName: "text"))
-    var label: String?
+    @Option(help: .value("text", "What lists and progress call the job.")) var label: String?
 
     /// The spec of a job with this source.
     func spec(source: JSONObject) -> JSON {
-        var spec = JSONObject()
-        spec["source"] = .object(source)
-        spec["queue"] = queue.map(JSON.string)
-        spec["priority"] = priority.map { JSON($0) }
-        spec["delay"] = delay.map { JSON($0) }
-        spec["timeout"] = timeout.map { JSON($0) }
-        spec["deadline"] = deadline.map { JSON($0) }
-        spec["retry"] = retries.map { ["max": JSON($0)] }
-        spec["key"] = key.map(JSON.string)
-        if !tag.isEmpty { spec["tags"] = .array(tag.map(JSON.string)) }
-        spec["label"] = label.map(JSON.string)
-        return .object(spec)
+        .object([
+            "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.json,
+            "timeout": timeout?.json, "deadline": deadline?.json, "retry": retries.map { ["max": $0.json] },
+            "key": key?.json, "tags": tag.isEmpty ? JSON?.none : tag.json, "label": label?.json,
+        ])
     }
 
     func validate() throws {

@@ -27,8 +27,8 @@ struct JobLink {
             links[number].state = outcome["ok"]?.bool == true ? .succeeded : .failed
             links[number].error = outcome["error"]
             links[number].attempts = outcome["attempts"]?.int ?? 1
-            links[number].startedAt = outcome["startedAt"]?.string.flatMap(Timestamp.init(rfc3339:))
-            links[number].finishedAt = outcome["finishedAt"]?.string.flatMap(Timestamp.init(rfc3339:))
+            links[number].startedAt = outcome.time("startedAt")
+            links[number].finishedAt = outcome.time("finishedAt")
         }
         let present = json["link"]?.int ?? 0
         for index in links.indices where links[index].state == .waiting {
@@ -37,9 +37,7 @@ struct JobLink {
             } else if index == present, job.state == "running" {
                 links[index].state = .running
                 links[index].attempts = json["attempt"]?.int ?? 1
-                links[index].startedAt =
-                    index == 0
-                    ? json["startedAt"]?.string.flatMap(Timestamp.init(rfc3339:)) : links[index - 1].finishedAt
+                links[index].startedAt = index == 0 ? json.time("startedAt") : links[index - 1].finishedAt
             } else if index == present, job.state == "scheduled" {
                 // It waits for its next attempt, and the error is that of the last.
                 links[index].attempts = json["attempt"]?.int ?? 0
@@ -96,7 +94,7 @@ struct JobLink {
     static func owners(of children: [JobSnapshot], in links: [JobLink]) -> [Int] {
         let lists = links.filter(\.makesChildren)
         return children.map { child in
-            let made = child.json["createdAt"]?.string.flatMap(Timestamp.init(rfc3339:))
+            let made = child.json.time("createdAt")
             let started = lists.filter { list in
                 guard let made, let start = list.startedAt else { return false }
                 return start <= made

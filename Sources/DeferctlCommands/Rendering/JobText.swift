@@ -6,24 +6,18 @@ struct JobText {
     let job: JobSnapshot
     let now: Timestamp
 
-    init(_ job: JobSnapshot, now: Timestamp) {
-        self.job = job
-        self.now = now
-    }
+    init(_ job: JobSnapshot, now: Timestamp) { (self.job, self.now) = (job, now) }
 
     /// The label, or else what the source does.
     var title: String {
-        if let label = job.json["label"]?.string { return label.sanitized }
-        return job.json["source"].map(Self.describe(source:)) ?? "job \(job.id)"
+        job.json.text("label") ?? job.json["source"].map(Self.describe(source:)) ?? "job \(job.id)"
     }
 
     /// The title where there is little room: of a download its path alone.
     var shortTitle: String {
         let source = job.json["source"]
-        guard job.json["label"] == nil, source?["type"] == "download", let path = source?["path"]?.string else {
-            return title
-        }
-        return path.sanitized
+        guard job.json["label"] == nil, source?["type"] == "download" else { return title }
+        return source?.text("path") ?? title
     }
 
     /// What a source does, in a few words.
@@ -69,7 +63,7 @@ struct JobText {
         switch job.state {
         case "running": return job.progress.map(Self.brief) ?? ""
         case "scheduled":
-            let next = time("notBefore").map { "in " + Quantities.age($0.seconds(since: now)) }
+            let next = job.json.time("notBefore").map { "in " + Quantities.age($0.seconds(since: now)) }
             return [next, errorWord].compactMap(\.self).joined(separator: ", ")
         case "succeeded": return job.result?["size"]?.int.map { Quantities.size(Int64($0)) } ?? ""
         case "failed": return errorWord ?? ""
@@ -99,15 +93,23 @@ struct JobText {
         return "Job \(job.id) failed (\(Self.word(error: error))): \(message.sanitized)"
     }
 
-    /// The time in a member of the job object.
-    func time(_ member: String) -> Timestamp? { job.json[member]?.string.flatMap(Timestamp.init(rfc3339:)) }
-
     /// The seconds since the job was submitted.
-    var age: Double? { time("createdAt").map { now.seconds(since: $0) } }
+    var age: Double? { job.json.time("createdAt").map { now.seconds(since: $0) } }
 
     /// The seconds from the start to the end, or to now.
     var runtime: Double? {
-        guard let start = time("startedAt") else { return nil }
-        return (time("finishedAt") ?? now).seconds(since: start)
+        guard let start = job.json.time("startedAt") else { return nil }
+        return (job.json.time("finishedAt") ?? now).seconds(since: start)
     }
+}
+
+extension JSON {
+    /// The time in a member.
+    func time(_ member: String) -> Timestamp? { self[member]?.string.flatMap(Timestamp.init(rfc3339:)) }
+
+    /// The text in a member, safe to show.
+    func text(_ member: String) -> String? { self[member]?.string?.sanitized }
+
+    /// The whole number in a member, as a cell of a table.
+    func number(_ member: String) -> String { self[member]?.int.map(String.init) ?? "" }
 }

@@ -4,12 +4,7 @@ import JobModel
 /// Draws a job as a tree: its facts, its links with their outcomes, and the children of its lists below them.
 struct JobTree {
     let now: Timestamp
-    let isUnicode: Bool
-    /// The columns there are, or nil for lines of any length.
-    let width: Int?
-    var palette = Palette.none
-
-    private var cutMark: String { isUnicode ? "…" : "..." }
+    let format: TextFormat
 
     /// The tree of `family`, line by line.
     func lines(_ family: JobFamily) -> [String] {
@@ -27,21 +22,21 @@ struct JobTree {
     /// The parts in one line behind `margin`, of which the one at `cut` is cut inside where there is too little room.
     private func line(_ parts: [StyledText], cut: Int, margin: String = "") -> String {
         var parts = parts
-        if let width {
+        if let width = format.width {
             let others = parts.enumerated().reduce(margin.columns + 2 * (parts.count - 1)) { sum, part in
                 part.offset == cut ? sum : sum + part.element.text.columns
             }
-            parts[cut].text = parts[cut].text.cutInside(to: max(8, width - others), mark: cutMark)
+            parts[cut].text = parts[cut].text.cutInside(to: max(8, width - others), mark: format.mark)
             let plain = margin + parts.map(\.text).joined(separator: "  ")
-            if plain.columns > width { return plain.cut(to: width, mark: cutMark) }
+            if plain.columns > width { return plain.cut(to: width, mark: format.mark) }
         }
-        return margin + parts.map(palette.paint).joined(separator: "  ")
+        return margin + parts.map(format.palette.paint).joined(separator: "  ")
     }
 
     /// The text with `count` spaces before it, in several lines where there is too little room: an error is never cut.
     private func indented(_ text: String, by count: Int, _ style: TextStyle = .plain) -> [String] {
-        let lines = width.map { text.wrapped(to: max(8, $0 - count)) } ?? [text]
-        return lines.map { String(repeating: " ", count: count) + palette.paint($0, style) }
+        let lines = format.width.map { text.wrapped(to: max(8, $0 - count)) } ?? [text]
+        return lines.map { String(repeating: " ", count: count) + format.palette.paint($0, style) }
     }
 
     /// Who, where, when and how far.
@@ -57,10 +52,10 @@ struct JobTree {
             ("submitted", "createdAt"), ("not before", "notBefore"), ("started", "startedAt"),
             ("finished", "finishedAt"),
         ]
-        let times = moments.compactMap { name, member in text.time(member).map { "\(name) \(Quantities.time($0))" } }
+        let times = moments.compactMap { name, member in json.time(member).map { "\(name) \(Quantities.time($0))" } }
         var facts = [words.joined(separator: ", "), times.joined(separator: ", ") + (times.isEmpty ? "" : " UTC")]
         if let progress = text.job.progress {
-            let bar = ProgressBar(width: (width ?? 100) - 2, isUnicode: isUnicode)
+            let bar = ProgressBar(width: (format.width ?? 100) - 2, isUnicode: format.isUnicode)
             facts.append(bar.line(title: "link \(json["link"]?.int ?? 0)", progress: progress))
         }
         return facts.filter { !$0.isEmpty }
@@ -85,13 +80,8 @@ struct JobTree {
     }
 
     private func mark(_ link: JobLink) -> String {
-        switch link.state {
-        case .succeeded: isUnicode ? "✓" : "+"
-        case .failed: isUnicode ? "✗" : "x"
-        case .running: isUnicode ? "▸" : ">"
-        case .skipped: isUnicode ? "·" : "-"
-        case .waiting: isUnicode ? "○" : "."
-        }
+        let (unicode, ascii) = link.state.marks
+        return format.isUnicode ? unicode : ascii
     }
 
     private func outcome(_ link: JobLink) -> String {
@@ -109,7 +99,7 @@ struct JobTree {
     private func branches(
         _ families: [JobFamily], hidden: Int, of parent: JobSnapshot, margin: String
     ) -> [String] {
-        let (fork, corner, trunk) = isUnicode ? ("├─ ", "└─ ", "│  ") : ("|- ", "`- ", "|  ")
+        let (fork, corner, trunk) = format.isUnicode ? ("├─ ", "└─ ", "│  ") : ("|- ", "`- ", "|  ")
         var lines: [String] = []
         for (index, family) in families.enumerated() {
             let isLast = hidden == 0 && index == families.count - 1
@@ -132,13 +122,15 @@ struct JobTree {
 }
 
 extension JobLink.State {
-    fileprivate var style: TextStyle {
+    fileprivate var marks: (unicode: String, ascii: String) {
         switch self {
-        case .succeeded: .good
-        case .failed: .bad
-        case .running: .active
-        case .skipped: .faint
-        case .waiting: .plain
+        case .succeeded: ("✓", "+")
+        case .failed: ("✗", "x")
+        case .running: ("▸", ">")
+        case .skipped: ("·", "-")
+        case .waiting: ("○", ".")
         }
     }
+
+    fileprivate var style: TextStyle { self == .skipped ? .faint : TextStyle(state: rawValue) }
 }

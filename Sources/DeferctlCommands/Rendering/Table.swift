@@ -16,12 +16,11 @@ struct Table {
         let rank: Int?
 
         init(_ head: String, isNumber: Bool = false, cut: Cut = .nowhere, least: Int = 8, rank: Int? = nil) {
-            self.head = head
-            self.isNumber = isNumber
-            self.cut = cut
-            self.least = least
-            self.rank = rank
+            (self.head, self.isNumber, self.cut, self.least, self.rank) = (head, isNumber, cut, least, rank)
         }
+
+        /// A column of numbers, which are never cut.
+        static func number(_ head: String, rank: Int? = nil) -> Column { Column(head, isNumber: true, rank: rank) }
     }
 
     /// The spaces between two columns.
@@ -36,37 +35,32 @@ struct Table {
 
     mutating func append(_ row: [StyledText]) { rows.append(row) }
 
-    mutating func append(_ row: [String]) { rows.append(row.map { StyledText($0) }) }
-
-    /// The table line by line, each within `width` columns where a width is given; what was cut is marked by `mark`.
-    func lines(
-        width: Int? = nil, mark: String = "…", showsHead: Bool = true, palette: Palette = .none
-    ) -> [String] {
+    /// The table line by line, as `format` asks for it.
+    func lines(_ format: TextFormat = TextFormat(), showsHead: Bool = true) -> [String] {
         let all = (showsHead ? [columns.map { StyledText($0.head, .heading) }] : []) + rows
         let natural = columns.indices.map { index in all.lazy.map { $0[index].text.columns }.max() ?? 0 }
         let empty = columns.indices.filter { index in rows.allSatisfy { $0[index].text.isEmpty } }
-        let layout = layout(natural, empty: rows.isEmpty ? [] : empty, width: width)
-        return all.map { line($0, layout, width: width, mark: mark, palette: palette) }
+        let layout = layout(natural, empty: rows.isEmpty ? [] : empty, width: format.width)
+        return all.map { line($0, layout, format) }
     }
 
-    private func line(
-        _ row: [StyledText], _ layout: [(column: Int, width: Int)], width: Int?, mark: String, palette: Palette
-    ) -> String {
+    private func line(_ row: [StyledText], _ layout: [(column: Int, width: Int)], _ format: TextFormat) -> String {
         var (plain, painted) = ("", "")
         for (position, (index, cellWidth)) in layout.enumerated() {
             let cell = row[index]
             let text =
                 columns[index].cut == .middle
-                ? cell.text.cutInside(to: cellWidth, mark: mark) : cell.text.cut(to: cellWidth, mark: mark)
+                ? cell.text.cutInside(to: cellWidth, mark: format.mark)
+                : cell.text.cut(to: cellWidth, mark: format.mark)
             let space = String(repeating: " ", count: max(0, cellWidth - text.columns))
             let (before, after) =
                 columns[index].isNumber ? (space, "") : ("", position == layout.count - 1 ? "" : space)
             let separator = position == 0 ? "" : String(repeating: " ", count: Self.gap)
             plain += separator + before + text + after
-            painted += separator + before + palette.paint(text, cell.style) + after
+            painted += separator + before + format.palette.paint(text, cell.style) + after
         }
         // Where not even the least of it fits.
-        if let width, plain.columns > width { return plain.cut(to: width, mark: mark) }
+        if let width = format.width, plain.columns > width { return plain.cut(to: width, mark: format.mark) }
         return painted
     }
 
@@ -88,5 +82,91 @@ struct Table {
             rest -= 1
         }
         return shown.map { ($0, widths[$0]) }
+    }
+}
+
+/// How a piece of text looks where colours are shown.
+enum TextStyle: Sendable, Equatable {
+    case plain, heading, good, bad, warning, active, faint
+
+    /// The look of a job's state.
+    init(state: String) {
+        switch state {
+        case "running": self = .active
+        case "succeeded": self = .good
+        case "failed": self = .bad
+        case "cancelled", "suspended": self = .warning
+        default: self = .plain
+        }
+    }
+
+    /// The parameters of the control sequence that begins it: the colours that every terminal with colours has.
+    fileprivate var parameters: String? {
+        switch self {
+        case .plain: nil
+        case .heading: "1"
+        case .good: "32"
+        case .bad: "31"
+        case .warning: "33"
+        case .active: "36"
+        case .faint: "2"
+        }
+    }
+}
+
+/// A piece of text with how it looks. Its width is that of the text.
+struct StyledText: Sendable, Equatable, ExpressibleByStringLiteral {
+    var text: String
+    var style = TextStyle.plain
+
+    init(_ text: String, _ style: TextStyle = .plain) {
+        self.text = text
+        self.style = style
+    }
+
+    init(stringLiteral text: String) {
+        self.init(text)
+    }
+}
+
+/// What text for people is fitted to.
+struct TextFormat: Sendable {
+    /// The columns there are; nil where nothing is cut.
+    var width: Int?
+    /// Whether more than ASCII can be shown.
+    var isUnicode = true
+    var palette = Palette.none
+
+    /// What marks a cut.
+    var mark: String { isUnicode ? "…" : "..." }
+
+    /// The same for another width.
+    func within(_ width: Int?) -> TextFormat {
+        TextFormat(width: width, isUnicode: isUnicode, palette: palette)
+    }
+}
+
+/// Colours text, or leaves it as it is.
+struct Palette: Sendable, Equatable {
+    /// No colours.
+    static let none = Palette(isColored: false)
+
+    let isColored: Bool
+
+    func paint(_ text: String, _ style: TextStyle) -> String {
+        guard isColored, !text.isEmpty, let parameters = style.parameters else { return text }
+        return "\u{1B}[\(parameters)m\(text)\u{1B}[m"
+    }
+
+    func paint(_ text: StyledText) -> String { paint(text.text, text.style) }
+}
+
+extension String {
+    /// The columns of text that a palette has painted.
+    var paintedColumns: Int {
+        split(separator: "\u{1B}", omittingEmptySubsequences: false).enumerated().reduce(0) { sum, piece in
+            let text = piece.offset == 0 ? piece.element : piece.element.drop { $0 != "m" }.dropFirst()
+            return sum + String(text).columns
+        }
     }
 }

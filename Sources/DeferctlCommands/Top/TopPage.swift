@@ -3,10 +3,8 @@ import JobModel
 
 /// Draws what `deferctl top` shows.
 struct TopPage {
-    let isUnicode: Bool
-    let palette: Palette
-
-    private var mark: String { isUnicode ? "…" : "..." }
+    /// How it looks, whatever the size of the screen.
+    let format: TextFormat
 
     /// The lines of a screen of this size; without a size all there is to show. `message` stands in the last line.
     func lines(
@@ -25,7 +23,7 @@ struct TopPage {
         guard let size else { return lines }
         lines = Array(lines.prefix(max(0, size.rows - 1)))
         lines += Array(repeating: "", count: max(0, size.rows - 1 - lines.count))
-        return lines + [palette.paint(message.cut(to: size.columns, mark: mark), .faint)]
+        return lines + [format.palette.paint(message.cut(to: size.columns, mark: format.mark), .faint)]
     }
 
     /// The parts of a line, as many as there is room for.
@@ -34,10 +32,10 @@ struct TopPage {
         for part in parts {
             let separator = plain.isEmpty ? "" : "  "
             if let width, (plain + separator + part.text).columns > width {
-                return plain.isEmpty ? part.text.cut(to: width, mark: mark) : line
+                return plain.isEmpty ? part.text.cut(to: width, mark: format.mark) : line
             }
             plain += separator + part.text
-            line += separator + palette.paint(part)
+            line += separator + format.palette.paint(part)
         }
         return line
     }
@@ -78,7 +76,7 @@ struct TopPage {
         // The sort is stable: of equally busy ones the order is the daemon's.
         let sorted = sample.queues.map { ($0, counts($0)) }.sorted { $1.1.lexicographicallyPrecedes($0.1) }.map(\.0)
         let shown = sorted.count <= room - 2 ? sorted : Array(sorted.prefix(max(1, room - 3)))
-        var lines = [""] + QueueTable.lines(shown, width: width, mark: mark, palette: palette)
+        var lines = [""] + QueueTable.lines(shown, format.within(width))
         if shown.count < sorted.count, lines.count < room {
             lines.append(fit([StyledText("\(sorted.count - shown.count) more; see deferctl queues", .faint)], width))
         }
@@ -94,23 +92,22 @@ struct TopPage {
         guard counted > 0 else { return ["", fit([StyledText("No job runs now.", .faint)], width)] }
         let count = running <= room - 2 ? running : room - 3
         let shown = sample.jobs.prefix(max(1, count))
-        let cells = ProgressCells(isUnicode: isUnicode, screenWidth: width ?? 80)
+        let cells = ProgressCells(isUnicode: format.isUnicode, screenWidth: width ?? 80)
         var table = Table(
-            [Table.Column("JOB", isNumber: true), Table.Column("OWNER", isNumber: true, rank: 7)]
-                + cells.columns + [
-                    Table.Column("TIME", isNumber: true, rank: 6), Table.Column("QUEUE", cut: .end, least: 7, rank: 8),
-                    Table.Column("WHAT", cut: .middle, least: 12),
-                ])
+            [.number("JOB"), .number("OWNER", rank: 7)] + cells.columns + [
+                .number("TIME", rank: 6), Table.Column("QUEUE", cut: .end, least: 7, rank: 8),
+                Table.Column("WHAT", cut: .middle, least: 12),
+            ])
         for job in shown {
             let text = JobText(job, now: now)
             table.append(
-                [StyledText(String(job.id)), StyledText(job.json["owner"]?.int.map(String.init) ?? "")]
+                [StyledText(String(job.id)), StyledText(job.json.number("owner"))]
                     + cells.cells(job, progress: job.progress, tick: tick, now: now) + [
                         StyledText(text.runtime.map(Quantities.age) ?? ""),
-                        StyledText(job.json["queue"]?.string?.sanitized ?? ""), StyledText(text.shortTitle),
+                        StyledText(job.json.text("queue") ?? ""), StyledText(text.shortTitle),
                     ])
         }
-        var lines = [""] + table.lines(width: width, mark: mark, palette: palette)
+        var lines = [""] + table.lines(format.within(width))
         // Between the count and the list jobs come and go.
         let hidden = running - shown.count
         if hidden > 0, lines.count < room, shown.count >= count || shown.count == TopSample.mostJobs {

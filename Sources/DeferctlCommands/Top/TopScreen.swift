@@ -48,7 +48,7 @@ struct TopScreen: Sendable {
             group.addTask { for await event in input { continuation.yield(.screen(event)) } }
             group.addTask { try await sample(continuation) }
             let console = invocation.console
-            let page = TopPage(isUnicode: console.isUnicode, palette: console.palette)
+            let page = TopPage(format: console.format)
             var (history, info, message, tick) = (TopHistory(), JSON.null, "asking the daemon", 0)
             defer { group.cancelAll() }
             for await event in events {

@@ -16,34 +16,25 @@ struct DownloadCommand: DaemonCommand {
             """)
 
     @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "What to do when the file is there; validate downloads only what changed (default: fail).",
-            valueName: "choice"))
+        help: .value(
+            "choice", "What to do when the file is there; validate downloads only what changed (default: fail)."))
     var exists: Exists?
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("What the file's SHA-256 must be: sha256:HEX, or the 64 digits.", valueName: "digest"))
-    var checksum: String?
+    @Option(help: .value("digest", "What the file's SHA-256 must be: sha256:HEX, or the 64 digits."))
+    var checksum: Digest?
 
     @Option(
-        name: .long, parsing: .singleValue,
-        help: ArgumentHelp(
-            "Another URL of the same file, tried when those before it fail; may be given again.", valueName: "url"))
+        parsing: .singleValue,
+        help: .value("url", "Another URL of the same file, tried when those before it fail; may be given again."))
     var mirror: [String] = []
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "The most bytes a second; k, M and G stand for thousands, millions and so on.", valueName: "bytes"))
+    @Option(help: .value("bytes", "The most bytes a second; k, M and G stand for thousands, millions and so on."))
     var rate: ByteRate?
 
     @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Connections to fetch it with at once, 1 to 16, where the server can give parts of a file (default: 1).",
-            valueName: "count"))
+        help: .value(
+            "count",
+            "Connections to fetch it with at once, 1 to 16, where the server can give parts of a file (default: 1)."))
     var segments: Int?
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
@@ -52,8 +43,7 @@ struct DownloadCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "What to download.")
-    var url: String
+    @Argument(help: "What to download.") var url: String
 
     @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute one.")
     var path: String?
@@ -69,17 +59,11 @@ struct DownloadCommand: DaemonCommand {
 
     /// The spec's source.
     var source: JSONObject {
-        var source = JSONObject()
-        source["type"] = .string(SourceType.download.rawValue)
-        source["url"] = .string(url)
-        source["path"] = (path ?? Self.name(in: url)).map(JSON.string)
-        source["headers"] = fields.headers
-        source["exists"] = exists.map { .string($0.rawValue) }
-        source["checksum"] = checksum.map { .string($0.contains(":") ? $0 : "sha256:\($0)") }
-        if !mirror.isEmpty { source["mirrors"] = .array(mirror.map(JSON.string)) }
-        source["rate"] = rate.map { JSON($0.bytes) }
-        source["segments"] = segments.map { JSON($0) }
-        return source
+        [
+            "type": SourceType.download.rawValue.json, "url": url.json, "path": (path ?? Self.name(in: url))?.json,
+            "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": checksum?.json,
+            "mirrors": mirror.isEmpty ? JSON?.none : mirror.json, "rate": rate?.bytes.json, "segments": segments?.json,
+        ]
     }
 
     /// The name of a file that `url` ends with, or nil where it ends with none.
@@ -120,6 +104,13 @@ struct DownloadCommand: DaemonCommand {
     enum Exists: String, ExpressibleByArgument, CaseIterable {
         case fail, replace, rename, skip, validate
     }
+}
+
+/// A digest as the command line writes it, for SHA-256 without its name, too.
+struct Digest: ExpressibleByArgument {
+    let json: JSON
+
+    init(argument: String) { json = .string(argument.contains(":") ? argument : "sha256:\(argument)") }
 }
 
 /// Bytes a second as the command line writes them: `500000`, `500k`, `2M`.

@@ -14,43 +14,28 @@ struct ListCommand: DaemonCommand {
             Example: deferctl list --state running --state queued --tag tools
             """)
 
-    @Option(
-        name: .long, parsing: .singleValue,
-        help: ArgumentHelp("Only jobs in this state; may be given again for more.", valueName: "state"))
+    @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be given again for more."))
     var state: [State] = []
 
-    @Option(
-        name: .long, help: ArgumentHelp("Only jobs of this queue.", valueName: "name"),
-        completion: LiveCompletion.queues)
-    var queue: String?
+    @Option(help: .value("name", "Only jobs of this queue."), completion: LiveCompletion.queues) var queue: String?
+
+    @Option(help: .value("text", "Only jobs with this tag."), completion: LiveCompletion.tags) var tag: String?
 
     @Option(
-        name: .long, help: ArgumentHelp("Only jobs with this tag.", valueName: "text"), completion: LiveCompletion.tags)
-    var tag: String?
-
-    @Option(
-        name: .long, help: ArgumentHelp("Only jobs with a source of this type, such as download.", valueName: "type"),
+        help: .value("type", "Only jobs with a source of this type, such as download."),
         completion: .list(SourceType.allCases.map(\.rawValue)))
     var source: String?
 
-    @Option(
-        name: .long, help: ArgumentHelp("The children of this job, and no others.", valueName: "id"),
-        completion: LiveCompletion.jobs)
+    @Option(help: .value("id", "The children of this job, and no others."), completion: LiveCompletion.jobs)
     var parent: Int64?
 
-    @Flag(name: .long, help: "List the oldest first.")
-    var oldest = false
+    @Flag(help: "List the oldest first.") var oldest = false
 
-    @Option(
-        name: .long, help: ArgumentHelp("Begin behind the job with this id.", valueName: "id"),
-        completion: LiveCompletion.jobs)
-    var after: Int64?
+    @Option(help: .value("id", "Begin behind the job with this id."), completion: LiveCompletion.jobs) var after: Int64?
 
-    @Option(name: .long, help: ArgumentHelp("List at most so many jobs (default: 100).", valueName: "count"))
-    var limit: Int?
+    @Option(help: .value("count", "List at most so many jobs (default: 100).")) var limit: Int?
 
-    @Flag(name: .long, help: "List all jobs, however many there are.")
-    var all = false
+    @Flag(help: "List all jobs, however many there are.") var all = false
 
     /// The states of `--state`.
     enum State: String, ExpressibleByArgument, CaseIterable {
@@ -82,7 +67,8 @@ struct ListCommand: DaemonCommand {
             var isFirst = true
             while true {
                 let page = try await client.list(filter, after: after, limit: min(rest, all ? 500 : 1000))
-                try write(page.jobs, invocation, showsHead: isFirst)
+                let table = JobTable.lines(page.jobs, now: .now, invocation.console.format, showsHead: isFirst)
+                try invocation.show(page.jobs.map(\.json), as: page.jobs.isEmpty ? [] : table)
                 if isFirst, page.jobs.isEmpty, page.next == nil, invocation.console.showsData, !invocation.writesJSON {
                     invocation.console.say("\(emptySentence) Submit one with: deferctl fetch URL")
                 }
@@ -104,15 +90,28 @@ struct ListCommand: DaemonCommand {
         return filters ? "No job of yours fits; see all with: deferctl list." : "You have no jobs."
     }
 
-    private func write(_ jobs: [JobSnapshot], _ invocation: Invocation, showsHead: Bool) throws {
-        let console = invocation.console
-        if invocation.writesJSON {
-            return try console.data.write(Array(jobs.map { $0.json.utf8 + [UInt8(ascii: "\n")] }.joined()))
+}
+
+/// Jobs as rows of a table.
+enum JobTable {
+    /// The table of `jobs` as they are at `now`, line by line.
+    static func lines(
+        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true
+    ) -> [String] {
+        var table = Table([
+            .number("JOB"), Table.Column("STATE"), Table.Column("DETAIL", cut: .end, rank: 1),
+            .number("AGE", rank: 2), Table.Column("QUEUE", cut: .end, least: 7, rank: 3),
+            Table.Column("WHAT", cut: .middle, least: 14),
+        ])
+        for job in jobs {
+            let text = JobText(job, now: now)
+            table.append([
+                StyledText(String(job.id)), StyledText(job.state.sanitized, TextStyle(state: job.state)),
+                StyledText(text.detail, job.state == "failed" ? .bad : .plain),
+                StyledText(text.age.map(Quantities.age) ?? ""), StyledText(job.json.text("queue") ?? ""),
+                StyledText(text.title),
+            ])
         }
-        if jobs.isEmpty { return }
-        try console.lines(
-            JobTable.lines(
-                jobs, now: .now, width: console.width, isUnicode: console.isUnicode, showsHead: showsHead,
-                palette: console.palette))
+        return table.lines(format, showsHead: showsHead)
     }
 }

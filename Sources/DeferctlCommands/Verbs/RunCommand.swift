@@ -25,31 +25,25 @@ struct RunCommand: DaemonCommand {
             Example: deferctl run --detach ffmpeg -i talk.mkv talk.mp4
             """)
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("What the program reads from its standard input, as one line.", valueName: "json"))
-    var input: String?
+    @Option(help: .value("json", "What the program reads from its standard input, as one line.")) var input: String?
 
     @Option(
         name: [.customLong("env"), .customShort("e")], parsing: .singleValue,
-        help: ArgumentHelp("A variable for its environment; may be given again for more.", valueName: "name=value"))
+        help: .value("name=value", "A variable for its environment; may be given again for more."))
     var variables: [String] = []
 
     @Option(
-        name: [.customLong("directory"), .customShort("C")],
-        help: ArgumentHelp("Run a command in this directory.", valueName: "dir"), completion: .directory)
+        name: [.customLong("directory"), .customShort("C")], help: .value("dir", "Run a command in this directory."),
+        completion: .directory)
     var directory: String?
 
-    @Flag(name: .long, help: "Run a command in an empty directory of its own, which is removed afterwards.")
-    var scratch = false
+    @Flag(help: "Run a command in an empty directory of its own, which is removed afterwards.") var scratch = false
 
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(
-        parsing: .captureForPassthrough,
-        help: ArgumentHelp("The program, and its arguments.", valueName: "program"))
+    @Argument(parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."))
     var words: [String] = []
 
     func validate() throws {
@@ -138,7 +132,7 @@ struct RunCommand: DaemonCommand {
     /// The absolute path of the program that `word` names: as it is with a slash, else in one of the directories of PATH.
     private static func path(of word: String) -> String? {
         if word.utf8.contains(UInt8(ascii: "/")) { return absolute(word) }
-        for directory in (ProcessEnvironment.variables["PATH"] ?? "").split(separator: ":") {
+        for directory in (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") {
             let path = absolute("\(directory)/\(word)")
             var isDirectory: ObjCBool = false
             if access(path, X_OK) == 0, FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),

@@ -13,15 +13,11 @@ struct ShowCommand: DaemonCommand {
             Example: deferctl show 12
             """)
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("Show at most so many children of one job.", valueName: "count"))
-    var children = 50
+    @Option(help: .value("count", "Show at most so many children of one job.")) var children = 50
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The job's id.", valueName: "id"), completion: LiveCompletion.jobs)
-    var job: Int64
+    @Argument(help: .value("id", "The job's id."), completion: LiveCompletion.jobs) var job: Int64
 
     func validate() throws {
         guard (0...1000).contains(children) else { throw ValidationError("--children must be from 0 to 1000.") }
@@ -32,14 +28,57 @@ struct ShowCommand: DaemonCommand {
             var room = JobFamily.limit
             return try await JobFamily(of: try await client.get(job), perJob: children, room: &room, from: client)
         }
-        let console = invocation.console
-        if invocation.writesJSON {
-            for job in family.all { try console.line(job.json) }
-        } else {
-            let tree = JobTree(
-                now: .now, isUnicode: console.isUnicode, width: console.width, palette: console.palette)
-            try console.lines(tree.lines(family))
-        }
+        let tree = JobTree(now: .now, format: invocation.console.format)
+        try invocation.show(family.all.map(\.json), as: tree.lines(family))
         return .ok
     }
+}
+
+/// A job with the children of its lists, and theirs.
+struct JobFamily: Sendable {
+    /// The most jobs that are shown together.
+    static let limit = 1000
+
+    let job: JobSnapshot
+    let children: [JobFamily]
+    /// The number of all children, shown or not.
+    let count: Int
+
+    init(job: JobSnapshot, children: [JobFamily] = [], count: Int = 0) {
+        self.job = job
+        self.children = children
+        self.count = count
+    }
+
+    /// Asks the daemon for the children of `job`, at most `perJob` of each job and `room` in all.
+    init(of job: JobSnapshot, perJob: Int, room: inout Int, from client: JobClient) async throws(JobClientError) {
+        self.job = job
+        count = job.json["children"]?.int ?? 0
+        var families: [JobFamily] = []
+        let wanted = min(perJob, room)
+        if count > 0, wanted > 0 {
+            var filter = JobClient.Filter()
+            filter.parent = job.id
+            filter.isOldestFirst = true
+            var found: [JobSnapshot] = []
+            var after: Int64?
+            // A page of large jobs can end early.
+            repeat {
+                let page = try await client.list(filter, after: after, limit: wanted - found.count)
+                found += page.jobs
+                after = page.jobs.isEmpty ? nil : page.next
+            } while after != nil && found.count < wanted
+            room -= found.count
+            for child in found {
+                families.append(try await JobFamily(of: child, perJob: perJob, room: &room, from: client))
+            }
+        }
+        children = families
+    }
+
+    /// How many children are not shown.
+    var hidden: Int { max(0, count - children.count) }
+
+    /// All jobs of the family, each before its children.
+    var all: [JobSnapshot] { [job] + children.flatMap(\.all) }
 }

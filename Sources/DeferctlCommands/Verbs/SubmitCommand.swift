@@ -17,13 +17,11 @@ struct SubmitCommand: DaemonCommand {
             Example: deferctl submit --watch '{"source": {"type": "url", "url": "https://example.org/"}}'
             """)
 
-    @Flag(name: .long, help: "Follow the jobs to their end, as the verb watch does.")
-    var watch = false
+    @Flag(help: "Follow the jobs to their end, as the verb watch does.") var watch = false
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(
-        help: ArgumentHelp("The file, or a spec itself; - is standard input.", valueName: "file"), completion: .file())
+    @Argument(help: .value("file", "The file, or a spec itself; - is standard input."), completion: .file())
     var specs = "-"
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
@@ -33,7 +31,7 @@ struct SubmitCommand: DaemonCommand {
         let (status, jobs) = try await invocation.withDaemon { client in
             var submission = BulkSubmission(
                 client: client,
-                accept: { try accept($0, invocation) },
+                accept: { try invocation.show($0.json, as: String($0.id)) },
                 refuse: { invocation.console.say($0) })
             return try await submission.run(SpecDocuments(argument: specs))
         }
@@ -41,11 +39,4 @@ struct SubmitCommand: DaemonCommand {
         return .worst([status, try await Watching(invocation: invocation).watch(jobs)])
     }
 
-    private func accept(_ submission: JobClient.Submission, _ invocation: Invocation) throws {
-        if invocation.writesJSON {
-            try invocation.console.line(submission.json)
-        } else {
-            try invocation.console.line(String(submission.id))
-        }
-    }
 }

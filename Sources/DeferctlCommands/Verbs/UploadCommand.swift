@@ -17,13 +17,10 @@ struct UploadCommand: DaemonCommand {
             Example: deferctl upload tools/tool.tar.gz https://example.org/store/tool.tar.gz
             """)
 
-    @Option(name: .long, help: ArgumentHelp("PUT, POST or PATCH (default: PUT).", valueName: "word"))
-    var method: Method?
+    @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: Method?
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("What the file's SHA-256 must be: sha256:HEX, or the 64 digits.", valueName: "digest"))
-    var checksum: String?
+    @Option(help: .value("digest", "What the file's SHA-256 must be: sha256:HEX, or the 64 digits."))
+    var checksum: Digest?
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
@@ -34,19 +31,14 @@ struct UploadCommand: DaemonCommand {
     @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute one.")
     var path: String
 
-    @Argument(help: "Where to.")
-    var url: String
+    @Argument(help: "Where to.") var url: String
 
     /// The spec's source.
     var source: JSONObject {
-        var source = JSONObject()
-        source["type"] = .string(SourceType.upload.rawValue)
-        source["url"] = .string(url)
-        source["path"] = .string(path)
-        source["method"] = method.map { .string($0.rawValue) }
-        source["headers"] = fields.headers
-        source["checksum"] = checksum.map { .string($0.contains(":") ? $0 : "sha256:\($0)") }
-        return source
+        [
+            "type": SourceType.upload.rawValue.json, "url": url.json, "path": path.json,
+            "method": method?.rawValue.json, "headers": fields.headers, "checksum": checksum?.json,
+        ]
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

@@ -14,10 +14,7 @@ struct WaitCommand: DaemonCommand {
             Example: deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600
             """)
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("Seconds to wait at most; after that the exit status is 75.", valueName: "seconds"))
-    var timeout: Double?
+    @Option(help: .value("seconds", "Seconds to wait at most; after that the exit status is 75.")) var timeout: Double?
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs
@@ -30,25 +27,18 @@ struct WaitCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let interruption = Interruption(from: "wait", jobs: ids.jobs)
-        let (jobs, timeout, console) = (ids.jobs, timeout, invocation.console)
+        let (jobs, timeout) = (ids.jobs, timeout)
         let (ended, missing) = try await interruption.run {
             let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
-            let connection = DaemonConnection(path: invocation.socket) { console.say($0) }
             return try await invocation.withDaemon { client in
-                try await connection.keeping(client, jobs) { client, present in
+                try await invocation.connection.keeping(client, jobs) { client, present in
                     let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
                     return try await client.wait(present, timeout: rest)
                 }
             }
         }
         let finished = ended ?? []
-        for job in finished {
-            if invocation.writesJSON {
-                try console.line(job.json)
-            } else {
-                try console.line("\(job.id) \(job.state.sanitized)")
-            }
-        }
+        try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
         return .worst(missing + finished.map(invocation.report))
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import JobClient
+import JobModel
 
 /// Shows live what happens to jobs.
 struct WatchCommand: DaemonCommand {
@@ -15,23 +16,17 @@ struct WatchCommand: DaemonCommand {
             Example: deferctl watch 12 13
             """)
 
-    @Option(
-        name: .long, help: ArgumentHelp("Watch all jobs with this tag, later ones too.", valueName: "text"),
-        completion: LiveCompletion.tags)
+    @Option(help: .value("text", "Watch all jobs with this tag, later ones too."), completion: LiveCompletion.tags)
     var tag: String?
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp("Seconds between two reports of a job's progress (default: 0.25).", valueName: "seconds"))
+    @Option(help: .value("seconds", "Seconds between two reports of a job's progress (default: 0.25)."))
     var interval: Double?
 
-    @Flag(name: .long, help: "Show the children of lists too.")
-    var children = false
+    @Flag(help: "Show the children of lists too.") var children = false
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: ArgumentHelp("The ids of the jobs.", valueName: "id"), completion: LiveCompletion.jobs)
-    var jobs: [Int64] = []
+    @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64] = []
 
     func validate() throws {
         if tag != nil, !jobs.isEmpty { throw ValidationError("Give either --tag or ids of jobs, not both.") }
@@ -45,5 +40,64 @@ struct WatchCommand: DaemonCommand {
         if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
         if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
         return try await watching.watch(jobs)
+    }
+}
+
+/// Shows people, or programs, what happens to jobs.
+struct Watching: Sendable {
+    let invocation: Invocation
+    var interval: Double?
+    var showsChildren = false
+
+    /// Watches these jobs until all are finished, and returns how the worst of them ended.
+    func watch(_ jobs: [Int64]) async throws -> ExitStatus {
+        let interruption = Interruption(from: "watch", jobs: jobs)
+        let console = invocation.console
+        let display: any ProgressDisplay =
+            if !console.showsMessages {
+                StepLines()
+            } else if jobs.count == 1, let job = jobs.first, !showsChildren {
+                BarDisplay(job: job, isUnicode: console.messageFormat.isUnicode)
+            } else {
+                TableDisplay(console.messageFormat, forgets: false)
+            }
+        let ending = try await interruption.run {
+            try await show(with: display) { follower, client in
+                try await follower.follow(jobs, with: client)
+            }
+        }
+        return .worst(ending.missing + ending.finished.map(invocation.report))
+    }
+
+    /// Watches what `selection` covers until Ctrl-C.
+    func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
+        let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
+        let console = invocation.console
+        let display: any ProgressDisplay =
+            console.showsMessages ? TableDisplay(console.messageFormat, forgets: true) : StepLines()
+        try await interruption.run {
+            try await show(with: display) { follower, client in
+                try await follower.follow(selection, with: client)
+            }
+        }
+        return .ok
+    }
+
+    private func show<Value: Sendable>(
+        with display: any ProgressDisplay,
+        _ body: @Sendable @escaping (JobFollower, JobClient) async throws -> Value
+    ) async throws -> Value {
+        let console = invocation.console
+        return try await invocation.withDaemon { client in
+            guard invocation.writesJSON else {
+                return try await JobFollower.showing(
+                    display, of: invocation, interval: interval, children: showsChildren
+                ) { try await body($0, client) }
+            }
+            let follower = JobFollower(
+                connection: invocation.connection, interval: interval, showsChildren: showsChildren,
+                show: { try console.line($0.json) })
+            return try await body(follower, client)
+        }
     }
 }

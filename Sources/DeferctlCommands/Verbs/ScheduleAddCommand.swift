@@ -18,41 +18,30 @@ struct ScheduleAddCommand: DaemonCommand {
             '{"source": {"type": "url", "url": "https://example.org/report"}}'
             """)
 
-    @Option(name: .long, help: ArgumentHelp("Submit at these times.", valueName: "fields"))
-    var calendar: String?
+    @Option(help: .value("fields", "Submit at these times.")) var calendar: String?
+
+    @Option(help: .value("name", "The zone of the calendar, such as Europe/Berlin (default: UTC).")) var zone: String?
+
+    @Option(help: .value("seconds", "Submit every so many seconds from now on.")) var every: Double?
 
     @Option(
-        name: .long,
-        help: ArgumentHelp("The zone of the calendar, such as Europe/Berlin (default: UTC).", valueName: "name"))
-    var zone: String?
-
-    @Option(name: .long, help: ArgumentHelp("Submit every so many seconds from now on.", valueName: "seconds"))
-    var every: Double?
-
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "For times that passed while no daemon ran: last (one job), none or all.", valueName: "which"),
+        help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."),
         completion: .list(["last", "none", "all"]))
     var catchUp: String?
 
     @Option(
-        name: .long,
-        help: ArgumentHelp("While the job before is not finished: skip or queue.", valueName: "what"),
+        help: .value("what", "While the job before is not finished: skip or queue."),
         completion: .list(["skip", "queue"]))
     var overlap: String?
 
-    @Flag(name: .long, help: "Make it suspended; see schedule resume.")
-    var suspended = false
+    @Flag(help: "Make it suspended; see schedule resume.") var suspended = false
 
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The schedule's name: letters, digits, dots, underscores and hyphens.")
-    var name: String
+    @Argument(help: "The schedule's name: letters, digits, dots, underscores and hyphens.") var name: String
 
     @Argument(
-        help: ArgumentHelp("A job spec, or the file that it stands in; - is standard input.", valueName: "spec"),
-        completion: .file())
+        help: .value("spec", "A job spec, or the file that it stands in; - is standard input."), completion: .file())
     var spec = "-"
 
     func validate() throws {
@@ -73,19 +62,15 @@ struct ScheduleAddCommand: DaemonCommand {
         let answer = try await invocation.withDaemon { [options] client in
             try await client.setSchedule(name, timing, spec: json, options: options)
         }
-        try invocation.show(schedules: [answer])
-        return .ok
+        return try invocation.show(schedules: [answer])
     }
 
     private func readSpec() async throws -> JSON {
-        var specs: [JSON] = []
-        for try await document in SpecDocuments(argument: spec) {
-            specs.append(try document.spec.get())
-            if specs.count > 1 { break }
-        }
-        guard specs.count == 1 else {
+        var documents = SpecDocuments(argument: spec)
+        let json = try await documents.next()?.spec.get()
+        guard let json, try await documents.next() == nil else {
             throw CommandFailure(.badData, "A schedule has one job spec; put several jobs into a list.")
         }
-        return specs[0]
+        return json
     }
 }

@@ -22,30 +22,27 @@ enum LiveCompletion {
     }
 
     /// Names of queues; of those only that a verb can suspend or resume.
-    static let queues = CompletionKind.custom { words, _, _ in
-        let verb = verb(words)
-        return await lines(words) { client in
-            try await client.queues().compactMap { queue in
-                let isSuspended = queue["suspended"]?.bool == true
-                guard let name = queue["queue"]?.string, verb != "suspend" || !isSuspended,
-                    verb != "resume" || isSuspended
-                else { return nil }
-                return candidate(queue: name, queue, isSuspended: isSuspended)
-            }
-        }
+    static let queues = suspendable("queue", find: { try await $0.queues() }) { queue in
+        ["running", "queued"].map { "\(queue[$0]?.int ?? 0) \($0)" }.joined(separator: ", ")
     }
 
     /// Names of schedules; of those only that a verb can suspend or resume.
-    static let schedules = CompletionKind.custom { words, _, _ in
-        let verb = words.last { ["suspend", "resume"].contains($0) }
-        return await lines(words) { client in
-            try await client.schedules().compactMap { schedule in
-                let isSuspended = schedule["suspended"]?.bool == true
-                guard let name = schedule["schedule"]?.string, verb != "suspend" || !isSuspended,
-                    verb != "resume" || isSuspended
-                else { return nil }
-                let times = ScheduleTable.times(schedule)
-                return Candidate(word: name, description: isSuspended ? "suspended, " + times : times)
+    static let schedules = suspendable("schedule", find: { try await $0.schedules() }, ScheduleTable.times)
+
+    private static func suspendable(
+        _ member: String, find: @Sendable @escaping (JobClient) async throws -> [JSON],
+        _ describe: @Sendable @escaping (JSON) -> String
+    ) -> CompletionKind {
+        .custom { words, _, _ in
+            let verb = words.last { ["suspend", "resume"].contains($0) }
+            return await lines(words) { client in
+                try await find(client).compactMap { object in
+                    let isSuspended = object["suspended"]?.bool == true
+                    guard let name = object[member]?.string, verb != (isSuspended ? "suspend" : "resume") else {
+                        return nil
+                    }
+                    return Candidate(word: name, description: (isSuspended ? "suspended, " : "") + describe(object))
+                }
             }
         }
     }
@@ -71,11 +68,6 @@ enum LiveCompletion {
         let detail = text.detail
         let state = job.state + (detail.isEmpty ? "" : " (\(detail))")
         return Candidate(word: String(job.id), description: "\(state) \(text.title.cutInside(to: 60))")
-    }
-
-    private static func candidate(queue name: String, _ queue: JSON, isSuspended: Bool) -> Candidate {
-        let counts = ["running", "queued"].map { "\(queue[$0]?.int ?? 0) \($0)" }.joined(separator: ", ")
-        return Candidate(word: name, description: isSuspended ? "suspended, " + counts : counts)
     }
 
     static func tags(of jobs: [JobSnapshot]) -> [Candidate] {
@@ -109,8 +101,7 @@ enum LiveCompletion {
     private static func lines(
         _ words: [String], _ find: @Sendable @escaping (JobClient) async throws -> [Candidate]
     ) async -> [String] {
-        let search = SocketSearch(environment: ProcessEnvironment.variables) { FileSystem.exists($0) }
-        guard let path = try? search.path(flag: socket(words)) else { return [] }
+        guard let path = try? SocketSearch().path(flag: socket(words)) else { return [] }
         let candidates = await withTaskGroup(of: [Candidate]?.self) { group in
             group.addTask { try? await JobClient.withConnection(path: path) { try await find($0) } }
             group.addTask {
@@ -123,4 +114,29 @@ enum LiveCompletion {
         let shell = CompletionShell.requesting
         return candidates?.compactMap { $0.line(for: shell) } ?? []
     }
+}
+
+/// A word that a shell offers, and what it stands for.
+struct Candidate: Sendable, Equatable {
+    let word: String
+    let description: String
+
+    /// The candidate as the script for `shell` reads it; nil where it cannot be offered there.
+    func line(for shell: CompletionShell?) -> String? {
+        // A line each: what is not plain text cannot be one.
+        guard !word.isEmpty, word == word.sanitized else { return nil }
+        switch shell {
+        case .some(.zsh):
+            let escaped = word.map { ":\\".contains($0) ? "\\\($0)" : String($0) }.joined()
+            return "\(escaped):\(description.sanitized)"
+        case .some(.fish): return "\(word)\t\(description.sanitized)"
+        default:
+            // bash expands the words that its compgen is given: a tag of somebody else's must not become a command.
+            return word.allSatisfy(\.isPlainInShells) ? word : nil
+        }
+    }
+}
+
+extension Character {
+    fileprivate var isPlainInShells: Bool { isASCII && (isLetter || isNumber || "_-.,/@%+=:".contains(self)) }
 }

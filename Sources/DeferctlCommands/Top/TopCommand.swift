@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import JobClient
 import JobModel
 
@@ -14,15 +15,9 @@ struct TopCommand: DaemonCommand {
             Example: deferctl top
             """)
 
-    @Option(
-        name: .long, help: ArgumentHelp("Seconds between two looks, at least 0.2.", valueName: "seconds"))
-    var interval = 1.0
+    @Option(help: .value("seconds", "Seconds between two looks, at least 0.2.")) var interval = 1.0
 
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Print so many looks and end; never takes the screen over.", valueName: "number"))
-    var count: Int?
+    @Option(help: .value("number", "Print so many looks and end; never takes the screen over.")) var count: Int?
 
     @OptionGroup var global: GlobalOptions
 
@@ -35,7 +30,7 @@ struct TopCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let console = invocation.console
-        let isScreen = console.showsData && FileOutput.hasCursor(ProcessEnvironment.variables)
+        let isScreen = console.showsData && FileOutput.hasCursor(ProcessInfo.processInfo.environment)
         if isScreen, !invocation.writesJSON, count == nil {
             try await TopScreen(invocation: invocation, interval: .seconds(interval)).run()
             return .ok
@@ -50,13 +45,9 @@ struct TopCommand: DaemonCommand {
                 for look in 1...looks {
                     let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
                     history.append(sample)
-                    if invocation.writesJSON {
-                        try console.line(sample.json)
-                    } else {
-                        let page = TopPage(isUnicode: console.isUnicode, palette: console.palette)
-                        let lines = page.lines(history, info: info, message: "", now: .now, size: nil)
-                        try console.lines((look == 1 ? [] : [""]) + lines)
-                    }
+                    let page = TopPage(format: console.format)
+                        .lines(history, info: info, message: "", now: .now, size: nil)
+                    try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
                     if look < looks { try await Task.sleep(for: .seconds(interval)) }
                 }
             }

@@ -1,0 +1,85 @@
+import ArgumentParser
+import JobClient
+import JobModel
+
+/// Says what is wrong, and what to do about it.
+struct DoctorCommand: DaemonCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Look for what is wrong: socket, rights, versions, disks, limits, queues, failed jobs, units.",
+        discussion: """
+            Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 where there is \
+            no warning and no error, 1 where there is one, and as of every verb where the daemon cannot be reached (69), \
+            or not be used (77).
+
+            Example: deferctl doctor
+            """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let (_, origin) = try invocation.search.location(flag: global.socket)
+        return try await Examination(invocation: invocation, origin: origin) { finding in
+            try invocation.show([finding.json], as: finding.lines(invocation.console.format))
+        }.run()
+    }
+}
+
+/// One thing that `deferctl doctor` looked at: how it is, and what to do about it.
+struct Finding: Sendable, Equatable {
+    enum Level: String, Sendable {
+        case ok
+        /// Worth knowing; all is well nevertheless.
+        case note
+        /// It works, but will not for long, or not for all.
+        case warning
+        case error
+
+        /// Whether something has to be done.
+        var isTrouble: Bool { self == .warning || self == .error }
+
+        fileprivate var style: TextStyle {
+            switch self {
+            case .ok: .good
+            case .note: .plain
+            case .warning: .warning
+            case .error: .bad
+            }
+        }
+    }
+
+    /// What was looked at, in one word.
+    let check: String
+    let level: Level
+    /// One sentence.
+    let message: String
+    /// What to do next, as a sentence or a command.
+    var next: String?
+
+    init(_ check: String, _ level: Level, _ message: String, next: String? = nil) {
+        (self.check, self.level, self.message, self.next) = (check, level, message, next)
+    }
+
+    var json: JSON {
+        .object(["check": check.json, "level": level.rawValue.json, "message": message.json, "next": next?.json])
+    }
+
+    /// The lines for people.
+    func lines(_ format: TextFormat) -> [String] {
+        let head = level.rawValue.padded(to: 9) + check.padded(to: 10)
+        // On a very narrow terminal the sentence stands below.
+        let isNarrow = format.width.map { $0 < 50 } ?? false
+        let indent = isNarrow ? 4 : head.columns
+        let margin = String(repeating: " ", count: indent)
+        func wrapped(_ text: String) -> [String] {
+            (format.width.map { text.sanitized.wrapped(to: max(10, $0 - indent)) } ?? [text.sanitized]).map {
+                margin + $0
+            }
+        }
+        var body = wrapped(message)
+        let start = format.palette.paint(level.rawValue, level.style) + String(head.dropFirst(level.rawValue.count))
+        if isNarrow { body.insert(start, at: 0) } else { body[0] = start + body[0].dropFirst(indent) }
+        if let next { body += wrapped("-> " + next) }
+        return body
+    }
+}
