@@ -39,15 +39,6 @@ struct CommandFailure: Error, Sendable, Equatable {
                 + "deferctl list. With a key a job can be submitted again without becoming two.")
     }
 
-    /// The failure for any other error.
-    init(describing error: any Error) {
-        switch error {
-        case let failure as CommandFailure: self = failure
-        case let error as JobClientError: self.init(error)
-        default: self.init(.bug, "Something unforeseen went wrong: \(error). Please report it.")
-        }
-    }
-
     private static func status(of error: JobClientError) -> ExitStatus {
         switch error.code {
         case .unreachable, .closed: return .unreachable

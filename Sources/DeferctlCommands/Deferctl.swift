@@ -43,8 +43,7 @@ package enum Deferctl {
 /// The program: its verbs and how it ends.
 struct DeferctlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "deferctl",
-        abstract: "Give jobs to deferd, follow them and look at them.",
+        commandName: "deferctl", abstract: "Give jobs to deferd, follow them and look at them.",
         discussion: """
             Data goes to standard output, progress and messages to standard error.
 

@@ -5,35 +5,29 @@ import JobProtocol
 public struct JobClientError: Error, Sendable {
     /// What kind of failure it was.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Word: String {
-            case unreachable, denied, closed, rpc, protocolViolation, cancelled, tooManyCalls, slowReader, misuse
-        }
+        /// The code's name.
+        public let description: String
 
-        private let word: Word
-
-        private init(_ word: Word) { self.word = word }
+        private init(_ name: String) { description = name }
 
         /// No daemon could be reached at the socket.
-        public static let unreachable = Code(.unreachable)
+        public static let unreachable = Code("unreachable")
         /// There is a socket, but the caller may not connect to it.
-        public static let denied = Code(.denied)
+        public static let denied = Code("denied")
         /// The connection ended before the answer came. Whether the call was carried out is not known.
-        public static let closed = Code(.closed)
+        public static let closed = Code("closed")
         /// The daemon answered with an error; see ``JobClientError/rpc``.
-        public static let rpc = Code(.rpc)
+        public static let rpc = Code("rpc")
         /// The daemon sent something that version 1 of the protocol does not know. The connection is closed.
-        public static let protocolViolation = Code(.protocolViolation)
+        public static let protocolViolation = Code("protocolViolation")
         /// The calling task was cancelled. Whether the call was carried out is not known.
-        public static let cancelled = Code(.cancelled)
+        public static let cancelled = Code("cancelled")
         /// More than ``JobClient/maximumCalls`` calls were waiting; this one was not sent.
-        public static let tooManyCalls = Code(.tooManyCalls)
+        public static let tooManyCalls = Code("tooManyCalls")
         /// ``JobClient/notifications`` were not read fast enough. The connection is closed.
-        public static let slowReader = Code(.slowReader)
+        public static let slowReader = Code("slowReader")
         /// The program used the client in a way that it is not made for; nothing was sent.
-        public static let misuse = Code(.misuse)
-
-        /// The code's name.
-        public var description: String { word.rawValue }
+        public static let misuse = Code("misuse")
     }
 
     /// The error of an answer, as the daemon wrote it.
@@ -48,10 +42,7 @@ public struct JobClientError: Error, Sendable {
         public let data: JSON
 
         package init(code: Int, kind: String?, message: String, data: JSON) {
-            self.code = code
-            self.kind = kind
-            self.message = message
-            self.data = data
+            (self.code, self.kind, self.message, self.data) = (code, kind, message, data)
         }
     }
 
@@ -65,10 +56,7 @@ public struct JobClientError: Error, Sendable {
     public let underlying: (any Error)?
 
     package init(_ code: Code, _ message: String, rpc: Remote? = nil, underlying: (any Error)? = nil) {
-        self.code = code
-        self.message = message
-        self.rpc = rpc
-        self.underlying = underlying
+        (self.code, self.message, self.rpc, self.underlying) = (code, message, rpc, underlying)
     }
 }
 

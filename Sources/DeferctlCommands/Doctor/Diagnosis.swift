@@ -12,60 +12,48 @@ enum Diagnosis {
     static func identity(_ info: JSON, client: String, user: String) -> [Finding] {
         let version = info["version"]?.string ?? "of an unknown version"
         let protocolVersion = info["protocol"]?.int
-        var findings: [Finding] = []
         let what =
             "\(info["name"]?.string ?? "deferd") \(version)"
             + (protocolVersion.map { ", protocol \($0)" } ?? "")
             + (info["pid"]?.int.map { ", process \($0)" } ?? "")
             + (info["startedAt"]?.string.map { ", since \($0)" } ?? "")
-        if protocolVersion != 1 {
-            findings.append(
+        let daemon =
+            if protocolVersion != 1 {
                 Finding(
                     "daemon", .error, "\(what): this deferctl \(client) speaks protocol 1 only.",
-                    next: "Install the deferctl that came with this deferd."))
-        } else if version != client {
-            findings.append(
+                    next: "Install the deferctl that came with this deferd.")
+            } else if version != client {
                 Finding(
                     "daemon", .note, "\(what); this is deferctl \(client).",
-                    next: "They work together. After an upgrade, restart the daemon: systemctl restart deferd"))
-        } else {
-            findings.append(Finding("daemon", .ok, "\(what); this is deferctl \(client)."))
-        }
+                    next: "They work together. After an upgrade, restart the daemon: systemctl restart deferd")
+            } else {
+                Finding("daemon", .ok, "\(what); this is deferctl \(client).")
+            }
         let isAdmin = info["you"]?["admin"]?.bool == true
-        findings.append(
-            Finding(
-                "you", .ok,
-                "You are \(user), "
-                    + (isAdmin
-                        ? "an administrator: you see and change the jobs of all."
-                        : "and see and change your own jobs."),
-                next: nil))
-        return findings
+        let rights =
+            isAdmin ? "an administrator: you see and change the jobs of all." : "and see and change your own jobs."
+        return [daemon, Finding("you", .ok, "You are \(user), \(rights)")]
     }
 
     /// Whether jobs can be stored, and what room there is.
-    static func storage(_ stats: JSON) -> [Finding] {
-        guard let storage = stats["storage"] else { return [] }
+    static func storage(_ stats: JSON) -> Finding? {
+        guard let storage = stats["storage"] else { return nil }
         if let failure = storage["failure"]?.string {
-            return [
-                Finding(
-                    "storage", .error, "Nothing can be stored: \(failure)",
-                    next: "Make room, or mend what it names; the daemon goes on by itself then.")
-            ]
+            return Finding(
+                "storage", .error, "Nothing can be stored: \(failure)",
+                next: "Make room, or mend what it names; the daemon goes on by itself then.")
         }
-        guard let free = storage["free"]?.int else { return [] }
+        guard let free = storage["free"]?.int else { return nil }
         let minimum = storage["minimumFree"]?.int ?? 0
         let text = "The disk of the state has \(Quantities.size(Int64(free))) free"
         guard free / 2 >= minimum else {
-            return [
-                Finding(
-                    "storage", .warning,
-                    "\(text); below \(Quantities.size(Int64(minimum).saturatingAdding(Int64(minimum)))) downloads into it wait, "
-                        + "and below \(Quantities.size(Int64(minimum))) submissions are refused.",
-                    next: "Make room on it, or remove finished jobs with: deferctl remove")
-            ]
+            return Finding(
+                "storage", .warning,
+                "\(text); below \(Quantities.size(Int64(minimum).saturatingAdding(Int64(minimum)))) downloads into it wait, "
+                    + "and below \(Quantities.size(Int64(minimum))) submissions are refused.",
+                next: "Make room on it, or remove finished jobs with: deferctl remove")
         }
-        return [Finding("storage", .ok, text + ".")]
+        return Finding("storage", .ok, text + ".")
     }
 
     /// How full the daemon's limits are, as far as the caller may know.
@@ -131,18 +119,14 @@ enum Diagnosis {
     }
 
     /// The jobs that wait for a disk, of which that of the state tells nothing where they write to another.
-    static func disks(_ waiting: [JobSnapshot]) -> [Finding] {
-        guard let first = waiting.first else { return [Finding("disks", .ok, "No job waits for room on a disk.")] }
-        let count = waiting.count == 1 ? "1 job waits" : "\(waiting.count) jobs wait"
-        return [
-            Finding(
-                "disks", .warning,
-                "\(count) until a disk has room, or can be written to. Job \(first.id): "
-                    + (first.error?["message"]?.string ?? "It cannot write."),
-                next:
-                    "Make room there, or mend what it names; \(waiting.count == 1 ? "it is" : "they are") tried again without "
-                    + "further ado. See when with: deferctl show \(first.id)")
-        ]
+    static func disks(_ waiting: [JobSnapshot]) -> Finding {
+        guard let first = waiting.first else { return Finding("disks", .ok, "No job waits for room on a disk.") }
+        return Finding(
+            "disks", .warning,
+            "\(Self.waiting(waiting.count)) until a disk has room, or can be written to. Job \(first.id): "
+                + (first.error?["message"]?.string ?? "It cannot write."),
+            next: "Make room there, or mend what it names; \(waiting.count == 1 ? "it is" : "they are") tried again "
+                + "without further ado. See when with: deferctl show \(first.id)")
     }
 
     /// The newest failed jobs.

@@ -25,30 +25,25 @@ struct Examination: Sendable {
                 try add([Finding("socket", .ok, "\(path), \(origin).")])
                 try await ask(client, add)
             }
-            try add(units(isReachable: true))
+            try add([units(isReachable: true)].compactMap(\.self))
             return findings.contains { $0.level.isTrouble } ? .jobFailed : .ok
         } catch let error as JobClientError {
             let failure = CommandFailure(error)
-            try add([connection(failure, error, facts)])
-            try add(units(isReachable: false))
+            try add([connection(failure, error, facts), units(isReachable: false)].compactMap(\.self))
             return failure.status
         }
     }
 
     /// Why there is no connection, or it broke.
     private func connection(_ failure: CommandFailure, _ error: JobClientError, _ facts: SocketFacts) -> Finding {
-        let message = "\(path), \(origin): \(failure.message)"
-        switch (error.code, facts.kind) {
-        case (.denied, _):
-            return Finding("socket", .error, message, next: facts.nextForDenied(user: Accounts.userName(geteuid())))
-        case (.unreachable, .other):
-            return Finding(
-                "socket", .error, message, next: "What is there is no socket; name the daemon's by --socket.")
-        case (.unreachable, _):
-            return Finding("socket", .error, message, next: invocation.search.startHint(for: path))
-        default:
-            return Finding("socket", .error, message, next: "Try again; if it lasts, see the daemon's journal.")
-        }
+        let next =
+            switch (error.code, facts.kind) {
+            case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
+            case (.unreachable, .other): "What is there is no socket; name the daemon's by --socket."
+            case (.unreachable, _): invocation.search.startHint(for: path)
+            default: "Try again; if it lasts, see the daemon's journal."
+            }
+        return Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)
     }
 
     private func ask(_ client: JobClient, _ add: ([Finding]) throws -> Void) async throws {
@@ -57,8 +52,8 @@ struct Examination: Sendable {
             Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
         guard info["protocol"]?.int == 1 else { return }
         let stats = try await client.stats()
-        try add(Diagnosis.storage(stats) + Diagnosis.limits(info, stats))
-        try add(Diagnosis.disks(try await waitingForDisks(client)))
+        try add([Diagnosis.storage(stats)].compactMap(\.self) + Diagnosis.limits(info, stats))
+        try add([Diagnosis.disks(try await waitingForDisks(client))])
         try add(Diagnosis.queues(try await client.queues()))
         var failed = JobClient.Filter()
         failed.states = ["failed"]
@@ -98,11 +93,11 @@ struct Examination: Sendable {
     }
 
     /// What systemd says, where the socket is that of one of its units.
-    private func units(isReachable: Bool) -> [Finding] {
-        guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
+    private func units(isReachable: Bool) -> Finding? {
+        guard let isUser = invocation.search.isUserUnit(for: path) else { return nil }
         guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
-            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
+            return Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")
         }
-        return ServiceUnits(showing: output, isUser: isUser).findings(isReachable: isReachable)
+        return ServiceUnits(showing: output, isUser: isUser).finding(isReachable: isReachable)
     }
 }

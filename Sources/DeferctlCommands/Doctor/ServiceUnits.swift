@@ -29,48 +29,38 @@ struct ServiceUnits: Sendable {
     private var flag: String { isUser ? "--user " : "" }
 
     /// How the units are, for a daemon that answers or does not.
-    func findings(isReachable: Bool) -> [Finding] {
+    func finding(isReachable: Bool) -> Finding {
         guard let service = units["deferd.service"] else {
-            return [Finding("systemd", .note, "There is no \(isUser ? "user " : "")unit deferd.service here.")]
+            return Finding("systemd", .note, "There is no \(isUser ? "user " : "")unit deferd.service here.")
         }
         let state = [service["ActiveState"], service["SubState"]].compactMap(\.self).joined(separator: ", ")
         let journal = "journalctl \(flag)-u deferd -n 20"
         if let wrong = service["LoadState"], ["error", "bad-setting", "masked"].contains(wrong) {
-            return [
-                Finding(
-                    "systemd", .error, "deferd.service cannot be loaded: \(wrong).",
-                    next: "systemctl \(flag)status deferd")
-            ]
+            return Finding(
+                "systemd", .error, "deferd.service cannot be loaded: \(wrong).", next: "systemctl \(flag)status deferd")
         }
         switch service["ActiveState"] {
         case "failed":
-            return [
-                Finding(
-                    "systemd", isReachable ? .warning : .error,
-                    "deferd.service has failed (\(service["Result"] ?? "unknown")).",
-                    next: "See why with: \(journal); then: systemctl \(flag)restart deferd")
-            ]
+            return Finding(
+                "systemd", isReachable ? .warning : .error,
+                "deferd.service has failed (\(service["Result"] ?? "unknown")).",
+                next: "See why with: \(journal); then: systemctl \(flag)restart deferd")
         case "active", "reloading", "activating", "deactivating":
-            if let restarts = service["NRestarts"].flatMap(Int.init), restarts > 0 {
-                return [
-                    Finding(
-                        "systemd", .warning,
-                        "deferd.service is \(state), and was restarted \(restarts) times since it was started.",
-                        next: "See why with: \(journal)")
-                ]
+            guard let restarts = service["NRestarts"].flatMap(Int.init), restarts > 0 else {
+                return Finding("systemd", .ok, "deferd.service is \(state).")
             }
-            return [Finding("systemd", .ok, "deferd.service is \(state).")]
+            return Finding(
+                "systemd", .warning,
+                "deferd.service is \(state), and was restarted \(restarts) times since it was started.",
+                next: "See why with: \(journal)")
         default:
             let socket = units["deferd.socket"]?["ActiveState"] == "active"
-            return [
-                Finding(
-                    "systemd", isReachable || socket ? .note : .error,
-                    "deferd.service is \(state)"
-                        + (socket ? "; deferd.socket starts it with the next connection." : "."),
-                    next: isReachable
-                        ? "The daemon that answers was started by something else."
-                        : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
-            ]
+            return Finding(
+                "systemd", isReachable || socket ? .note : .error,
+                "deferd.service is \(state)" + (socket ? "; deferd.socket starts it with the next connection." : "."),
+                next: isReachable
+                    ? "The daemon that answers was started by something else."
+                    : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
         }
     }
 }

@@ -4,7 +4,6 @@ import Glibc
 struct SocketFacts: Sendable, Equatable {
     enum Kind: Sendable { case missing, socket, other }
 
-    let path: String
     let kind: Kind
     /// The name, or else the number, of the socket's group.
     var group = ""
@@ -14,14 +13,10 @@ struct SocketFacts: Sendable, Equatable {
     var isInGroup = false
     var isMember = false
 
-    init(path: String, kind: Kind) {
-        self.path = path
-        self.kind = kind
-    }
+    init(kind: Kind) { self.kind = kind }
 
     /// Looks at the socket at `path`.
     init(at path: String) {
-        self.path = path
         var facts = stat()
         guard stat(path, &facts) == 0 else {
             kind = .missing

@@ -23,7 +23,6 @@ struct GlobalOptions: ParsableArguments {
 /// The flags of verbs that submit a job and follow it.
 struct FollowOptions: ParsableArguments {
     @Flag(help: "Print the job's id and do not wait for it.") var detach = false
-
     @Flag(name: .shortAndLong, help: "Show no progress; messages about failures come all the same.") var quiet = false
 }
 

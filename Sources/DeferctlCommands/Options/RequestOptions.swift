@@ -7,7 +7,6 @@ struct RequestOptions: ParsableArguments {
     private static let limit = 64 << 20
 
     @Option(help: .value("word", "The request's method (default: GET, or POST with --data).")) var method: String?
-
     @OptionGroup var fields: HeaderOptions
 
     @Option(

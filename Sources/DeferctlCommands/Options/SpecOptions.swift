@@ -11,7 +11,6 @@ struct SpecOptions: ParsableArguments {
     var priority: Int?
 
     @Option(help: .value("seconds", "Seconds before the job may start.")) var delay: Double?
-
     @Option(help: .value("seconds", "Seconds that one attempt may take (default: no bound).")) var timeout: Double?
 
     @Option(

@@ -22,12 +22,7 @@ enum PrettyJSON {
     private static func scalar(_ json: JSON) -> String {
         var text = ""
         for scalar in json.description.unicodeScalars {
-            switch scalar.value {
-            case 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: text.unicodeScalars.append(scalar)
-            }
+            text += scalar.steersTerminal ? "\\u" + scalar.digits(4) : String(scalar)
         }
         return text
     }

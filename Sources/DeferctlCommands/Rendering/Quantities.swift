@@ -78,13 +78,6 @@ enum Quantities {
 extension Int64 {
     /// The nearest whole number; one too large, too small or none at all becomes the limit or 0.
     fileprivate init(clamping value: Double) {
-        let rounded = value.rounded()
-        if rounded.isNaN {
-            self = 0
-        } else if rounded >= 9.2e18 {
-            self = .max
-        } else {
-            self = rounded <= -9.2e18 ? .min : Int64(rounded)
-        }
+        self = Int64(exactly: value.rounded()) ?? (value > 0 ? .max : value < 0 ? .min : 0)
     }
 }

@@ -4,21 +4,13 @@ extension String {
     /// Names, labels and messages come from other users and from servers; on a terminal they must stay text.
     var sanitized: String {
         guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
-        var text = ""
-        for scalar in unicodeScalars {
-            if scalar.steersTerminal {
-                text += scalar.spelling
-            } else {
-                text.unicodeScalars.append(scalar)
-            }
-        }
-        return text
+        return unicodeScalars.map { $0.steersTerminal ? $0.spelling : String($0) }.joined()
     }
 }
 
 extension Unicode.Scalar {
     /// Whether this is a control character (C0, DEL, C1), a line or paragraph separator, or a control of direction.
-    fileprivate var steersTerminal: Bool {
+    var steersTerminal: Bool {
         switch value {
         case 0..<0x20, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
         default: false
@@ -27,14 +19,17 @@ extension Unicode.Scalar {
 
     fileprivate var spelling: String {
         switch self {
-        case "\n": return "\\n"
-        case "\r": return "\\r"
-        case "\t": return "\\t"
-        default:
-            let digits = String(value, radix: 16)
-            return value < 0x100
-                ? "\\x" + String(repeating: "0", count: 2 - digits.count) + digits : "\\u{\(digits)}"
+        case "\n": "\\n"
+        case "\r": "\\r"
+        case "\t": "\\t"
+        default: value < 0x100 ? "\\x" + digits(2) : "\\u{\(digits(4))}"
         }
+    }
+
+    /// The value in hexadecimal, with zeros before it.
+    func digits(_ count: Int) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: max(0, count - digits.count)) + digits
     }
 }
 
@@ -68,7 +63,6 @@ struct TerminalFilter {
     }
 
     private static func spelling(_ byte: UInt8) -> [UInt8] {
-        let digits = String(byte, radix: 16)
-        return Array("\\x\(digits.count < 2 ? "0" : "")\(digits)".utf8)
+        Array(("\\x" + Unicode.Scalar(byte).digits(2)).utf8)
     }
 }

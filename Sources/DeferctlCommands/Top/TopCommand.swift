@@ -6,8 +6,7 @@ import JobModel
 /// Shows live what the daemon does.
 struct TopCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top",
-        abstract: "Show live what the daemon does: its queues, the jobs that run, and rates.",
+        commandName: "top", abstract: "Show live what the daemon does: its queues, the jobs that run, and rates.",
         discussion: """
             On a terminal it has the screen to itself until q or Ctrl-C. Elsewhere it looks once and prints what it \
             saw; with --json each look is a line, until Ctrl-C or --count.
@@ -16,9 +15,7 @@ struct TopCommand: DaemonCommand {
             """)
 
     @Option(help: .value("seconds", "Seconds between two looks, at least 0.2.")) var interval = 1.0
-
     @Option(help: .value("number", "Print so many looks and end; never takes the screen over.")) var count: Int?
-
     @OptionGroup var global: GlobalOptions
 
     func validate() throws {

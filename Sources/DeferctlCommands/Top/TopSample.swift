@@ -13,15 +13,18 @@ struct TopSample: Sendable {
     /// The newest of those that run, children left out.
     let jobs: [JobSnapshot]
     /// Whether no others run but children.
-    let isComplete: Bool
+    var isComplete = false
 
-    init(stats: JSON, queues: [JSON], jobs: [JobSnapshot], isComplete: Bool = false) {
-        self.stats = stats
-        self.queues = queues
-        self.jobs = jobs
-        self.isComplete = isComplete
+    /// The sample as one value, with the members as the daemon wrote them.
+    var json: JSON {
+        ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))]
     }
 
+    /// Seconds since the daemon started, by its own clock.
+    var uptime: Double? { stats["uptime"]?.double }
+}
+
+extension TopSample {
     /// Asks the daemon, for at most `rows` of the jobs.
     init(from client: JobClient, rows: Int) async throws(JobClientError) {
         var filter = JobClient.Filter()
@@ -32,14 +35,6 @@ struct TopSample: Sendable {
         jobs = page.jobs
         isComplete = page.next == nil
     }
-
-    /// The sample as one value, with the members as the daemon wrote them.
-    var json: JSON {
-        ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))]
-    }
-
-    /// Seconds since the daemon started, by its own clock.
-    var uptime: Double? { stats["uptime"]?.double }
 }
 
 /// What the daemon did in each second between two samples.

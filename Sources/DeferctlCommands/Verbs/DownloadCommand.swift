@@ -5,8 +5,7 @@ import JobModel
 /// Downloads a URL to a file of the daemon's.
 struct DownloadCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "download",
-        abstract: "Download a URL to a file.",
+        commandName: "download", abstract: "Download a URL to a file.",
         discussion: """
             PATH means your directory among the daemon's downloads, never the directory you are in, unless it is absolute; \
             without one the file is called as the last part of the URL. The path that was written is printed. \
@@ -40,9 +39,7 @@ struct DownloadCommand: DaemonCommand {
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
-
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: "What to download.") var url: String
 
     @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute one.")

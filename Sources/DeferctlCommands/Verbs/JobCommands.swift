@@ -30,8 +30,7 @@ extension Invocation {
 /// Cancels jobs.
 struct CancelCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel",
-        abstract: "Cancel jobs.",
+        commandName: "cancel", abstract: "Cancel jobs.",
         discussion: """
             A job that has links to run in any case (\"finally\") is over only after those, and one that runs a program only \
             after that has ended, at most five seconds later; wait for it with: deferctl wait
@@ -69,8 +68,7 @@ struct RetryCommand: DaemonCommand {
 /// Removes finished jobs.
 struct RemoveCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Remove finished jobs with their results and children; downloaded files stay.",
+        commandName: "remove", abstract: "Remove finished jobs with their results and children; downloaded files stay.",
         discussion: "Example: deferctl remove 12 13")
 
     @OptionGroup var global: GlobalOptions

@@ -5,8 +5,7 @@ import JobModel
 /// Lists jobs.
 struct ListCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "List jobs, the newest first.",
+        commandName: "list", abstract: "List jobs, the newest first.",
         discussion: """
             AGE is the time since a job was submitted; DETAIL tells how far a running job is, when a scheduled one \
             goes on, how large a result is, and why a failed one failed.
@@ -18,7 +17,6 @@ struct ListCommand: DaemonCommand {
     var state: [State] = []
 
     @Option(help: .value("name", "Only jobs of this queue."), completion: LiveCompletion.queues) var queue: String?
-
     @Option(help: .value("text", "Only jobs with this tag."), completion: LiveCompletion.tags) var tag: String?
 
     @Option(
@@ -30,11 +28,8 @@ struct ListCommand: DaemonCommand {
     var parent: Int64?
 
     @Flag(help: "List the oldest first.") var oldest = false
-
     @Option(help: .value("id", "Begin behind the job with this id."), completion: LiveCompletion.jobs) var after: Int64?
-
     @Option(help: .value("count", "List at most so many jobs (default: 100).")) var limit: Int?
-
     @Flag(help: "List all jobs, however many there are.") var all = false
 
     /// The states of `--state`.

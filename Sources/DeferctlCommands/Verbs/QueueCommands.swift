@@ -5,8 +5,7 @@ import JobModel
 /// Lists the queues.
 struct QueuesCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "queues",
-        abstract: "List the queues.",
+        commandName: "queues", abstract: "List the queues.",
         discussion: """
             LIMIT is how many jobs of the queue run at a time, USER how many of those may be one user's.
 
@@ -23,8 +22,7 @@ struct QueuesCommand: DaemonCommand {
 /// Suspends a queue.
 struct SuspendCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "suspend",
-        abstract: "Start no more jobs of a queue.",
+        commandName: "suspend", abstract: "Start no more jobs of a queue.",
         discussion: """
             Jobs that run go on, and new ones are taken. Only administrators may do this.
 
@@ -42,8 +40,7 @@ struct SuspendCommand: DaemonCommand {
 /// Resumes a queue.
 struct ResumeCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume",
-        abstract: "Start jobs of a suspended queue again.",
+        commandName: "resume", abstract: "Start jobs of a suspended queue again.",
         discussion: """
             Only administrators may do this.
 

@@ -5,8 +5,7 @@ import JobModel
 /// Fetches a URL and prints the body.
 struct FetchCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fetch",
-        abstract: "Fetch a URL and print the body.",
+        commandName: "fetch", abstract: "Fetch a URL and print the body.",
         discussion: """
             The daemon fetches the URL, with retries; the body goes to standard output as it is. On a terminal control \
             characters in it are spelt out.
@@ -24,7 +23,6 @@ struct FetchCommand: DaemonCommand {
     var output: String?
 
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: "What to fetch.") var url: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
@@ -46,11 +44,8 @@ struct JSONCommand: DaemonCommand {
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
-
     @Flag(name: [.long, .customShort("r")], help: "Print a string without its quotes and escapes.") var raw = false
-
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: "What to fetch.") var url: String
 
     @Argument(help: "Which value to print, as RFC 6901 writes it: /assets/0/url (default: the whole).")

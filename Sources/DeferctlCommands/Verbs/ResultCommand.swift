@@ -5,8 +5,7 @@ import JobModel
 /// Prints a job's result.
 struct ResultCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "result",
-        abstract: "Print a finished job's result: the body that was fetched, or else JSON.",
+        commandName: "result", abstract: "Print a finished job's result: the body that was fetched, or else JSON.",
         discussion: """
             A body goes to standard output as it is; on a terminal control characters in it are spelt out. Of a result \
             that is a text, as what a program wrote, --raw prints just that. With --json the whole result is printed, \
@@ -16,9 +15,7 @@ struct ResultCommand: DaemonCommand {
             """)
 
     @Flag(help: "Print a text without quotes and escapes.") var raw = false
-
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: .value("id", "The job's id."), completion: LiveCompletion.jobs) var job: Int64
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
@@ -52,12 +49,11 @@ struct ResultOutput: Sendable {
     /// Writes the body of a result as it is, or the JSON of one without a body, to `file` or else to standard output.
     func write(_ job: JobSnapshot, to file: String? = nil) async throws {
         let result = job.result ?? .null
-        let isJSON = !Self.hasBody(result) && !Self.isLeftOut(job)
         if let file {
             let file = try OutputFile(path: file)
             try await body(of: job) { bytes throws(CommandFailure) in try file.write(bytes) }
             try file.close()
-        } else if isJSON {
+        } else if !Self.hasBody(result), !Self.isLeftOut(job) {
             try write(result)
         } else if !console.showsData {
             try await body(of: job) { bytes throws(CommandFailure) in try console.data.write(bytes) }
@@ -74,13 +70,9 @@ struct ResultOutput: Sendable {
 
     /// Writes a JSON value: on a terminal with line breaks, else on one line. A string can be written `raw`.
     func write(_ json: JSON, raw: Bool = false) throws(CommandFailure) {
-        if raw, let text = json.string {
-            try console.line(console.showsData ? text.sanitized : text)
-        } else if console.showsData {
-            try console.line(PrettyJSON.text(json))
-        } else {
-            try console.line(json)
-        }
+        let text = raw ? json.string : nil
+        try console.line(
+            console.showsData ? text?.sanitized ?? PrettyJSON.text(json) : text ?? json.description)
     }
 
     /// Writes a text as it is, with a line feed; on a terminal control characters are spelt out.

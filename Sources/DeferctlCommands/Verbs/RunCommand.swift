@@ -8,8 +8,7 @@ import JobProtocol
 /// Runs a program and prints what it writes.
 struct RunCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run",
-        abstract: "Run a program in the daemon, and print what it writes.",
+        commandName: "run", abstract: "Run a program in the daemon, and print what it writes.",
         discussion: """
             PROGRAM is the name of a program in the daemon's configuration, or else a command of yours: its path, or a \
             word that is looked up in your PATH. Commands need a daemon of your own, or programs.any in the \
@@ -38,7 +37,6 @@ struct RunCommand: DaemonCommand {
     var directory: String?
 
     @Flag(help: "Run a command in an empty directory of its own, which is removed afterwards.") var scratch = false
-
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions

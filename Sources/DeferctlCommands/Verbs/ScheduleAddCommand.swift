@@ -6,8 +6,7 @@ import JobModel
 /// Makes a schedule, or replaces one.
 struct ScheduleAddCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add",
-        abstract: "Make a schedule, or replace the one of that name.",
+        commandName: "add", abstract: "Make a schedule, or replace the one of that name.",
         discussion: """
             --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
             @hourly, @daily, @weekly, @monthly or @yearly. SPEC is a job spec, whose strings may hold \
@@ -19,9 +18,7 @@ struct ScheduleAddCommand: DaemonCommand {
             """)
 
     @Option(help: .value("fields", "Submit at these times.")) var calendar: String?
-
     @Option(help: .value("name", "The zone of the calendar, such as Europe/Berlin (default: UTC).")) var zone: String?
-
     @Option(help: .value("seconds", "Submit every so many seconds from now on.")) var every: Double?
 
     @Option(
@@ -35,9 +32,7 @@ struct ScheduleAddCommand: DaemonCommand {
     var overlap: String?
 
     @Flag(help: "Make it suspended; see schedule resume.") var suspended = false
-
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: "The schedule's name: letters, digits, dots, underscores and hyphens.") var name: String
 
     @Argument(

@@ -5,8 +5,7 @@ import JobModel
 /// The verbs of schedules.
 struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schedule",
-        abstract: "Have jobs submitted at certain times, as cron does.",
+        commandName: "schedule", abstract: "Have jobs submitted at certain times, as cron does.",
         discussion: "Example: deferctl schedule add nightly --calendar \"0 6 * * *\" job.json",
         subcommands: [
             ScheduleAddCommand.self, ScheduleListCommand.self, ScheduleShowCommand.self, ScheduleRemoveCommand.self,
@@ -24,8 +23,7 @@ struct ScheduleName: ParsableArguments {
 /// Lists the schedules.
 struct ScheduleListCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "List your schedules, or everybody's if you are an administrator.",
+        commandName: "list", abstract: "List your schedules, or everybody's if you are an administrator.",
         discussion: """
             NEXT is when the next job is submitted, in UTC whatever the zone of its times; LAST what became of the one before.
 
@@ -56,8 +54,7 @@ struct ScheduleShowCommand: DaemonCommand {
 /// Removes a schedule.
 struct ScheduleRemoveCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Remove a schedule.",
+        commandName: "remove", abstract: "Remove a schedule.",
         discussion: """
             The jobs that it submitted stay.
 
@@ -108,8 +105,7 @@ struct ScheduleSuspendCommand: DaemonCommand {
 /// Lets a suspended schedule go on.
 struct ScheduleResumeCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume",
-        abstract: "Let a suspended schedule go on.",
+        commandName: "resume", abstract: "Let a suspended schedule go on.",
         discussion: """
             The times that passed meanwhile get no job.
 

@@ -18,8 +18,7 @@ struct InfoCommand: DaemonCommand {
 /// Shows what the daemon does.
 struct StatsCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stats",
-        abstract: "Show how many jobs the daemon has, and what it has done.",
+        commandName: "stats", abstract: "Show how many jobs the daemon has, and what it has done.",
         discussion: """
             With --openmetrics administrators get the daemon's metrics as monitoring reads them, as of the node \
             exporter's textfile collector.
@@ -53,8 +52,7 @@ struct StatsCommand: DaemonCommand {
 /// Copies the daemon's state into a file.
 struct BackupCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup",
-        abstract: "Copy the daemon's state into a file, while jobs run.",
+        commandName: "backup", abstract: "Copy the daemon's state into a file, while jobs run.",
         discussion: """
             The file is of one moment and has every job with its result. It is made for you alone, and never over one \
             that is there. Files that jobs downloaded are not in it. deferd(8) says how to go back to it. Only \
@@ -64,7 +62,6 @@ struct BackupCommand: DaemonCommand {
             """)
 
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: "The file to make.", completion: .file()) var path: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

@@ -6,8 +6,7 @@ import JobModel
 /// Submits jobs whose specs stand in a file or in the argument itself.
 struct SubmitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "submit",
-        abstract: "Submit jobs that are written as JSON, and print their ids.",
+        commandName: "submit", abstract: "Submit jobs that are written as JSON, and print their ids.",
         discussion: """
             FILE holds one job spec, an array of them, or one spec a line. The ids are printed in that order; a \
             spec that the daemon refuses is told with its line, and those behind it are submitted all the same.
@@ -18,7 +17,6 @@ struct SubmitCommand: DaemonCommand {
             """)
 
     @Flag(help: "Follow the jobs to their end, as the verb watch does.") var watch = false
-
     @OptionGroup var global: GlobalOptions
 
     @Argument(help: .value("file", "The file, or a spec itself; - is standard input."), completion: .file())

@@ -5,8 +5,7 @@ import JobModel
 /// Uploads a file of the daemon's to a URL.
 struct UploadCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "upload",
-        abstract: "Upload a file to a URL.",
+        commandName: "upload", abstract: "Upload a file to a URL.",
         discussion: """
             PATH means your directory among the daemon's downloads, never the directory you are in, unless it is absolute; \
             then it must lie below one of the daemon's downloads.roots. \
@@ -25,7 +24,6 @@ struct UploadCommand: DaemonCommand {
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
-
     @OptionGroup var global: GlobalOptions
 
     @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute one.")

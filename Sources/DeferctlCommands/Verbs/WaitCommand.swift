@@ -5,8 +5,7 @@ import JobModel
 /// Waits until jobs are finished.
 struct WaitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "wait",
-        abstract: "Wait until jobs are finished, and print how each ended.",
+        commandName: "wait", abstract: "Wait until jobs are finished, and print how each ended.",
         discussion: """
             The exit status is that of the worst: 65 if there is no such job, else 1 if one failed, else 2 if one was \
             cancelled, else 0.
@@ -15,7 +14,6 @@ struct WaitCommand: DaemonCommand {
             """)
 
     @Option(help: .value("seconds", "Seconds to wait at most; after that the exit status is 75.")) var timeout: Double?
-
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs
 

@@ -5,8 +5,7 @@ import JobModel
 /// Shows live what happens to jobs.
 struct WatchCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch",
-        abstract: "Show live what happens to jobs; without ids, to all of them.",
+        commandName: "watch", abstract: "Show live what happens to jobs; without ids, to all of them.",
         discussion: """
             Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. \
             Where one is not there, the others are watched all the same, and the exit status is 65. \
@@ -23,9 +22,7 @@ struct WatchCommand: DaemonCommand {
     var interval: Double?
 
     @Flag(help: "Show the children of lists too.") var children = false
-
     @OptionGroup var global: GlobalOptions
-
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64] = []
 
     func validate() throws {
@@ -51,53 +48,43 @@ struct Watching: Sendable {
 
     /// Watches these jobs until all are finished, and returns how the worst of them ended.
     func watch(_ jobs: [Int64]) async throws -> ExitStatus {
-        let interruption = Interruption(from: "watch", jobs: jobs)
-        let console = invocation.console
+        let format = invocation.console.messageFormat
         let display: any ProgressDisplay =
-            if !console.showsMessages {
-                StepLines()
-            } else if jobs.count == 1, let job = jobs.first, !showsChildren {
-                BarDisplay(job: job, isUnicode: console.messageFormat.isUnicode)
-            } else {
-                TableDisplay(console.messageFormat, forgets: false)
-            }
-        let ending = try await interruption.run {
-            try await show(with: display) { follower, client in
-                try await follower.follow(jobs, with: client)
-            }
+            jobs.count == 1 && !showsChildren
+            ? BarDisplay(job: jobs[0], isUnicode: format.isUnicode) : TableDisplay(format, forgets: false)
+        let ending = try await show(with: display, Interruption(from: "watch", jobs: jobs)) { follower, client in
+            try await follower.follow(jobs, with: client)
         }
         return .worst(ending.missing + ending.finished.map(invocation.report))
     }
 
     /// Watches what `selection` covers until Ctrl-C.
     func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
+        let display = TableDisplay(invocation.console.messageFormat, forgets: true)
         let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
-        let console = invocation.console
-        let display: any ProgressDisplay =
-            console.showsMessages ? TableDisplay(console.messageFormat, forgets: true) : StepLines()
-        try await interruption.run {
-            try await show(with: display) { follower, client in
-                try await follower.follow(selection, with: client)
-            }
-        }
+        try await show(with: display, interruption) { try await $0.follow(selection, with: $1) }
         return .ok
     }
 
+    /// Shows what happens as JSON, by `display` on a terminal, or as lines elsewhere.
     private func show<Value: Sendable>(
-        with display: any ProgressDisplay,
+        with display: any ProgressDisplay, _ interruption: Interruption,
         _ body: @Sendable @escaping (JobFollower, JobClient) async throws -> Value
     ) async throws -> Value {
         let console = invocation.console
-        return try await invocation.withDaemon { client in
-            guard invocation.writesJSON else {
-                return try await JobFollower.showing(
-                    display, of: invocation, interval: interval, children: showsChildren
-                ) { try await body($0, client) }
+        return try await interruption.run {
+            try await invocation.withDaemon { client in
+                guard invocation.writesJSON else {
+                    return try await JobFollower.showing(
+                        console.showsMessages ? display : StepLines(), of: invocation, interval: interval,
+                        children: showsChildren
+                    ) { try await body($0, client) }
+                }
+                let follower = JobFollower(
+                    connection: invocation.connection, interval: interval, showsChildren: showsChildren,
+                    show: { try console.line($0.json) })
+                return try await body(follower, client)
             }
-            let follower = JobFollower(
-                connection: invocation.connection, interval: interval, showsChildren: showsChildren,
-                show: { try console.line($0.json) })
-            return try await body(follower, client)
         }
     }
 }
