@@ -59,15 +59,9 @@ struct DeferctlCommand: AsyncParsableCommand {
                     FetchCommand.self, DownloadCommand.self, UploadCommand.self, JSONCommand.self, RunCommand.self,
                     SubmitCommand.self, ScheduleCommand.self,
                 ]),
-            CommandGroup(
-                name: "Following",
-                subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),
-            CommandGroup(
-                name: "Looking",
-                subcommands: [ListCommand.self, ShowCommand.self, ResultCommand.self]),
-            CommandGroup(
-                name: "Changing",
-                subcommands: [CancelCommand.self, RetryCommand.self, RemoveCommand.self]),
+            CommandGroup(name: "Following", subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),
+            CommandGroup(name: "Looking", subcommands: [ListCommand.self, ShowCommand.self, ResultCommand.self]),
+            CommandGroup(name: "Changing", subcommands: [CancelCommand.self, RetryCommand.self, RemoveCommand.self]),
             CommandGroup(
                 name: "The daemon",
                 subcommands: [

@@ -42,22 +42,9 @@ public struct JobEvent: Sendable, Hashable {
         }
     }
 
-    /// The state in the answer to a watch, before any notification.
-    package init(watch: String, initial snapshot: JobSnapshot) {
-        self.watch = watch
-        job = snapshot.id
-        seq = 0
-        change = .state(snapshot)
-        size = 0
-    }
-
-    /// A report of progress, for tests of what shows it.
-    package init(watch: String, job: Int64, progress: JobProgress, link: Int, links: Int) {
-        self.watch = watch
-        self.job = job
-        seq = 1
-        change = .progress(progress, link: link, links: links, coalesced: 0)
-        size = 0
+    /// What no notification told, such as the state in the answer to a watch.
+    package init(watch: String, job: Int64, _ change: Change) {
+        (self.watch, self.job, self.change, seq, size) = (watch, job, change, 0, 0)
     }
 
     /// The notification as JSON-RPC writes it.

@@ -7,7 +7,7 @@ import Synchronization
 /// closed: the reader still gets what waits and then an error with the code `slowReader`.
 ///
 /// The sequence ends after ``JobClient/close()`` and throws where the connection ends by itself.
-public struct JobEvents: AsyncSequence, Sendable {
+public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// What the sequence throws.
     public typealias Failure = JobClientError
 
@@ -75,16 +75,9 @@ public struct JobEvents: AsyncSequence, Sendable {
 
     let storage: Storage
 
-    /// Reads the notifications one by one.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate let storage: Storage
-
-        /// The next notification, or nil after the end or where the reading task is cancelled.
-        public func next() async throws(JobClientError) -> JobEvent? {
-            try await storage.next().get()
-        }
-    }
+    /// The next notification, or nil after the end or where the reading task is cancelled.
+    public func next() async throws(JobClientError) -> JobEvent? { try await storage.next().get() }
 
     /// The reader's end of the notifications; there is one reader at a time.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(storage: storage) }
+    public func makeAsyncIterator() -> JobEvents { self }
 }

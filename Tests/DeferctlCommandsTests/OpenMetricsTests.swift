@@ -4,70 +4,6 @@ import Testing
 
 @testable import DeferctlCommands
 
-/// Reads text as strictly as the format's grammar does, OpenMetrics 1.0, of the types that deferctl writes.
-struct OpenMetricsReader {
-    struct Fault: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    /// By the name with its labels, as they were written.
-    private(set) var samples: [String: Double] = [:]
-    private(set) var types: [String: String] = [:]
-    private(set) var helps: [String: String] = [:]
-
-    private var family: String?
-    private var metadata: Set<String> = []
-    private var hasSamples = false
-
-    init(_ text: String) throws {
-        guard text.hasSuffix("\n# EOF\n") || text == "# EOF\n" else { throw Fault(description: "It has no end.") }
-        let lines = text.dropLast("# EOF\n".count).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        for line in lines { try read(String(line)) }
-    }
-
-    private mutating func read(_ line: String) throws {
-        func fault(_ why: String) -> Fault { Fault(description: "\(why): \(line)") }
-        if line.hasPrefix("#") {
-            let match = line.wholeMatch(of: /# (TYPE|UNIT|HELP) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)/)
-            guard let (_, word, name, rest) = match?.output else { throw fault("no metadata") }
-            if family != String(name) {
-                guard types[String(name)] == nil else { throw fault("the family comes a second time") }
-                (family, metadata, hasSamples) = (String(name), [], false)
-                guard word == "TYPE" else { throw fault("the type does not come first") }
-            }
-            guard !hasSamples, metadata.insert(String(word)).inserted else { throw fault("out of place") }
-            switch word {
-            case "TYPE":
-                guard ["counter", "gauge", "summary"].contains(rest) else { throw fault("unknown type") }
-                types[String(name)] = String(rest)
-            case "UNIT":
-                guard name.hasSuffix("_\(rest)"), !rest.isEmpty else { throw fault("the name lacks the unit") }
-            default: helps[String(name)] = try Self.unescaped(rest)
-            }
-            return
-        }
-        let pattern =
-            /([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*",?)*\})? ([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)/
-        guard let (_, name, labels, value) = line.wholeMatch(of: pattern)?.output, let number = Double(value),
-            labels?.contains(",}") != true, labels.map({ !$0.isEmpty && $0 != "{}" }) ?? true
-        else { throw fault("no sample") }
-        guard let family, let type = types[family] else { throw fault("a sample without a family") }
-        let suffixes = ["counter": ["_total"], "gauge": [""], "summary": ["_count", "_sum"]][type] ?? []
-        guard suffixes.contains(where: { family + $0 == String(name) }) else { throw fault("not of its family") }
-        guard type == "gauge" || name.hasSuffix("_sum") || number >= 0 else { throw fault("below zero") }
-        hasSamples = true
-        guard samples.updateValue(number, forKey: String(name) + String(labels ?? "")) == nil else {
-            throw fault("twice")
-        }
-    }
-
-    private static func unescaped(_ text: Substring) throws -> String {
-        let rest = text.replacing(/\\[\\n"]/, with: "")
-        guard !rest.contains("\\") else { throw Fault(description: "an unknown escape: \(text)") }
-        return String(text)
-    }
-}
-
 @Suite struct OpenMetricsTests {
     @Test func text_isAsTheFormatAsks() throws {
         let families: [JSON] = [
@@ -98,27 +34,21 @@ struct OpenMetricsReader {
                 # EOF
 
                 """)
-        #expect(try OpenMetricsReader(text).samples.count == 5)
-    }
-
-    @Test func labels_mayHoldAnything() throws {
-        for value in ["a\"b", "a\\b", "a\nb", "a\\n\"", "{}", ",", "日本", "\u{1B}[31m", ""] {
-            let text = OpenMetricsText.text([
-                ["name": "g", "type": "gauge", "samples": [["labels": ["q": .string(value), "r": "s"], "value": -1]]]
-            ])
-            let reader = try OpenMetricsReader(text)
-            #expect(reader.samples.count == 1, "\(value)")
-            #expect(text.hasSuffix(",r=\"s\"} -1\n# EOF\n"))
-        }
     }
 
     @Test(arguments: [
-        "", "# EOF", "a 1\n# EOF\n", "# TYPE a gauge\na 1\n", "# TYPE a gauge\na{} 1\n# EOF\n",
-        "# TYPE a counter\na 1\n# EOF\n", "# TYPE a gauge\na 1\na 1\n# EOF\n", "# TYPE a gauge\n\na 1\n# EOF\n",
-        "# TYPE a gauge\na{b=\"c\nd\"} 1\n# EOF\n", "# TYPE a gauge\n# UNIT a bytes\n# EOF\n",
+        ("a\"b", #"a\"b"#), ("a\\b", #"a\\b"#), ("a\nb", #"a\nb"#), ("a\\n\"", #"a\\n\""#), ("\r\n", "\r\\n"),
+        ("{},", "{},"),
+        ("日本", "日本"), ("", ""),
     ])
-    func reader_findsFaults(text: String) {
-        #expect(throws: OpenMetricsReader.Fault.self) { try OpenMetricsReader(text) }
+    func labels_mayHoldAnything(value: String, written: String) {
+        let sample: JSON = ["labels": ["q": .string(value), "r": "s"], "value": -1]
+        let text = OpenMetricsText.text([["name": "g", "type": "gauge", "samples": [sample]]])
+        #expect(text == "# TYPE g gauge\ng{q=\"\(written)\",r=\"s\"} -1\n# EOF\n")
+    }
+
+    @Test func families_ofOtherTypes_areLeftOut() {
+        #expect(OpenMetricsText.text([["name": "a", "type": "histogram"], ["name": "a"], 7]) == "# EOF\n")
     }
 
     @Test func file_isReplacedAsAWhole() throws {

@@ -31,10 +31,12 @@ func progress(
 
 extension JobEvent {
     /// The event that tells how `snapshot` stands.
-    static func state(_ snapshot: JobSnapshot) -> JobEvent { JobEvent(watch: "w1", initial: snapshot) }
+    static func state(_ snapshot: JobSnapshot) -> JobEvent {
+        JobEvent(watch: "w1", job: snapshot.id, .state(snapshot))
+    }
 
     /// The event that tells how far a job is.
     static func progress(of job: Int64, _ progress: JobProgress, link: Int = 0, links: Int = 0) -> JobEvent {
-        JobEvent(watch: "w1", job: job, progress: progress, link: link, links: links)
+        JobEvent(watch: "w1", job: job, .progress(progress, link: link, links: links, coalesced: 0))
     }
 }

@@ -17,14 +17,16 @@ extension LineFramer {
 }
 
 extension IncomingLine {
+    private var calls: [IncomingCall] {
+        switch self {
+        case .single(let call): [call]
+        case .batch(let calls): calls
+        }
+    }
+
     /// What the line answers before any method is looked at: the errors of what is no call, in order.
     var rejections: [(id: JSON?, code: Int)] {
-        let calls =
-            switch self {
-            case .single(let call): [call]
-            case .batch(let calls): calls
-            }
-        return calls.compactMap { call in
+        calls.compactMap { call in
             guard case .rejected(let id, let error) = call else { return nil }
             return (id, error.code)
         }
@@ -32,12 +34,7 @@ extension IncomingLine {
 
     /// The calls in it that can be carried out.
     var requests: [Request] {
-        let calls =
-            switch self {
-            case .single(let call): [call]
-            case .batch(let calls): calls
-            }
-        return calls.compactMap { call in
+        calls.compactMap { call in
             guard case .request(let request) = call else { return nil }
             return request
         }

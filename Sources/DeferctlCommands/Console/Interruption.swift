@@ -52,18 +52,11 @@ final class Interruption: Sendable {
                 return nil
             }
             defer { group.cancelAll() }
-            while let ended = await group.nextResult() {
-                switch ended {
-                case .success(let value?): return value
-                case .failure(let error): throw error
-                case .success(nil):
-                    group.cancelAll()
-                    // What the body still shows on the screen is cleared before the farewell.
-                    _ = await group.nextResult()
-                    throw CommandFailure(.tryAgain, farewell.withLock { $0 })
-                }
-            }
-            throw CancellationError()
+            if let value = try await group.next() ?? nil { return value }
+            group.cancelAll()
+            // What the body still shows on the screen is cleared before the farewell.
+            _ = await group.nextResult()
+            throw CommandFailure(.tryAgain, farewell.withLock { $0 })
         }
     }
 }

@@ -60,7 +60,7 @@ struct JobFollower: Sendable {
         let watch = try await client.watch(selection, interval: interval, children: showsChildren)
         var isGoingOn = true
         for job in watch.jobs {
-            let event = JobEvent(watch: watch.id, initial: job)
+            let event = JobEvent(watch: watch.id, job: job.id, .state(job))
             isGoingOn = goesOn(event)
             try await show(event)
         }

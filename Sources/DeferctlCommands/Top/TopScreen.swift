@@ -18,19 +18,7 @@ struct TopScreen: Sendable {
     }
 
     func run() async throws {
-        let screen = FullScreen(output: invocation.console.data)
-        var deadly: Int32?
-        do {
-            deadly = try await ScreenEvent.stream(keys: screen.keys) { events in
-                try screen.enter()
-                return try await show(on: screen, events)
-            }
-        } catch {
-            screen.leave()
-            throw error
-        }
-        screen.leave()
-        if let deadly {
+        if let deadly = try await show() {
             // Whoever started the program shall see what ended it. Dispatch's threads block all signals.
             signal(deadly, SIG_DFL)
             var signals = sigset_t()
@@ -42,10 +30,21 @@ struct TopScreen: Sendable {
     }
 
     /// Shows samples until the end; returns the signal that ended it, other than Ctrl-C.
-    private func show(on screen: FullScreen, _ input: AsyncStream<ScreenEvent>) async throws -> Int32? {
+    private func show() async throws -> Int32? {
+        let screen = FullScreen(output: invocation.console.data)
+        // Where they come faster than they are shown, the newest count.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(64))
-        return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { for await event in input { continuation.yield(.screen(event)) } }
+        return try await ScreenEvent.tell(keys: screen.keys, to: { continuation.yield(.screen($0)) }) {
+            defer { screen.leave() }
+            try screen.enter()
+            return try await show(events, on: screen, continuation)
+        }
+    }
+
+    private func show(
+        _ events: AsyncStream<Event>, on screen: FullScreen, _ continuation: AsyncStream<Event>.Continuation
+    ) async throws -> Int32? {
+        try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await sample(continuation) }
             let console = invocation.console
             let page = TopPage(format: console.format)
