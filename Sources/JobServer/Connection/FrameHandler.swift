@@ -18,6 +18,8 @@ final class FrameHandler: ChannelInboundHandler {
     private var framer: LineFramer
     private let connection: Connection
     private var reserved: BudgetCharge?
+    /// The client sends nothing more.
+    private var hasEnded = false
     /// Bytes of a line whose end has not come that need no room.
     private static let shortPart = 4 << 10
 
@@ -38,6 +40,8 @@ final class FrameHandler: ChannelInboundHandler {
         guard framer.partialSize > Self.shortPart, reserved == nil else { return context.read() }
         let (handler, channel) = (NIOLoopBound(self, eventLoop: context.eventLoop), context.channel)
         connection.budget.whenReserved(line: framer.limit, on: context.eventLoop) { charge in
+            // A client that has gone, or sends nothing more, keeps no room from others.
+            guard channel.isActive, !handler.value.hasEnded else { return }
             handler.value.reserved = charge
             channel.read()
         }
@@ -53,6 +57,7 @@ final class FrameHandler: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            hasEnded = true
             // A stop of the daemon has ended the reading in the middle of a line.
             if !connection.isShuttingDown {
                 var last: [LineFramer.Frame] = []
