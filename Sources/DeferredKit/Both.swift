@@ -1,11 +1,11 @@
 /// Waits for the values of several Deferreds of different types.
 ///
-/// The progress is the sum of theirs. Cancelling it withdraws from all of them. It resolves on the thread that delivers
-/// the member which decides. Inside an extension of ``Deferred``
-/// write `DeferredKit.both`, as the method of that name hides it.
+/// The progress is the sum of the members'. Cancelling the result withdraws from all members. It resolves on the thread
+/// that delivers the deciding member. Inside an extension of ``Deferred``, write `DeferredKit.both`, because the method
+/// of that name hides this function.
 ///
 /// - Parameter deferreds: The members.
-/// - Returns: The values. The first failure fails it and withdraws from the rest.
+/// - Returns: The values. The first failure fails the result and withdraws from the remaining members.
 public func both<each S: Sendable, F: Error>(
     _ deferreds: repeat Deferred<each S, F>
 ) -> Deferred<(repeat each S), F> {
@@ -13,7 +13,7 @@ public func both<each S: Sendable, F: Error>(
     var members: [DeferredCore] = []
     repeat members.append(each deferreds)
     let target = Values(pending: 0)
-    // Keeps each member once it has resolved, when it no longer has waiters.
+    // Keeps each resolved member, which no longer has waiters.
     let sources = Slots<DeferredCore>(count: members.count)
     let finish: @Sendable (Values, Trampoline.Reference?) -> Void = { target, trampoline in
         var position = 0

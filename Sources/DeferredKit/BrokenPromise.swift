@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A promise that was dropped without ever having been resolved.
+/// A promise that was dropped unresolved.
 ///
-/// Whatever waits for it will wait for ever, which is most likely a bug. It is reported once, when the last copy of the
-/// promise goes, unless it was bound to another Deferred or cancelled before.
+/// Its consumers wait for ever, which is most likely a bug. It is reported once, when the last copy of the promise is
+/// released, unless it was bound to another Deferred or cancelled before.
 public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
-    /// The module and file that made the promise.
+    /// The module and file in which the promise was made.
     public let file: String
-    /// The line that made it.
+    /// The line on which the promise was made.
     public let line: UInt
 
     /// Where the promise was made, as a sentence.
@@ -18,10 +18,10 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     nonisolated(unsafe) private static var handler: (@Sendable (BrokenPromise) -> Void)?
     private static let isWatched = Atomic(false)
 
-    /// Sets what is called with each such promise that is made from now on.
+    /// Sets the handler for broken promises that are made from now on.
     ///
-    /// - Parameter handler: Runs on the thread that dropped the promise, which may be any. Nil, as it is at first,
-    ///   ignores them, and then a promise costs nothing more for it.
+    /// - Parameter handler: Runs on the thread that dropped the promise, which may be any. Nil, the initial value,
+    ///   ignores broken promises, and then promises have no extra cost.
     public static func setHandler(_ handler: (@Sendable (BrokenPromise) -> Void)?) {
         let former = lock.withLock { () -> (@Sendable (BrokenPromise) -> Void)? in
             let former = self.handler
@@ -32,7 +32,7 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
         withExtendedLifetime(former) {}
     }
 
-    /// What reports the promise when its last copy goes, if anybody wants to know.
+    /// Reports the promise when its last copy is released, if a handler is set.
     @usableFromInline
     static func watch(_ core: DeferredCore, _ file: StaticString, _ line: UInt) -> PromiseWatch? {
         isWatched.load(ordering: .relaxed) ? PromiseWatch(core, file, line) : nil
@@ -44,7 +44,7 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the copies of a promise have in common.
+/// The state shared by the copies of a promise.
 @usableFromInline
 final class PromiseWatch: Sendable {
     private let core: DeferredCore

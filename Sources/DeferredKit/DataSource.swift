@@ -1,13 +1,13 @@
 /// A piece of work that can be described now and started later, with a failure of its own type.
 public protocol TypedDataSource<Output, Failure>: Sendable {
-    /// What the work gives.
+    /// The result of the work.
     associatedtype Output: Sendable
-    /// What it fails with.
+    /// The failure of the work.
     associatedtype Failure: Error
 
     /// Starts the work, without waiting for it.
     ///
-    /// It is called on the thread that starts it: the caller's or, by way of a queue, the one that made room.
+    /// It is called on the thread that starts the work: the caller's, or the thread that freed a queue's slot.
     ///
     /// - Returns: The outcome, whose failure is the work's own error; cancelling it stops the work.
     func start() -> Deferred<Output, Failure>
@@ -21,37 +21,37 @@ public protocol TypedDataSource<Output, Failure>: Sendable {
 /// }
 /// ```
 public protocol DataSource<Output>: TypedDataSource where Failure == any Error {
-    /// What the work gives.
+    /// The result of the work.
     associatedtype Output
 
     /// Starts the work, without waiting for it.
     ///
-    /// It is called on the thread that starts it: the caller's or, by way of a queue, the one that made room.
+    /// It is called on the thread that starts the work: the caller's, or the thread that freed a queue's slot.
     ///
     /// - Returns: The outcome, whose failure is the work's own error; cancelling it stops the work.
     func start() -> Deferred<Output, any Error>
 }
 
 extension DataSource {
-    /// Starts the work as soon as a queue has room for it.
+    /// Starts the work as soon as a queue has a free slot.
     ///
     /// - Parameters:
-    ///   - queue: The queue that says when.
-    ///   - priority: Higher goes first; within one priority it is first come first served.
-    /// - Returns: The outcome; cancelling it before the start takes the work out of the queue.
+    ///   - queue: The queue.
+    ///   - priority: Higher priorities start first; within one priority, first in, first out.
+    /// - Returns: The outcome; cancelling it before the start removes the work from the queue.
     public func start(on queue: WorkQueue, priority: Int = 0) -> Deferred<Output, any Error> {
         queue.add(priority: priority) { self.start() }
     }
 }
 
 extension TypedDataSource {
-    /// Starts the work as soon as a queue has room for it.
+    /// Starts the work as soon as a queue has a free slot.
     ///
     /// - Parameters:
-    ///   - queue: The queue that says when.
-    ///   - priority: Higher goes first; within one priority it is first come first served.
-    ///   - cancelled: Makes the failure of work that is cancelled before its start, on the thread that cancels.
-    /// - Returns: The outcome; cancelling it before the start takes the work out of the queue.
+    ///   - queue: The queue.
+    ///   - priority: Higher priorities start first; within one priority, first in, first out.
+    ///   - cancelled: Makes the failure of work that is cancelled before its start, on the cancelling thread.
+    /// - Returns: The outcome; cancelling it before the start removes the work from the queue.
     public func start(
         on queue: WorkQueue,
         priority: Int = 0,

@@ -1,17 +1,16 @@
 extension Deferred {
-    /// Starts a piece of work for each item, only so many at a time.
+    /// Starts work for each item, with a limit on how much runs at a time.
     ///
-    /// Its progress counts items. Cancelling it withdraws from the work that is under way, and nothing more is started
-    /// where `Failure` is `any Error`; where it is not, the producers decide, and what is started later is cancelled at
-    /// once.
+    /// The progress counts items. Cancelling the result withdraws from the running work. If `Failure` is `any Error`,
+    /// no more work starts; otherwise the producers decide, and work that starts later is cancelled at once.
     ///
     /// - Parameters:
-    ///   - items: What there is to do.
-    ///   - limit: How many are under way at a time; less than 1 counts as 1.
-    ///   - transform: Starts the work for an item: the first ones on this thread, in order, each other one on the thread
-    ///     that delivers the outcome of one before.
-    /// - Returns: The values in the order of the items, `[]` at once for none. The first failure fails it, starts nothing
-    ///   more and withdraws from the rest.
+    ///   - items: The items.
+    ///   - limit: The maximum number of items in progress at a time; less than 1 counts as 1.
+    ///   - transform: Starts the work for an item: the first ones on this thread, in order, each other one on the
+    ///     thread that delivers an earlier outcome.
+    /// - Returns: The values in the order of the items, or `[]` at once without items. The first failure fails the
+    ///   result, starts no more work, and withdraws from the remaining work.
     public static func concurrentMap<T: Sendable>(
         _ items: some Collection<T>,
         limit: Int,
@@ -21,14 +20,14 @@ extension Deferred {
         let target = Deferred<[Success], Failure>(pending: 0)
         let works = ConcurrentWorks(Array(items), transform)
         target.whenCancelled { works.cancel() }
-        // Each first work takes up one of the slots, and whoever ends hands its slot on.
+        // Each initial work takes one of the slots and hands it on when it ends.
         for _ in 0..<min(max(limit, 1), items.count) { works.startNext(target) }
         return target
     }
 }
 
-// Unchecked: what changes is under `lock`.
-/// The works of one `concurrentMap`. They hold its Deferred, as their links hold this.
+// Unchecked: mutable state is under `lock`.
+/// The work of one `concurrentMap`, which retains its Deferred, as their links retain this object.
 private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Error>: @unchecked Sendable {
     private let lock = Lock()
     private let items: [T]

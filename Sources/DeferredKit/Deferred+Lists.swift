@@ -1,12 +1,12 @@
 extension Deferred {
     /// Waits for all values.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
-    /// thread that delivers the member which decides.
+    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
+    /// resolves on the thread that delivers the deciding member.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: The values in input order, `[]` at once for no members. The first failure fails the list and
-    ///   withdraws from the rest.
+    /// - Returns: The values in input order, or `[]` at once without members. The first failure fails the list and
+    ///   withdraws from the remaining members.
     @inlinable
     public static func all(_ deferreds: some Collection<Deferred>) -> Deferred<[Success], Failure> {
         guard !deferreds.isEmpty else { return .succeeded([]) }
@@ -28,11 +28,11 @@ extension Deferred {
 
     /// Waits for all outcomes.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; as it cannot fail, it
-    /// still waits for their outcomes. It resolves on the thread that delivers the last of them.
+    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members; because the list
+    /// cannot fail, it still waits for their outcomes. It resolves on the thread that delivers the last of them.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: Every outcome in input order, `[]` at once for no members.
+    /// - Returns: Every outcome in input order, or `[]` at once without members.
     @inlinable
     public static func settled(_ deferreds: some Collection<Deferred>) -> Deferred<[Outcome], Never> {
         guard !deferreds.isEmpty else { return .succeeded([]) }
@@ -48,12 +48,12 @@ extension Deferred {
 
     /// Waits for the first success.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
-    /// thread that delivers the member which decides.
+    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
+    /// resolves on the thread that delivers the deciding member.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: The first value and whose it is; the list then withdraws from the rest. If all fail, their
-    ///   failures in input order; no members fail at once with none.
+    /// - Returns: The first value and the index of its member; the list then withdraws from the remaining members. If
+    ///   all fail, their failures in input order; without members, the list fails at once with no failures.
     @inlinable
     public static func firstSuccess(
         _ deferreds: some Collection<Deferred>
@@ -77,14 +77,14 @@ extension Deferred {
         return target
     }
 
-    /// Waits for the first outcome, be it a value or a failure.
+    /// Waits for the first outcome, a value or a failure.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them. It resolves on the
-    /// thread that delivers the member which decides.
+    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
+    /// resolves on the thread that delivers the deciding member.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: The first outcome and whose it is; the list then withdraws from the rest. Of no members it never
-    ///   resolves.
+    /// - Returns: The first outcome and the index of its member; the list then withdraws from the remaining members.
+    ///   Without members, it never resolves.
     @inlinable
     public static func first(
         _ deferreds: some Collection<Deferred>
@@ -100,13 +100,13 @@ extension Deferred {
         return target
     }
 
-    /// Waits for whichever resolves first, with a value or a failure, and leaves the others alone.
+    /// Waits for the first member to resolve, with a value or a failure, and does not affect the others.
     ///
-    /// The list's progress is the sum of its members'. Cancelling it withdraws from all of them; resolving withdraws
-    /// from nobody. It resolves on the thread that delivers that member.
+    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members; resolving it
+    /// withdraws from none. It resolves on the thread that delivers the first member.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: The member that resolved first. Of no members none ever does.
+    /// - Returns: The member that resolved first. Without members, it never resolves.
     @inlinable
     public static func firstResolved(_ deferreds: some Collection<Deferred>) -> Deferred<Deferred, Never> {
         guard !deferreds.isEmpty else { return .never }

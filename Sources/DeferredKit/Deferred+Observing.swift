@@ -1,12 +1,12 @@
 extension Deferred {
     /// Observes the outcome: calls a closure with it.
     ///
-    /// An observer has no interest in the work: a Deferred that has only observers left is cancelled as if it had none.
+    /// An observer has no interest in the work: a Deferred with only observers is cancelled as if it had none.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
     ///   - body: Gets the outcome, once.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @inlinable
     @discardableResult
     public func upon<X: CallbackExecutor>(
@@ -26,13 +26,13 @@ extension Deferred {
 
     /// Observes the progress: calls a closure with each new value.
     ///
-    /// Nothing is replayed except the latest value, unchanged values are suppressed, and none comes after
-    /// resolution. A slow closure misses values: once 16 wait, the newest replaces the last of them.
+    /// Only the latest value is replayed, unchanged values are suppressed, and none follows the resolution. A slow
+    /// closure misses values: once 16 wait, the newest replaces the last of them.
     ///
     /// - Parameters:
-    ///   - executor: Where the closure runs; one call follows another.
+    ///   - executor: Where the closure runs; calls do not overlap.
     ///   - body: Gets the progress, in the producer's units.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func onProgress<X: CallbackExecutor>(
         on executor: X = .inline,
@@ -45,9 +45,9 @@ extension Deferred {
     }
 }
 
-/// One callback of a Deferred, to be stopped when it is no longer wanted.
+/// A callback of a Deferred that can be stopped.
 ///
-/// Dropping it changes nothing; the callback stays.
+/// Dropping the observation does not stop the callback.
 public struct Observation: Sendable {
     @usableFromInline let waiter: ObservingWaiter
 
@@ -58,7 +58,7 @@ public struct Observation: Sendable {
 
     /// Stops the callback, never the work, from any thread.
     ///
-    /// After this it does not begin to run; it may be running already.
+    /// The callback does not start after this call, but may already be running.
     public func cancel() {
         waiter.retire()
     }

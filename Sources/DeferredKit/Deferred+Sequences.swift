@@ -1,12 +1,12 @@
 extension Deferred {
-    /// The outcomes of several, as they come.
+    /// The outcomes of several Deferreds, in the order in which they resolve.
     ///
-    /// It begins to wait at once and is for one loop. Leaving the loop, cancelling its task, or dropping the sequence
-    /// withdraws from the members that are still out. At most one outcome for each member waits to be read.
+    /// It begins to wait at once and supports one loop. Leaving the loop, cancelling its task, or dropping the sequence
+    /// withdraws from the unresolved members. The sequence buffers at most one outcome per member.
     ///
     /// - Parameter deferreds: The members.
-    /// - Returns: Each outcome with the position of its member, in the order in which they resolve. It ends after the
-    ///   last; a member that never will resolve is left out once it is released.
+    /// - Returns: Each outcome with the index of its member, in the order in which they resolve. The sequence ends
+    ///   after the last one; it skips a member that is released unresolved.
     public static func outcomes(
         of deferreds: some Collection<Deferred>
     ) -> some AsyncSequence<(index: Int, outcome: Outcome), Never> & Sendable {
@@ -24,11 +24,11 @@ extension Deferred {
         return stream
     }
 
-    /// The progress, as it is reported.
+    /// The progress reports.
     ///
-    /// It begins with the latest value, if there is one, and ends when the outcome is there or never will be. Reading
-    /// it is no interest in the work. It is for one loop; a slow one misses values: 16 wait, and the oldest of them is
-    /// dropped first.
+    /// The sequence begins with the latest value, if any, and ends when the Deferred resolves or can no longer resolve.
+    /// Reading it is not interest in the work. It supports one loop; a slow loop misses values: it buffers 16 and drops
+    /// the oldest first.
     public var progress: some AsyncSequence<ProgressUpdate, Never> & Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ProgressUpdate.self,
@@ -41,7 +41,7 @@ extension Deferred {
     }
 }
 
-/// Ends a stream when the last closure that could add to it is released.
+/// Ends a stream when the last closure that can add to it is released.
 private final class StreamEnd: Sendable {
     private let finish: @Sendable () -> Void
 

@@ -1,12 +1,12 @@
 extension Deferred {
-    /// Passes the outcome on some time after it is there.
+    /// Passes the outcome on after a delay.
     ///
-    /// It is passed on from a thread of Swift's own pool. Cancelling during the wait fails at once where `Failure` is
-    /// `any Error`; where it is not, the outcome is passed on at once.
+    /// A thread of Swift's own pool passes it on. Cancelling during the delay fails at once if `Failure` is `any
+    /// Error`; otherwise the outcome is passed on at once.
     ///
     /// - Parameters:
-    ///   - by: How long the outcome waits; nothing, unless positive.
-    ///   - clock: What measures the time.
+    ///   - by: How long to delay the outcome; there is no delay unless this is positive.
+    ///   - clock: Measures the time.
     /// - Returns: This Deferred's outcome, value or failure, later.
     public func delay<C: Clock>(
         _ by: Duration,
@@ -23,15 +23,15 @@ extension Deferred {
         }
     }
 
-    /// Gives up after some time, with a failure of this Deferred's own type.
+    /// Fails after a time limit, with a failure of this Deferred's own type.
     ///
-    /// The timer keeps the Deferred that is returned here until it fires, on a thread of Swift's own pool.
+    /// The timer retains the returned Deferred until it fires, on a thread of Swift's own pool.
     ///
     /// - Parameters:
-    ///   - after: How long to wait at most, from now.
-    ///   - clock: What measures the time.
+    ///   - after: The time limit, from now.
+    ///   - clock: Measures the time.
     ///   - failure: Makes the failure, on the timer's thread.
-    /// - Returns: This Deferred's outcome, or that failure; then it has withdrawn from this Deferred.
+    /// - Returns: This Deferred's outcome, or that failure after withdrawing from this Deferred.
     public func timeout<C: Clock>(
         _ after: Duration,
         clock: C = ContinuousClock(),
@@ -42,19 +42,19 @@ extension Deferred {
         return target
     }
 
-    /// Tries an operation with a typed failure until it succeeds or has been tried often enough.
+    /// Retries an operation with a typed failure until it succeeds or its attempts are used up.
     ///
-    /// Cancelling the Deferred that is returned cancels the attempt or the delay it is in; a delay that is cancelled
-    /// ends with the failure of the attempt before it. A `CancellationError` is never retried. The closures run on the
-    /// thread that delivers the failure of the attempt before, `operation` after a delay on one of Swift's own pool.
+    /// Cancelling the returned Deferred cancels the current attempt or delay; a cancelled delay ends with the failure
+    /// of the previous attempt. A `CancellationError` is never retried. The closures run on the thread that delivers
+    /// the failure of the previous attempt, and `operation` after a delay on one of Swift's own pool.
     ///
     /// - Parameters:
-    ///   - attempts: How often the operation is called at most; less than 1 counts as 1.
-    ///   - delay: What is slept after the attempt of this number failed; nothing, unless positive.
-    ///   - clock: What measures the delays.
-    ///   - condition: Whether this failure is worth another attempt.
-    ///   - operation: Gets the number of the attempt, 1 at first. The first call is made at once, on this thread.
-    /// - Returns: The value of the attempt that succeeded or the failure of the last.
+    ///   - attempts: The maximum number of calls of the operation; less than 1 counts as 1.
+    ///   - delay: The delay after the failure of the attempt with this number; none unless positive.
+    ///   - clock: Measures the delays.
+    ///   - condition: Whether to retry after this failure.
+    ///   - operation: Gets the number of the attempt, from 1. The first call happens at once, on this thread.
+    /// - Returns: The value of the successful attempt, or the failure of the last.
     @_disfavoredOverload
     public static func retry<C: Clock>(
         attempts: Int,
@@ -84,7 +84,7 @@ extension Deferred {
         _ outcome: @escaping @Sendable (_ wasCancelled: Bool) -> Outcome
     ) -> Deferred where C.Duration == Duration {
         let deferred = Deferred(pending: 0)
-        // The task is this Deferred's producer: it holds it, and is cancelled with it.
+        // The task is this Deferred's producer: it retains it, and is cancelled with it.
         let task = Task {
             do {
                 try await clock.sleep(for: duration)
@@ -97,7 +97,7 @@ extension Deferred {
         return deferred
     }
 
-    /// Calls a closure after some time unless there is an outcome before.
+    /// Calls a closure after some time unless there is an outcome first.
     private func startTimer<C: Clock>(
         _ after: Duration,
         _ clock: C,
@@ -116,7 +116,7 @@ extension Deferred {
         append(OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }, leaving: 0)
     }
 
-    /// Sets what stops the producer.
+    /// Sets how to stop the producer.
     func whenCancelled(_ stop: @escaping @Sendable () -> Void) {
         let extras = DeferredExtras()
         extras.onCancel = { _ in stop() }
@@ -130,18 +130,18 @@ extension Deferred {
 extension Deferred where Failure == any Error {
     /// Runs an asynchronous operation in a task of its own.
     ///
-    /// Cancelling the Deferred cancels the task and fails with a `CancellationError`; what the operation then still
-    /// gives is ignored.
+    /// Cancelling the Deferred cancels the task and fails with a `CancellationError`; later results of the operation
+    /// are ignored.
     ///
     /// - Parameters:
     ///   - priority: The task's priority, or nil for the caller's.
-    ///   - operation: Gives the value or throws the failure, on Swift's own pool.
+    ///   - operation: Returns the value or throws the failure, on Swift's own pool.
     public convenience init(
         priority: TaskPriority? = nil,
         _ operation: @escaping @Sendable () async throws -> Success
     ) {
         self.init(pending: 0)
-        // The task is this Deferred's producer: it holds it, and is cancelled with it.
+        // The task is this Deferred's producer: it retains it, and is cancelled with it.
         let task = Task(priority: priority) {
             do {
                 settle(.success(try await operation()), nil)
@@ -152,14 +152,14 @@ extension Deferred where Failure == any Error {
         whenCancelled { task.cancel() }
     }
 
-    /// Gives up after some time.
+    /// Fails after a time limit.
     ///
-    /// The timer keeps the Deferred that is returned here until it fires, on a thread of Swift's own pool.
+    /// The timer retains the returned Deferred until it fires, on a thread of Swift's own pool.
     ///
     /// - Parameters:
-    ///   - after: How long to wait at most, from now.
-    ///   - clock: What measures the time.
-    /// - Returns: This Deferred's outcome, or a ``TimeoutError``; then it has withdrawn from this Deferred.
+    ///   - after: The time limit, from now.
+    ///   - clock: Measures the time.
+    /// - Returns: This Deferred's outcome, or a ``TimeoutError`` after withdrawing from this Deferred.
     public func timeout<C: Clock>(
         _ after: Duration,
         clock: C = ContinuousClock()
@@ -167,19 +167,19 @@ extension Deferred where Failure == any Error {
         timeout(after, clock: clock) { $0 }
     }
 
-    /// Tries an operation until it succeeds or has been tried often enough.
+    /// Retries an operation until it succeeds or its attempts are used up.
     ///
-    /// Cancelling the Deferred that is returned cancels the attempt or the delay it is in. A `CancellationError` is
-    /// never retried. The closures run on the thread that delivers the failure of the attempt before, `operation` after
-    /// a delay on one of Swift's own pool.
+    /// Cancelling the returned Deferred cancels the current attempt or delay. A `CancellationError` is never retried.
+    /// The closures run on the thread that delivers the failure of the previous attempt, and `operation` after a delay
+    /// on one of Swift's own pool.
     ///
     /// - Parameters:
-    ///   - attempts: How often the operation is called at most; less than 1 counts as 1.
-    ///   - delay: What is slept after the attempt of this number failed; nothing, unless positive.
-    ///   - clock: What measures the delays.
-    ///   - condition: Whether this failure is worth another attempt.
-    ///   - operation: Gets the number of the attempt, 1 at first. The first call is made at once, on this thread.
-    /// - Returns: The value of the attempt that succeeded or the failure of the last.
+    ///   - attempts: The maximum number of calls of the operation; less than 1 counts as 1.
+    ///   - delay: The delay after the failure of the attempt with this number; none unless positive.
+    ///   - clock: Measures the delays.
+    ///   - condition: Whether to retry after this failure.
+    ///   - operation: Gets the number of the attempt, from 1. The first call happens at once, on this thread.
+    /// - Returns: The value of the successful attempt, or the failure of the last.
     public static func retry<C: Clock>(
         attempts: Int,
         delay: @escaping @Sendable (Int) -> Duration = { _ in .zero },

@@ -1,4 +1,4 @@
-// In every step the check on the executor's type is decided by the compiler: `.inline` leaves nothing of it.
+// The compiler decides the check on the executor's type in every step: with `.inline`, none of it remains.
 
 extension Deferred {
     /// Transforms the value.
@@ -6,7 +6,7 @@ extension Deferred {
     /// - Parameters:
     ///   - executor: Where the closure runs.
     ///   - transform: Gets the value; a failure skips it.
-    /// - Returns: What the closure gives, or this Deferred's failure.
+    /// - Returns: The closure's result, or this Deferred's failure.
     @inlinable
     public func map<U, X: CallbackExecutor>(
         on executor: X = .inline,
@@ -29,8 +29,8 @@ extension Deferred {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it. What it throws becomes the failure.
-    /// - Returns: What the closure gives, or this Deferred's failure.
+    ///   - transform: Gets the value; a failure skips it. A thrown error becomes the failure.
+    /// - Returns: The closure's result, or this Deferred's failure.
     @inlinable
     @_disfavoredOverload
     public func map<U, X: CallbackExecutor>(
@@ -54,7 +54,7 @@ extension Deferred {
         }
     }
 
-    /// Goes on with another Deferred.
+    /// Continues with another Deferred.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
@@ -78,11 +78,11 @@ extension Deferred {
         }
     }
 
-    /// Goes on with another Deferred, which a closure makes that may throw.
+    /// Continues with another Deferred from a closure that may throw.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it. What it throws becomes the failure.
+    ///   - transform: Gets the value; a failure skips it. A thrown error becomes the failure.
     /// - Returns: The outcome of the Deferred that the closure returned, or this one's failure.
     @inlinable
     @_disfavoredOverload
@@ -131,7 +131,7 @@ extension Deferred {
         }
     }
 
-    /// Answers a failure with another Deferred.
+    /// Replaces a failure with the outcome of another Deferred.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
@@ -155,7 +155,7 @@ extension Deferred {
         }
     }
 
-    /// Runs a closure whatever the outcome is, then passes the outcome on.
+    /// Runs a closure with any outcome, then passes the outcome on.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
@@ -176,7 +176,7 @@ extension Deferred {
         }
     }
 
-    /// The same with a failure of any type.
+    /// Converts the failure to any type.
     ///
     /// - Returns: A Deferred with the same outcome, for the classic callback chain.
     @inlinable

@@ -1,9 +1,8 @@
 extension Deferred {
     /// Waits for the outcome in an asynchronous context.
     ///
-    /// An awaiting task is an interested consumer until it is cancelled. Then it throws a `CancellationError` at
-    /// once where `Failure` can hold one; otherwise it goes on waiting, but no longer keeps the work from being
-    /// cancelled.
+    /// An awaiting task is an interested consumer until it is cancelled. Then it throws a `CancellationError` at once
+    /// if `Failure` can hold one; otherwise it continues to wait, but no longer prevents the cancellation of the work.
     ///
     /// - Returns: The value.
     /// - Throws: The failure.
@@ -14,13 +13,14 @@ extension Deferred {
         return try storage.unsafelyUnwrapped.get()
     }
 
-    /// Blocks the calling thread until the outcome is there. Never call it on a thread that has to resolve the
-    /// Deferred, such as one of Swift's own pool.
+    /// Blocks the calling thread until there is an outcome.
     ///
-    /// Called in a callback, it first runs what that callback has made due so far.
+    /// Never call it on a thread that the Deferred needs to resolve, such as a thread of Swift's own pool.
     ///
-    /// - Parameter timeout: How long to wait at most.
-    /// - Returns: The outcome, or nil if the time is over.
+    /// When called in a callback, it first runs the callbacks that have become due.
+    ///
+    /// - Parameter timeout: The longest time to wait.
+    /// - Returns: The outcome, or nil on a timeout.
     @available(*, noasync)
     public func wait(timeout: Duration) -> Outcome? {
         if let outcome { return outcome }

@@ -1,16 +1,16 @@
 // Unchecked: `storage` is written once, under the lock of the base class, before `resolved` is published.
-/// A value that is not known yet, its failure, its progress and its cancellation, as one object: the read end.
+/// The read end of a value that is not known yet, with its failure, progress and cancellation.
 ///
-/// A Deferred resolves once. Callbacks run in the order they were added, each exactly once, also when they are added
-/// after it resolved. Everything here may be called from any thread.
+/// A Deferred resolves once. Callbacks run in the order in which they were added, each exactly once, including
+/// callbacks added after the resolution. Everything here may be called from any thread.
 ///
-/// Its producer and whoever has a reference keep it alive. A Deferred keeps the links that were made from it; a link
-/// does not keep the Deferred that it was made from.
+/// Its producer and all references keep it alive. A Deferred keeps the links that were made from it; a link does not
+/// keep the Deferred that it was made from.
 public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @unchecked Sendable {
-    /// What a Deferred resolves with.
+    /// The outcome of a Deferred.
     public typealias Outcome = Result<Success, Failure>
 
-    /// Set before `resolved`, never again.
+    /// Set once, before `resolved`.
     @usableFromInline @exclusivity(unchecked) var storage: Outcome?
 
     /// What cancellation can do to a Deferred of this type.
@@ -25,9 +25,9 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
         super.init(marks: marks | Deferred.abilities, isInterested: isInterested, step: step)
     }
 
-    /// Creates a Deferred that is resolved already.
+    /// Creates a resolved Deferred.
     ///
-    /// - Parameter outcome: What it resolved with.
+    /// - Parameter outcome: The outcome.
     @inlinable
     public init(_ outcome: Outcome) {
         storage = outcome
@@ -47,7 +47,7 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
 
     /// Creates a Deferred that has succeeded.
     ///
-    /// - Parameter value: What it succeeded with.
+    /// - Parameter value: The value.
     @inlinable
     public static func succeeded(_ value: Success) -> Deferred {
         Deferred(.success(value))
@@ -55,13 +55,13 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
 
     /// Creates a Deferred that has failed.
     ///
-    /// - Parameter error: What it failed with.
+    /// - Parameter error: The failure.
     @inlinable
     public static func failed(_ error: Failure) -> Deferred {
         Deferred(.failure(error))
     }
 
-    /// A Deferred that nothing resolves; only cancelling it, or what waits for it, gives an outcome.
+    /// A Deferred without a producer; only cancelling it or a consumer gives it an outcome.
     @inlinable
     public static var never: Deferred {
         Deferred(pending: Mark.orphaned)
@@ -71,9 +71,9 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - work: Gives the value or throws the failure. It does not run if the Deferred was cancelled, and thereby
+    ///   - work: Returns the value or throws the failure. It does not run if the Deferred was cancelled, and thereby
     ///     failed, before its turn.
-    /// - Returns: What the closure gives.
+    /// - Returns: The closure's result.
     @inlinable
     public static func run(
         on executor: some CallbackExecutor,
@@ -93,17 +93,17 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
         return deferred
     }
 
-    /// Whether the outcome is there.
+    /// Whether there is an outcome.
     ///
-    /// Unlike ``outcome`` it marks no failure as looked at, so it is what a poll asks.
+    /// Unlike ``outcome``, this does not mark a failure as handled, so use it for polling.
     @inlinable public var isResolved: Bool {
         if marks & Mark.forwarded != 0 { stepBack() }
         return marks & Mark.resolved != 0
     }
 
-    /// The outcome, if it is there: a peek that never waits.
+    /// The outcome, if there is one; this never waits.
     ///
-    /// Reading a failure here counts as handling it: it is not reported to ``UnhandledFailure`` any more. To know only
+    /// Reading a failure here counts as handling it: it is no longer reported to ``UnhandledFailure``. To find out only
     /// whether there is an outcome, use ``isResolved``.
     @inlinable public var outcome: Outcome? {
         var marks = self.marks
@@ -116,13 +116,13 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
         return storage
     }
 
-    /// Cancels this Deferred, whoever consumes it, and withdraws its interest from what it waits for.
+    /// Cancels this Deferred, even if it has consumers, and withdraws its interest from its upstream.
     ///
-    /// Cancellation acts on the topmost Deferred that is left without another interested consumer. Its promise's
-    /// `onCancel` runs once, on this thread; if that did not resolve it and `Failure` is `any Error` it fails with a
-    /// `CancellationError`, and the failure flows down the chain. With a typed `Failure` the producer decides the
-    /// outcome. Where others still want what this Deferred waits for, only this one fails, at once. Cancelling a
-    /// resolved Deferred does nothing.
+    /// Cancellation acts on the topmost Deferred without another interested consumer. Its promise's `onCancel` runs
+    /// once, on this thread. If that does not resolve it and `Failure` is `any Error`, it fails with a
+    /// `CancellationError`, and the failure flows down the chain. With a typed `Failure`, the producer decides the
+    /// outcome. If other consumers still want the upstream's outcome, only this Deferred fails, at once. Cancelling a
+    /// resolved Deferred has no effect.
     @inlinable
     public func cancel() {
         if marks & Mark.resolved == 0 { abandon() }
@@ -132,7 +132,7 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
 
     /// Resolves unless one of the marks of `barrier` is set.
     ///
-    /// - Parameter trampoline: The calling thread's, if the caller knows it.
+    /// - Parameter trampoline: The calling thread's, if known.
     @inlinable
     @discardableResult
     func settle(

@@ -1,9 +1,9 @@
-/// A queue: higher priority first, first come first served within one.
+/// A queue by priority, highest first, and first in, first out within one priority.
 ///
-/// Adding and removing the first are constant in the number of elements, removing one from the middle logarithmic; all
-/// are linear in the number of different priorities.
+/// Adding and removing the first element take constant time in the number of elements, removing another element
+/// logarithmic time; all take linear time in the number of different priorities.
 struct PriorityQueue<Element> {
-    /// By which an element can be removed before its turn.
+    /// Identifies an element that is to be removed before its turn.
     struct Ticket {
         fileprivate let priority: Int
         fileprivate let number: UInt64
@@ -11,7 +11,7 @@ struct PriorityQueue<Element> {
 
     /// The elements of one priority.
     private struct Level {
-        /// In the order they came; nil is where one left. `first` of them are gone from the front.
+        /// In order of arrival; nil replaces a removed element. The first `first` elements are gone.
         var elements: [(number: UInt64, element: Element?)] = []
         var first = 0
         var count = 0
@@ -45,7 +45,7 @@ struct PriorityQueue<Element> {
             return element
         }
 
-        /// Drops the empty slots once they are the majority.
+        /// Drops empty slots once they are the majority.
         private mutating func compact() {
             guard elements.count > 2 * count + 32 else { return }
             elements = elements.filter { $0.element != nil }
@@ -54,13 +54,13 @@ struct PriorityQueue<Element> {
     }
 
     private var levels: [Int: Level] = [:]
-    /// In rising order.
+    /// In ascending order.
     private var priorities: [Int] = []
     private var next: UInt64 = 0
 
     var isEmpty: Bool { levels.isEmpty }
 
-    /// Every element, the first first.
+    /// Every element in order.
     var all: [Element] {
         priorities.reversed().flatMap { levels[$0]?.elements.compactMap(\.element) ?? [] }
     }

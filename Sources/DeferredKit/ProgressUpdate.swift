@@ -1,17 +1,17 @@
-/// How far a piece of work is: so much of so much, in units of the producer's choice.
+/// The progress of a piece of work, in units of the producer's choice.
 ///
 /// deferd's own data sources count bytes.
 public struct ProgressUpdate: Sendable, Equatable {
     /// The units done so far.
     public let completed: Int64
-    /// The units there are in all; nil while nobody knows.
+    /// The total number of units; nil if unknown.
     public let total: Int64?
 
     /// Creates an update.
     ///
     /// - Parameters:
     ///   - completed: The units done so far.
-    ///   - total: The units there are in all, or nil while nobody knows.
+    ///   - total: The total number of units, or nil if unknown.
     public init(completed: Int64, total: Int64?) {
         self.completed = completed
         self.total = total
@@ -19,21 +19,21 @@ public struct ProgressUpdate: Sendable, Equatable {
 
     private static let scale: Double = 1_000_000_000
 
-    /// Makes an update from a share of the whole.
+    /// Makes an update from a fraction of the whole.
     ///
-    /// - Parameter f: From 0 to 1; what lies outside is clamped, and what is no number counts as 0.
+    /// - Parameter f: From 0 to 1; other values are clamped, and NaN counts as 0.
     public static func fraction(_ f: Double) -> ProgressUpdate {
         let clamped = f.isNaN ? 0 : min(max(f, 0), 1)
         return ProgressUpdate(completed: Int64((clamped * scale).rounded()), total: Int64(scale))
     }
 
-    /// The share of the whole, from 0 to 1; nil while the total is unknown, and for a share of nothing.
+    /// The fraction of the whole, from 0 to 1; nil while the total is unknown or 0.
     public var fraction: Double? {
         guard let total, total > 0 else { return nil }
         return min(max(Double(completed) / Double(total), 0), 1)
     }
 
-    /// Whether this comes later in a progress that never falls.
+    /// Whether this update is later in a progress that never falls.
     func rises(from former: ProgressUpdate) -> Bool {
         if completed < former.completed || (total == nil && former.total != nil) { return false }
         if let fraction, let before = former.fraction, fraction < before { return false }

@@ -1,21 +1,21 @@
 /// The write end of a ``Deferred``.
 ///
-/// Copies of a promise are the same promise. One that is dropped unresolved leaves its Deferred unresolved: unless
-/// somebody holds that, its callbacks are released, and cancelling what waited for it fails that at once. A handler can
-/// be told of it: see ``BrokenPromise``.
+/// Copies of a promise are the same promise. A promise that is dropped unresolved leaves its Deferred unresolved:
+/// unless the Deferred is referenced, its callbacks are released, and cancelling a consumer fails that consumer at
+/// once. A handler can report dropped promises: see ``BrokenPromise``.
 public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     @usableFromInline let core: Deferred<Success, Failure>
-    /// Reports the promise if it is broken; nil unless somebody wants to know.
+    /// Reports a broken promise; nil without a handler.
     @usableFromInline let watch: PromiseWatch?
 
-    /// Creates a promise with a Deferred that is not resolved.
+    /// Creates a promise with an unresolved Deferred.
     ///
     /// - Parameters:
-    ///   - onCancel: Called at most once, on the thread that cancels, when nobody wants the outcome any more. It stops
-    ///     the work, and may resolve the promise with what cancellation means here; if it does not and `Failure` is
-    ///     `any Error`, the Deferred fails with a `CancellationError`. It is released at resolution.
+    ///   - onCancel: Called at most once, on the cancelling thread, when no consumer wants the outcome any more. It
+    ///     stops the work, and may resolve the promise with an outcome of its own; if it does not and `Failure` is `any
+    ///     Error`, the Deferred fails with a `CancellationError`. It is released at resolution.
     ///   - file: Where the promise is made, for ``BrokenPromise``.
-    ///   - line: The line there.
+    ///   - line: The line in that file.
     @inlinable
     public init(
         onCancel: (@Sendable (Promise) -> Void)? = nil,
@@ -26,7 +26,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         watch = BrokenPromise.watch(core, file, line)
         if let onCancel {
             let extras = DeferredExtras()
-            // It does not keep the promise from being dropped, but is given the promise as long as that is there.
+            // The closure does not retain the promise, but gets it as long as it exists.
             extras.onCancel = { [weak watch] in
                 onCancel(Promise(unsafeDowncast($0, to: Deferred<Success, Failure>.self), watch))
             }
@@ -34,9 +34,9 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// Creates a promise with a Deferred that is not resolved, where nobody knows where it is made.
+    /// Creates a promise with an unresolved Deferred, without recording where it is made.
     ///
-    /// - Parameter onCancel: The same as that of ``init(onCancel:file:line:)``.
+    /// - Parameter onCancel: As in ``init(onCancel:file:line:)``.
     @inlinable
     @_disfavoredOverload
     public init(onCancel: (@Sendable (Promise) -> Void)? = nil) {
@@ -52,10 +52,10 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     /// The read end.
     @inlinable public var deferred: Deferred<Success, Failure> { core }
 
-    /// Resolves the Deferred and runs its callbacks on this thread, those that are inline.
+    /// Resolves the Deferred and runs its inline callbacks on this thread.
     ///
-    /// - Parameter outcome: What to resolve with.
-    /// - Returns: False if it was resolved, or bound to another Deferred, before; then nothing changes.
+    /// - Parameter outcome: The outcome.
+    /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult
     public func resolve(_ outcome: Result<Success, Failure>) -> Bool {
@@ -64,8 +64,8 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
 
     /// Resolves the Deferred with a value.
     ///
-    /// - Parameter value: What to succeed with.
-    /// - Returns: False if it was resolved, or bound to another Deferred, before; then nothing changes.
+    /// - Parameter value: The value.
+    /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult
     public func succeed(_ value: Success) -> Bool {
@@ -74,21 +74,21 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
 
     /// Resolves the Deferred with a failure.
     ///
-    /// - Parameter error: What to fail with.
-    /// - Returns: False if it was resolved, or bound to another Deferred, before; then nothing changes.
+    /// - Parameter error: The failure.
+    /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult
     public func fail(_ error: Failure) -> Bool {
         resolve(.failure(error))
     }
 
-    /// Binds the Deferred to another one, whose outcome and progress become its own, on the thread that delivers them.
+    /// Binds the Deferred to another one, whose outcome and progress it takes over, on the thread that delivers them.
     ///
-    /// From now on `resolve`, `succeed` and `fail` return false; if they did already, nothing changes. A promise
-    /// that is bound to itself, also by way of others, fails with a ``CycleError``, or is a precondition failure
-    /// where `Failure` cannot hold one.
+    /// From then on, `resolve`, `succeed` and `fail` return false; if they already did, nothing changes. A promise that
+    /// is bound to itself, directly or through others, fails with a ``CycleError``, or is a precondition failure if
+    /// `Failure` cannot hold that error.
     ///
-    /// - Parameter other: The Deferred to wait for; cancellation goes on to it.
+    /// - Parameter other: The Deferred to wait for, which cancellation is passed on to.
     @inlinable
     public func resolve(with other: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
@@ -96,19 +96,19 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// Reports how far the work is. After resolution it is ignored.
+    /// Reports progress; ignored after resolution.
     ///
-    /// Those who look on inline, also further down the chain, are told on this thread.
+    /// Inline observers, including those further down the chain, are called on this thread.
     ///
-    /// - Parameter progress: The latest state; it is passed on if it differs from the one before.
+    /// - Parameter progress: The latest state; it is passed on if it has changed.
     public func report(_ progress: ProgressUpdate) {
         core.report(progress)
     }
 
-    /// Whether cancellation came this way. A producer that polls may stop its work then.
+    /// Whether cancellation has reached this promise. A producer that polls may then stop its work.
     public var isCancelled: Bool { core.marks & Mark.cancelled != 0 }
 
-    /// Binds the Deferred as ``resolve(with:)`` does; if it is too late for that, `inner` has one consumer less.
+    /// Binds the Deferred like ``resolve(with:)``; if it is too late for that, `inner` loses a consumer.
     func follow(_ inner: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
             let following = Following(inner, isTransparent: true, Deferred<Success, Failure>.passOn)

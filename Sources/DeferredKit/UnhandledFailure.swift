@@ -1,15 +1,15 @@
-/// Where failures go that nobody looked at.
+/// Reports failures that no consumer looked at.
 ///
-/// A failed Deferred that is released without anybody ever having looked at its failure is most likely a bug. Any
-/// link, list, `upon` or wait takes over the responsibility; a `CancellationError` is never reported.
+/// A failed Deferred that is released although no consumer has looked at its failure is most likely a bug. Any link,
+/// list, `upon` or wait takes over the responsibility; a `CancellationError` is never reported.
 public enum UnhandledFailure {
     private static let lock = Lock()
     // Unsafe: every access is under the lock above.
     nonisolated(unsafe) private static var handler: (@Sendable (any Error) -> Void)?
 
-    /// Sets what is called with each such failure.
+    /// Sets the handler for such failures.
     ///
-    /// - Parameter handler: Runs on the thread that released the Deferred, which may be any. Nil, as it is at first,
+    /// - Parameter handler: Runs on the thread that released the Deferred, which may be any. Nil, the initial value,
     ///   ignores the failures.
     public static func setHandler(_ handler: (@Sendable (any Error) -> Void)?) {
         let former = lock.withLock { () -> (@Sendable (any Error) -> Void)? in

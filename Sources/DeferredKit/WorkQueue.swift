@@ -1,23 +1,23 @@
 // Unchecked: everything mutable is under `lock`.
-/// Runs operations, only so many at a time.
+/// Runs operations with a limit on how many run at a time.
 ///
-/// An operation occupies its slot from its start until the Deferred it returned has resolved; one that never will
-/// occupies it until it is cancelled. It starts on the thread that added it, or on the one that made room. How many
-/// operations wait is up to those who add them.
+/// An operation occupies its slot from its start until the Deferred it returned has resolved; if that never resolves,
+/// until it is cancelled. The operation starts on the thread that added it, or on the thread that freed the slot. The
+/// number of waiting operations is unlimited.
 public final class WorkQueue: @unchecked Sendable {
     private let lock = Lock()
     private var pending = PriorityQueue<WorkQueueEntry>()
     private var running: [ObjectIdentifier: WorkQueueEntry] = [:]
     private var limit: Int
     private var isPaused: Bool
-    /// Resolved when the queue is empty; nil while nobody waits for that.
+    /// Resolved when the queue is empty; nil without waiting callers.
     private var idle: Promise<Void, Never>?
 
     /// Creates a queue.
     ///
     /// - Parameters:
-    ///   - concurrency: How many operations run at a time; less than 1 counts as 1.
-    ///   - suspended: Whether it starts operations only after ``isSuspended`` became false.
+    ///   - concurrency: The maximum number of running operations; less than 1 counts as 1.
+    ///   - suspended: Whether the queue starts operations only after ``isSuspended`` becomes false.
     public init(concurrency: Int, suspended: Bool = false) {
         limit = max(concurrency, 1)
         isPaused = suspended
@@ -26,10 +26,10 @@ public final class WorkQueue: @unchecked Sendable {
     /// Adds an operation.
     ///
     /// - Parameters:
-    ///   - priority: Higher goes first; within one priority it is first come first served.
-    ///   - operation: Called once there is room.
-    /// - Returns: The outcome of what the operation returned. Cancelling it takes the operation out of the queue, or
-    ///   withdraws from what it returned.
+    ///   - priority: Higher priorities start first; within one priority, first in, first out.
+    ///   - operation: Called once there is a free slot.
+    /// - Returns: The outcome of the operation's Deferred. Cancelling it removes the operation from the queue, or
+    ///   withdraws from the operation's Deferred.
     public func add<S>(
         priority: Int = 0,
         _ operation: @escaping @Sendable () -> Deferred<S, any Error>
@@ -40,11 +40,11 @@ public final class WorkQueue: @unchecked Sendable {
     /// Adds an operation with a failure of its own type.
     ///
     /// - Parameters:
-    ///   - priority: Higher goes first; within one priority it is first come first served.
-    ///   - cancelled: Makes the failure of an operation that is cancelled before its start, on the thread that cancels.
-    ///   - operation: Called once there is room.
-    /// - Returns: The outcome of what the operation returned. Cancelling it takes the operation out of the queue, or
-    ///   withdraws from what it returned.
+    ///   - priority: Higher priorities start first; within one priority, first in, first out.
+    ///   - cancelled: Makes the failure of an operation that is cancelled before its start, on the cancelling thread.
+    ///   - operation: Called once there is a free slot.
+    /// - Returns: The outcome of the operation's Deferred. Cancelling it removes the operation from the queue, or
+    ///   withdraws from the operation's Deferred.
     public func add<S, F>(
         priority: Int = 0,
         cancelled: @escaping @Sendable () -> F,
@@ -63,7 +63,7 @@ public final class WorkQueue: @unchecked Sendable {
             guard deferred.marks & Mark.resolved == 0 else { return queue.finish(entry) }
             let inner = operation()
             promise.follow(inner)
-            // After the line above, so that the outcome is there before the slot is free.
+            // After the line above, so that the outcome exists before the slot is free.
             inner.append(SlotWaiter(entry, in: queue), leaving: 0)
         }
         lock.withLock { entry.ticket = pending.add(entry, priority: priority) }
@@ -71,7 +71,7 @@ public final class WorkQueue: @unchecked Sendable {
         return deferred
     }
 
-    /// How many operations run at a time. Raising it starts more at once, lowering it stops none.
+    /// The maximum number of running operations. Raising it starts more at once; lowering it stops none.
     public var concurrency: Int {
         get { lock.withLock { limit } }
         set {
@@ -80,7 +80,7 @@ public final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether operations wait though there would be room. Those that run go on.
+    /// Whether operations wait even if slots are free. Running operations continue.
     public var isSuspended: Bool {
         get { lock.withLock { isPaused } }
         set {
@@ -89,7 +89,7 @@ public final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Cancels every operation that was added so far, those that wait before those that run, on this thread.
+    /// Cancels every operation added so far on this thread, waiting operations first.
     public func cancelAll() {
         let (waiting, running) = lock.withLock { (pending.all, Array(self.running.values)) }
         Trampoline.enter { _ in
@@ -98,7 +98,7 @@ public final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Waits until no operation waits or runs. Returns early if the calling task is cancelled.
+    /// Waits until the queue has no waiting or running operations. Returns early if the calling task is cancelled.
     public func drained() async {
         let idle = lock.withLock { () -> Promise<Void, Never>? in
             guard !isIdle else { return nil }
@@ -106,7 +106,7 @@ public final class WorkQueue: @unchecked Sendable {
             self.idle = idle
             return idle
         }
-        // Only cancellation throws here, and then the caller does not wait for an answer.
+        // Only cancellation throws here, and then the caller needs no answer.
         try? await idle?.deferred.erased().get()
     }
 
@@ -114,7 +114,7 @@ public final class WorkQueue: @unchecked Sendable {
 
     private var isIdle: Bool { pending.isEmpty && running.isEmpty }
 
-    /// Starts what there is room for.
+    /// Starts as many operations as there are free slots.
     private func startNext() {
         while let entry = admit() { entry.start.take()?(entry, self) }
     }
@@ -137,7 +137,7 @@ public final class WorkQueue: @unchecked Sendable {
         startNext()
     }
 
-    /// Removes an operation that has not begun; false if it has begun.
+    /// Removes an operation that has not started; false if it has started.
     private func remove(_ entry: WorkQueueEntry) -> Bool {
         let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
             guard let ticket = entry.ticket else { return (nil, nil) }
@@ -150,7 +150,7 @@ public final class WorkQueue: @unchecked Sendable {
     }
 }
 
-// Unchecked: `ticket` is under the queue's lock; `start` belongs to whoever removed the entry from the queue.
+// Unchecked: `ticket` is under the queue's lock; `start` belongs to the thread that removed the entry from the queue.
 /// One operation of a queue.
 private final class WorkQueueEntry: @unchecked Sendable {
     typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
@@ -165,7 +165,7 @@ private final class WorkQueueEntry: @unchecked Sendable {
 }
 
 // Unchecked: its own fields never change; the base class guards the rest.
-/// Frees an operation's slot when what it returned has resolved.
+/// Frees an operation's slot when the operation's Deferred has resolved.
 private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
     private let entry: WorkQueueEntry
     private let queue: WorkQueue
@@ -182,7 +182,7 @@ private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
         return .done
     }
 
-    /// What the operation returned will never resolve; now only cancelling the entry's own Deferred ends it.
+    /// The operation's Deferred will never resolve; now only cancelling the entry's own Deferred ends it.
     override func orphan() {
         let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
             if let entry { queue?.finish(entry) }

@@ -11,7 +11,7 @@ extension DeferredCore {
         case aside
         /// It has no upstream: its promise's `onCancel` is called, once.
         case top(isOrphan: Bool)
-        /// Its `onCancel` is being called, and whoever called it goes on from there.
+        /// Its `onCancel` is being called, and the caller continues from there.
         case asking
         /// Its closure runs or waits for its executor, or is about to.
         case running

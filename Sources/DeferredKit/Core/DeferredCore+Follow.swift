@@ -1,5 +1,5 @@
 extension DeferredCore {
-    /// Lets a link wait for what its closure returned. `waiter` is the deliverer's reference to it.
+    /// Makes a link wait for the Deferred that its closure returned. `waiter` is the deliverer's reference to the link.
     static func pause(
         _ waiter: inout DeferredWaiter,
         _ following: Following,
@@ -34,7 +34,7 @@ extension DeferredCore {
 
     /// Waits for another Deferred. Called by the thread that runs this one.
     ///
-    /// - Parameter wasCancelled: Cancellation came and went before; it is not passed on.
+    /// - Parameter wasCancelled: Cancellation has already passed through; it is not passed on.
     private final func wait(for following: Following, wasCancelled: Bool, _ trampoline: Trampoline.Reference) {
         let inner = following.inner
         if inner === self {
@@ -79,7 +79,7 @@ extension DeferredCore {
             inner.unlock(theirs | Mark.looked | (starts ? Mark.delivering : 0))
             unlock((marks & ~Mark.running) | (following.isTransparent ? Mark.transparent : 0))
             if starts { Trampoline.deliver(inner, trampoline) }
-            // Nobody waits for it by way of others who has not come to it by now.
+            // All waiters that reach it through other Deferreds have arrived by now.
             if isAwaited, failsAsCycle(by: inner, trampoline) { return }
             if passesOn { inner.loseConsumer(trampoline) }
             return
@@ -88,12 +88,12 @@ extension DeferredCore {
 
     // MARK: Short chains
 
-    /// Leaves the chain: its only waiter, which takes its outcome as it is, waits for `following` in its stead.
+    /// Leaves the chain: its only waiter, which takes its outcome unchanged, waits for `following` instead.
     ///
-    /// Otherwise a loop of `flatMap`s would grow with every round. From then on this one is most likely released; if
-    /// somebody has a reference all the same, the first who asks it for anything makes it wait after all.
+    /// Otherwise, a loop of `flatMap`s would grow with every round. Afterwards, this Deferred is most likely released;
+    /// if another reference exists, the first use of it makes it wait after all.
     ///
-    /// - Returns: Whether it did.
+    /// - Returns: Whether it left the chain.
     private final func stepAside(for following: Following, _ trampoline: Trampoline.Reference) -> Bool {
         let inner = following.inner
         var backoff = Backoff()
@@ -140,7 +140,7 @@ extension DeferredCore {
         return false
     }
 
-    /// Waits for what it stepped aside for.
+    /// Waits for the Deferred for which it stepped aside.
     @usableFromInline
     final func stepBack() {
         let marks = lock()
@@ -151,9 +151,9 @@ extension DeferredCore {
         Trampoline.enter { wait(for: Following(inner, isTransparent: true, step), wasCancelled: false, $0) }
     }
 
-    // MARK: Looking
+    // MARK: Responsibility for failures
 
-    /// A consumer that would have waited for this one no longer does.
+    /// A consumer that would have waited for this Deferred no longer does.
     @usableFromInline
     final func loseConsumer(_ trampoline: Trampoline.Reference) {
         let marks = lock()
@@ -162,7 +162,7 @@ extension DeferredCore {
         if isUnwanted { abandon(trampoline) }
     }
 
-    /// Takes over the responsibility for a failure.
+    /// Takes responsibility for a failure.
     @usableFromInline
     final func look() {
         unlock(lock() | Mark.looked)
@@ -178,7 +178,7 @@ extension DeferredCore {
         return false
     }
 
-    /// Fails if what it has begun to wait for waits for itself.
+    /// Fails if the Deferred that it has begun to wait for waits for itself.
     private final func failsAsCycle(by inner: DeferredCore, _ trampoline: Trampoline.Reference) -> Bool {
         guard inner.waits(for: self) else { return false }
         if case .gone = leave(unlinking: true) { return true }

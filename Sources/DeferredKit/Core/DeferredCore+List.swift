@@ -1,5 +1,5 @@
 extension DeferredCore {
-    /// Adds a waiter that nobody else knows yet and runs it if the outcome is there.
+    /// Adds a waiter that no other thread knows yet, and runs it if there is an outcome.
     @usableFromInline
     final func append(_ waiter: DeferredWaiter, leaving added: UInt32) {
         var marks = lock()
@@ -16,7 +16,7 @@ extension DeferredCore {
         if starts { Trampoline.deliver(self, Trampoline.current) }
     }
 
-    /// Adds at the end of the list. Call it with both locked, or with a waiter that nobody else knows.
+    /// Appends to the list. Call it with both locked, or with a waiter that no other thread knows.
     final func link(_ waiter: DeferredWaiter, _ marks: UInt32) {
         waiter.upstream.set(self)
         if let former = last ?? head {
@@ -40,7 +40,7 @@ extension DeferredCore {
         return !extras.rounds.isEmpty
     }
 
-    /// Removes a waiter from the list, which must not have the last reference to it. Call it with both locked.
+    /// Removes a waiter, whose last reference must not be the list's. Call it with both locked.
     final func unlink(_ waiter: DeferredWaiter) {
         if waiter.constantMarks & Mark.followsProgress != 0 {
             followers -= 1
@@ -61,7 +61,7 @@ extension DeferredCore {
         waiter.upstream.clear()
     }
 
-    /// The second half of resolving: unlocks with these marks and delivers. Call it locked, the outcome stored.
+    /// The second half of resolving: unlocks with these marks and delivers. Call it locked, after storing the outcome.
     @usableFromInline
     final func publish(_ marks: UInt32, _ trampoline: Trampoline.Reference?) {
         // Closures that can no longer be called are released after unlocking.
@@ -73,7 +73,7 @@ extension DeferredCore {
         withExtendedLifetime(parting) {}
     }
 
-    /// Runs one callback and tells whether there are more.
+    /// Runs one callback and returns whether there are more.
     final func deliverNext(_ trampoline: Trampoline.Reference) -> Bool {
         var backoff = Backoff()
         while true {
@@ -92,7 +92,7 @@ extension DeferredCore {
             let hasMore = head != nil
             unlock(marks)
             waiter.unlock(waiter.leaveList(theirs))
-            // From here on this thread alone decides about this waiter.
+            // From here on, this thread alone decides about this waiter.
             if case .follow(let following) = waiter.fire(from: self, trampoline) {
                 DeferredCore.pause(&waiter, following, trampoline)
             }
@@ -113,7 +113,7 @@ extension DeferredCore {
         return hasMore
     }
 
-    /// Releases all waiters, as this will never resolve.
+    /// Releases all waiters, because this Deferred will never resolve.
     final func abandonWaiters() {
         var orphans: [DeferredWaiter] = []
         while let waiter = popOrphan() { orphans.append(waiter) }

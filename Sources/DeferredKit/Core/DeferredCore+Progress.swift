@@ -1,18 +1,18 @@
-/// A progress value on its way to those who want progress.
+/// A progress value on its way to the waiters that want progress.
 struct ProgressRound {
     let update: ProgressUpdate
     let number: UInt64
-    /// The next in the list to be looked at.
+    /// The next waiter in the list to check.
     var waiter: DeferredWaiter
 }
 
 extension DeferredCore {
-    /// How many values may wait while callbacks run; from then on the newest replaces the last.
+    /// How many values may wait while callbacks run; then the newest replaces the last.
     static var progressBacklog: Int { 16 }
 
     /// Makes `update` the latest progress.
     ///
-    /// - Parameter rising: Values that fall are ignored.
+    /// - Parameter rising: Whether to ignore values that fall.
     @usableFromInline
     final func report(_ update: ProgressUpdate, rising: Bool = false) {
         var fresh: DeferredExtras?
@@ -40,18 +40,18 @@ extension DeferredCore {
     /// The latest progress of a resolved Deferred.
     final var finalProgress: ProgressUpdate? { extras?.latest }
 
-    /// Gives a waiter that was just added the latest progress, and no earlier one.
+    /// Gives a newly added waiter the latest progress only.
     final func shareProgress(of extras: DeferredExtras, with waiter: DeferredWaiter) {
         waiter.seen = extras.count
         guard let latest = extras.latest else { return }
         waiter.seen -= 1
-        // A round that is under way has the latest value or an earlier one, and will reach the end of the list.
+        // A round in progress has the latest value or an earlier one, and will reach the end of the list.
         if extras.rounds.isEmpty {
             extras.rounds.append(ProgressRound(update: latest, number: extras.count, waiter: waiter))
         }
     }
 
-    /// Moves rounds whose next waiter is this one on to the one behind it.
+    /// Moves rounds whose next waiter is this one on to its successor.
     final func skip(_ waiter: DeferredWaiter, in extras: DeferredExtras) {
         // There are at most as many as `progressBacklog`.
         for index in extras.rounds.indices.reversed() where extras.rounds[index].waiter === waiter {
@@ -61,7 +61,7 @@ extension DeferredCore {
 
     /// Does one step of delivering progress. Called locked, it unlocks.
     ///
-    /// - Returns: Whether to call again; if not, the delivery has ended.
+    /// - Returns: Whether to call again; if false, the delivery has ended.
     final func deliverProgress(_ marks: UInt32, _ trampoline: Trampoline.Reference) -> Bool {
         guard let extras, let round = extras.rounds.first else {
             unlock(marks & ~Mark.delivering)

@@ -1,14 +1,14 @@
-// Unchecked: Soundness.swift says of every field which lock it is under.
+// Unchecked: Soundness.swift says which lock protects each field.
 /// The part of a Deferred that does not depend on its types: its callbacks, its upstream and its cancellation.
 ///
-/// It is public because ``Deferred`` inherits from it, and of no use by itself.
+/// This class is public only because ``Deferred`` inherits from it.
 ///
-/// States: pending, committed (`resolve(with:)` or a returned Deferred decides), resolved; the last is terminal.
-/// Besides, a Deferred is being delivered or not: while it is, one thread runs its callbacks and every other leaves
-/// what it adds to that thread. A second outcome is refused, cancelling a resolved Deferred does nothing.
+/// States: pending, committed (`resolve(with:)` or a returned Deferred decides), resolved; the last is terminal. A
+/// Deferred is also either being delivered or not: while it is, one thread runs its callbacks, and other threads leave
+/// added callbacks to that thread. A second outcome is refused; cancelling a resolved Deferred has no effect.
 public class DeferredCore: DeferredWaiter, @unchecked Sendable {
-    /// Computes the outcome from the upstream's, or says what to wait for next. With `arriving` a step that has an
-    /// executor goes there, unless there is nothing to run.
+    /// Computes the outcome from the upstream's, or returns the Deferred to wait for next. With `arriving`, a step with
+    /// an executor goes there, unless there is no closure to run.
     @usableFromInline
     typealias Step =
         @Sendable (
@@ -17,15 +17,15 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
 
     /// The list of waiters, in the order they were added.
     @usableFromInline @exclusivity(unchecked) final var head: DeferredWaiter?
-    /// The last of the list, if it has more than one.
+    /// The last waiter of the list, if the list has more than one.
     @exclusivity(unchecked) final var last: DeferredWaiter?
-    /// How many in the list want the outcome so much that without them it is cancelled.
+    /// How many waiters in the list want the outcome; without any, it is cancelled.
     @exclusivity(unchecked) final var interest: Int32 = 0
-    /// How many in the list want progress.
+    /// How many waiters in the list want progress.
     @exclusivity(unchecked) final var followers: Int32 = 0
     @exclusivity(unchecked) final var step: Step?
     @usableFromInline @exclusivity(unchecked) final var extras: DeferredExtras?
-    /// What it waits for again if somebody still asks it for anything: see `stepAside`.
+    /// The Deferred to wait for again if this one is used after all: see `stepAside`.
     @exclusivity(unchecked) final var forward: DeferredCore?
 
     @usableFromInline
@@ -35,7 +35,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
     }
 
     deinit {
-        // Nobody else has a reference now, and whoever still gets at this by way of a waiter gets nil.
+        // No reference exists any more, and a thread that reaches this object through a waiter gets nil.
         if head != nil { abandonWaiters() }
     }
 
@@ -45,7 +45,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
         preconditionFailure("only Deferred is ever made")
     }
 
-    /// The failure that it resolved with.
+    /// The failure it resolved with.
     var failure: (any Error)? { nil }
 
     // MARK: As a waiter
@@ -66,7 +66,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
         unlock(marks)
         guard marks & Mark.resolved == 0, let step else { return .done }
         let next = step(source, self, trampoline, true)
-        // The step stays for the executor, or, if there was nothing to run there, goes.
+        // The step stays for the executor, or is released if there was nothing to run there.
         if case .scheduled = next { return next }
         releaseStep()
         return next

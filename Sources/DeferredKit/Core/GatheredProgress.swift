@@ -1,7 +1,7 @@
 /// The sum of the progress of a list's members.
 ///
-/// The total is known once every member gave one. A resolved member counts as complete: with the total it gave, or
-/// else what it completed, which is nothing if it never reported. The sum never falls.
+/// The total is known once every member has given one. A resolved member counts as complete: with its total, or else
+/// with the units it completed, 0 if it never reported. The sum never falls.
 struct GatheredProgress {
     private struct Member {
         var completed: Int64 = 0
@@ -22,7 +22,7 @@ struct GatheredProgress {
         withoutTotal = count
     }
 
-    /// Adds a member's progress and gives the list's, if that changed.
+    /// Adds a member's progress and returns the list's, if that changed.
     mutating func update(_ index: Int, _ update: ProgressUpdate) -> ProgressUpdate? {
         guard !members[index].isComplete else { return nil }
         hasBegun = true
@@ -30,7 +30,7 @@ struct GatheredProgress {
         return advance()
     }
 
-    /// Counts a member as complete and gives the list's progress, if that changed.
+    /// Counts a member as complete and returns the list's progress, if that changed.
     mutating func complete(_ index: Int, _ final: ProgressUpdate?) -> ProgressUpdate? {
         guard !members[index].isComplete else { return nil }
         let completed = final?.completed ?? members[index].completed

@@ -1,8 +1,8 @@
-// Unchecked: what changes is under `lock`, or belongs to the thread that joins the members.
-/// What a list's Deferred waits for: its members, and what became of them.
+// Unchecked: mutable state is under `lock`, or belongs to the thread that joins the members.
+/// The members that a list's Deferred waits for, and their outcomes.
 ///
-/// The members hold it and the list's Deferred; the way back, from the list to its members, is only needed until the
-/// list has resolved, and neither keeps a member's Deferred alive.
+/// The members retain it and the list's Deferred. The references from the list to its members are needed only until the
+/// list has resolved, and do not keep a member's Deferred alive.
 @usableFromInline
 final class Gathering: @unchecked Sendable {
     /// Handles one member's outcome.
@@ -19,7 +19,7 @@ final class Gathering: @unchecked Sendable {
     private var remaining: Int
     private var progress: GatheredProgress
     private var isJoining = true
-    /// How the list ended its wait for the members, once it did.
+    /// How the list ended its wait for the members, once it has.
     private var dismissal: Dismissal?
 
     /// What happens to the members without an outcome when the list has its own.
@@ -44,7 +44,7 @@ final class Gathering: @unchecked Sendable {
         let extras = DeferredExtras()
         extras.gathering = gathering
         target.extras = extras
-        // Nothing arrives on this thread before all members have joined.
+        // No member arrives on this thread before all have joined.
         Trampoline.enter { trampoline in
             for (index, core) in cores.enumerated() { core.append(gathering.members[index], leaving: Mark.looked) }
             let dismissal = gathering.lock.withLock {
@@ -66,7 +66,7 @@ final class Gathering: @unchecked Sendable {
         arrival(self, source, target, index, trampoline)
     }
 
-    /// Counts an arrival. Whatever a caller stored before its own is visible to the last caller.
+    /// Counts an arrival. Everything that callers stored before is visible to the last caller.
     ///
     /// - Returns: Whether it was the last.
     @usableFromInline
@@ -87,7 +87,7 @@ final class Gathering: @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// The list has its outcome and ends its wait for the members without one.
+    /// Ends the wait for the remaining members, because the list has its outcome.
     @usableFromInline
     func dismiss(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
         let isNow = lock.withLock {
@@ -115,7 +115,7 @@ final class Gathering: @unchecked Sendable {
         }
     }
 
-    /// Whether some member will not decide the outcome: others want it, or it will never resolve.
+    /// Whether some member will not decide the outcome: other consumers want it, or it will never resolve.
     var waitsWithOthers: Bool {
         members.contains { member in
             member.withUpstream { marks, upstream, theirs in

@@ -6,8 +6,8 @@
     import Darwin
 #endif
 
-// Unchecked: the pointer never changes, and a mutex is for several threads.
-/// A mutex for what takes longer than a few instructions.
+// Unchecked: the pointer never changes, and a mutex is made for several threads.
+/// A mutex for critical sections longer than a few instructions.
 ///
 /// `Synchronization.Mutex` would do, but on Linux the thread sanitizer does not know it and warns.
 struct Lock: ~Copyable, @unchecked Sendable {
@@ -24,8 +24,8 @@ struct Lock: ~Copyable, @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` alone. It must neither wait nor call foreign code, and has to return what it releases, so that this
-    /// happens after unlocking.
+    /// Runs `body` alone. It must neither wait nor call foreign code, and has to return the references it drops, so
+    /// that they are released after unlocking.
     borrowing func withLock<R>(_ body: () -> R) -> R {
         #if DEFERRED_YIELDS
             Schedule.point()

@@ -1,11 +1,11 @@
 /// The result of running a waiter.
 @usableFromInline
 enum Next {
-    /// It is done.
+    /// The waiter is done.
     case done
-    /// Its executor has it.
+    /// The waiter's executor has it.
     case scheduled
-    /// It waits for another Deferred, whose outcome `step` passes on.
+    /// The waiter waits for another Deferred, whose outcome `step` passes on.
     case follow(Following)
 }
 

@@ -9,10 +9,10 @@
         import Darwin
     #endif
 
-    /// Yields the thread at a share of all locks and atomics, so that rare interleavings become common ones.
+    /// Yields the thread at some locks and atomics, so that rare interleavings become common.
     ///
-    /// Only in builds with `DEFERRED_YIELDS=1`. Each thread has its own sequence of decisions, which follows from
-    /// the seed (`DEFERRED_SEED`, or 1) and from how many threads came before it.
+    /// Only in builds with `DEFERRED_YIELDS=1`. Each thread has its own sequence of decisions, derived from the seed
+    /// (`DEFERRED_SEED`, or 1) and the number of threads before it.
     @usableFromInline
     enum Schedule {
         private static let seed: UInt64 = getenv("DEFERRED_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
@@ -23,7 +23,7 @@
             return key
         }()
 
-        /// A point at which another thread may come in between.
+        /// A point at which another thread may run.
         @usableFromInline
         @inline(never)
         static func point() {

@@ -1,5 +1,5 @@
-// Unchecked: no two threads write the same slot, and `moveOut` happens after all of them wrote.
-/// One slot for each member of a list, written once by whoever delivers that member.
+// Unchecked: no two threads write the same slot, and `moveOut` happens after all writes.
+/// One slot for each member of a list, written once by the thread that delivers that member.
 @usableFromInline
 final class Slots<Element>: @unchecked Sendable {
     @usableFromInline let storage: UnsafeMutableBufferPointer<Element?>
@@ -21,7 +21,7 @@ final class Slots<Element>: @unchecked Sendable {
         set { storage[index] = newValue }
     }
 
-    /// Moves everything out. Call it once, when every slot was written.
+    /// Moves all values out. Call it once, after every slot was written.
     @inlinable
     func moveOut() -> [Element] {
         Array(unsafeUninitializedCapacity: storage.count) { buffer, count in

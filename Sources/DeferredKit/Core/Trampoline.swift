@@ -8,19 +8,19 @@
 
 /// A thread's list of Deferreds whose callbacks are due.
 ///
-/// Callbacks run from one loop at the bottom of the stack. What a callback makes due comes next, in the order it became
-/// due, so it runs before the next callback of the Deferred that is being delivered.
+/// Callbacks run from one loop at the bottom of the stack. Deferreds that a callback makes due come next, in the order
+/// in which they became due, before the next callback of the Deferred that is being delivered.
 @usableFromInline
 struct Trampoline {
     @usableFromInline
     typealias Reference = UnsafeMutablePointer<Trampoline>
 
-    /// What is to be delivered, the next one last.
+    /// Deferreds to deliver, the next one last.
     private var due: [DeferredCore] = []
-    /// What the running callback has made due, the first one first.
+    /// Deferreds that the running callback has made due, the first one first.
     private var added: [DeferredCore] = []
     private(set) var isActive = false
-    /// Waiters whose upstream went without an outcome, to be released one after the other, the next one last.
+    /// Waiters whose upstream was released without an outcome, to be released one after the other, the next one last.
     private var orphans: [DeferredWaiter] = []
     private var isReleasing = false
 
@@ -50,7 +50,7 @@ struct Trampoline {
         return added
     }
 
-    /// Holds back every callback until `body` is finished.
+    /// Holds all callbacks back until `body` has finished.
     @usableFromInline
     static func enter(_ body: (Reference) -> Void) {
         let trampoline = current
@@ -61,7 +61,7 @@ struct Trampoline {
         trampoline.pointee.isActive = false
     }
 
-    /// Delivers `core`, which is marked as being delivered, now or after the callback that is running.
+    /// Delivers `core`, which is marked as being delivered, now or after the running callback.
     static func deliver(_ core: DeferredCore, _ trampoline: Reference) {
         guard !trampoline.pointee.isActive else { return trampoline.pointee.added.append(core) }
         trampoline.pointee.isActive = true
@@ -70,7 +70,7 @@ struct Trampoline {
         trampoline.pointee.isActive = false
     }
 
-    /// Runs what is due on this thread although a callback is not finished, as that is about to block the thread.
+    /// Runs due callbacks although one has not finished, because that one is about to block the thread.
     static func catchUp() {
         let trampoline = current
         if trampoline.pointee.isActive { run(trampoline) }
@@ -80,13 +80,13 @@ struct Trampoline {
         while let core = trampoline.pointee.next() {
             if core.deliverNext(trampoline) { trampoline.pointee.due.append(core) }
         }
-        // A thread that once had a lot to do does not keep the room for it.
+        // A thread that was once busy does not keep the memory for it.
         if trampoline.pointee.due.capacity > 1024 { trampoline.pointee.due = [] }
         if trampoline.pointee.added.capacity > 1024 { trampoline.pointee.added = [] }
     }
 
     private mutating func next() -> DeferredCore? {
-        // Most callbacks make one due.
+        // Most callbacks make one Deferred due.
         if added.count == 1 { return added.popLast() }
         #if DEFECT_ORDER
             due += added
@@ -96,7 +96,7 @@ struct Trampoline {
         return due.popLast()
     }
 
-    /// Releases waiters without an upstream; what they held may in turn be Deferreds with waiters, hence the loop.
+    /// Releases waiters without an upstream; these may release Deferreds with more waiters, hence the loop.
     static func release(_ waiters: inout [DeferredWaiter]) {
         let trampoline = current
         while let waiter = waiters.popLast() { trampoline.pointee.orphans.append(waiter) }

@@ -1,6 +1,6 @@
-/// Runs callbacks on an actor, one after the other, in the order in which this executor was given them.
+/// Runs callbacks on an actor, one after the other, in the order in which this executor received them.
 public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendable {
-    // Unchecked: what changes is under `lock`.
+    // Unchecked: mutable state is under `lock`.
     /// The actor that runs them.
     public let actor: A
     private let lock = Lock()
@@ -9,19 +9,19 @@ public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendabl
 
     /// Creates an executor.
     ///
-    /// - Parameter actor: The actor that runs the callbacks. The executor keeps it.
+    /// - Parameter actor: The actor that runs the callbacks. The executor retains it.
     public init(_ actor: A) {
         self.actor = actor
     }
 
-    /// Adds the job to those that the actor is to run.
+    /// Adds the job to the actor's jobs.
     public func submit(_ job: @escaping @Sendable () -> Void) {
         let isFirst = lock.withLock {
             jobs.append(job)
             defer { isDraining = true }
             return !isDraining
         }
-        // Owned by the jobs: it ends with the last of them.
+        // Owned by the jobs: the task ends with the last of them.
         if isFirst { Task { await drain(on: actor) } }
     }
 
@@ -56,7 +56,7 @@ extension Deferred {
     /// - Parameters:
     ///   - executor: The actor that the closure runs on.
     ///   - body: Gets the actor and the outcome, once.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func upon<A: Actor>(
         on executor: ActorExecutor<A>,
@@ -69,9 +69,9 @@ extension Deferred {
     /// Observes the progress from an actor, with a closure that may use the actor's state.
     ///
     /// - Parameters:
-    ///   - executor: The actor that the closure runs on; one call follows another.
+    ///   - executor: The actor that the closure runs on; calls do not overlap.
     ///   - body: Gets the actor and the progress, in the producer's units.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func onProgress<A: Actor>(
         on executor: ActorExecutor<A>,
@@ -86,7 +86,7 @@ extension Deferred {
     /// - Parameters:
     ///   - executor: The actor that the closure runs on.
     ///   - transform: Gets the actor and the value; a failure skips it.
-    /// - Returns: What the closure gives, or this Deferred's failure.
+    /// - Returns: The closure's result, or this Deferred's failure.
     public func map<U, A: Actor>(
         on executor: ActorExecutor<A>,
         _ transform: @escaping @Sendable (isolated A, Success) -> U

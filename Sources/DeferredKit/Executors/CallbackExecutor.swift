@@ -1,15 +1,15 @@
 /// Where callbacks run.
 ///
-/// A one-line conformance makes anything an executor that takes a closure and runs it once, later or elsewhere.
+/// A one-line conformance turns anything that takes a closure and runs it once, later or elsewhere, into an executor.
 public protocol CallbackExecutor: Sendable {
     /// Takes a job and runs it once.
     ///
-    /// - Parameter job: Must be run once; until then it keeps what it needs alive.
+    /// - Parameter job: The executor must run it once; until then, the job retains what it needs.
     func submit(_ job: @escaping @Sendable () -> Void)
 }
 
-/// Runs callbacks where they become due: on the thread that resolves, on the caller's if the Deferred is resolved
-/// already, or on the thread that is already running this Deferred's callbacks.
+/// Runs callbacks where they become due: on the resolving thread, on the caller's if the Deferred is already resolved,
+/// or on the thread that is already running this Deferred's callbacks.
 public struct InlineExecutor: CallbackExecutor {
     /// Creates the executor; `.inline` is the same.
     @inlinable
@@ -23,8 +23,8 @@ public struct InlineExecutor: CallbackExecutor {
 }
 
 extension CallbackExecutor where Self == InlineExecutor {
-    /// The thread that resolves, the caller's if the Deferred is resolved already, or the thread that is already
-    /// running this Deferred's callbacks.
+    /// The resolving thread, the caller's if the Deferred is already resolved, or the thread that is already running
+    /// this Deferred's callbacks.
     @inlinable
     public static var inline: InlineExecutor { InlineExecutor() }
 }

@@ -1,15 +1,15 @@
 /// Runs callbacks on the main actor, in the order in which they become due.
 ///
-/// Beside the closures that any executor takes, the methods here take closures that are isolated to the main actor. Those
-/// of ``ActorExecutor`` cannot stand for them: to the compiler `@MainActor` and a parameter `isolated MainActor` are
-/// different isolations. All of them run on the one executor for the main actor.
+/// In addition to the closures that any executor takes, the methods here take closures that are isolated to the main
+/// actor. The methods of ``ActorExecutor`` cannot replace them: to the compiler, `@MainActor` and a parameter `isolated
+/// MainActor` are different isolations. All of them run on the one executor for the main actor.
 public struct MainActorExecutor: CallbackExecutor {
     fileprivate static let shared = ActorExecutor(MainActor.shared)
 
     /// Creates the executor; `.mainActor` is the same.
     public init() {}
 
-    /// Adds the job to those that the main actor is to run.
+    /// Adds the job to the main actor's jobs.
     public func submit(_ job: @escaping @Sendable () -> Void) {
         MainActorExecutor.shared.submit(job)
     }
@@ -26,7 +26,7 @@ extension Deferred {
     /// - Parameters:
     ///   - executor: The main actor.
     ///   - body: Gets the outcome, once.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func upon(
         on executor: MainActorExecutor,
@@ -38,9 +38,9 @@ extension Deferred {
     /// Observes the progress from the main actor.
     ///
     /// - Parameters:
-    ///   - executor: The main actor; one call follows another.
+    ///   - executor: The main actor; calls do not overlap.
     ///   - body: Gets the progress, in the producer's units.
-    /// - Returns: What stops this callback.
+    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func onProgress(
         on executor: MainActorExecutor,
@@ -56,7 +56,7 @@ extension Deferred {
     /// - Parameters:
     ///   - executor: The main actor.
     ///   - transform: Gets the value; a failure skips it.
-    /// - Returns: What the closure gives, or this Deferred's failure.
+    /// - Returns: The closure's result, or this Deferred's failure.
     public func map<U>(
         on executor: MainActorExecutor,
         _ transform: @escaping @MainActor @Sendable (Success) -> U

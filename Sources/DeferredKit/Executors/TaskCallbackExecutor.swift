@@ -4,14 +4,14 @@ public struct TaskCallbackExecutor: CallbackExecutor {
 
     /// Creates an executor.
     ///
-    /// - Parameter executor: What runs the tasks.
+    /// - Parameter executor: The executor of the tasks.
     public init(_ executor: any TaskExecutor) {
         self.executor = executor
     }
 
     /// Starts a task that runs the job.
     public func submit(_ job: @escaping @Sendable () -> Void) {
-        // Owned by the job, with which it ends.
+        // Owned by the job, and ends with it.
         Task(executorPreference: executor) { job() }
     }
 }
@@ -19,6 +19,6 @@ public struct TaskCallbackExecutor: CallbackExecutor {
 extension CallbackExecutor where Self == TaskCallbackExecutor {
     /// A task executor.
     ///
-    /// - Parameter executor: What runs the tasks that the callbacks become.
+    /// - Parameter executor: The executor of the tasks that run the callbacks.
     public static func tasks(on executor: any TaskExecutor) -> TaskCallbackExecutor { TaskCallbackExecutor(executor) }
 }

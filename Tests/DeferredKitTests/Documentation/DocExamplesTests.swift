@@ -3,8 +3,8 @@ import Dispatch
 import Foundation
 import Testing
 
-// Every example of the documentation, word for word, so that none can be wrong for long; DocCoverageTests sees to it that
-// none is left out.
+// Every example of the documentation, word for word, so that none can be wrong for long; DocCoverageTests sees to it
+// that none is left out.
 
 struct Greeting: DataSource {
     let name: String
@@ -84,8 +84,8 @@ struct Greeting: DataSource {
     @Test func handler_works() async {
         // In a process of its own, as the handler belongs to the whole process.
         await #expect(processExitsWith: .success) {
-            UnhandledFailure.setHandler { error in print("nobody handled:", error) }
-            _ = Deferred<Int, any Error>.failed(NotThere(name: "nobody"))
+            UnhandledFailure.setHandler { error in print("unhandled:", error) }
+            _ = Deferred<Int, any Error>.failed(NotThere(name: "none"))
         }
     }
 

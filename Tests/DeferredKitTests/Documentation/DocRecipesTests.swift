@@ -71,7 +71,7 @@ func run() -> Int32 {
     @Test func commandLine_works() async {
         #expect(run() == 0)
         await #expect(processExitsWith: .success) {
-            UnhandledFailure.setHandler { error in print("nobody handled:", error) }
+            UnhandledFailure.setHandler { error in print("unhandled:", error) }
             BrokenPromise.setHandler { promise in print(promise) }
         }
     }

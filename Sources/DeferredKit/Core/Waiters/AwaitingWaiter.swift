@@ -1,4 +1,4 @@
-// Unchecked: `continuation` is set before anybody else knows the waiter, and resumed by whoever ends the waiting.
+// Unchecked: `continuation` is set before other threads know the waiter, and resumed by the thread that ends the wait.
 /// An awaiting task.
 final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
     private var continuation: UnsafeContinuation<Bool, Never>?
@@ -20,7 +20,7 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
     func cancel() {
         let marks = lock()
         unlock(marks | Mark.cancelled)
-        // Before `start` is through there is nothing to withdraw from yet; it looks at the mark itself.
+        // Until `start` has finished, there is no upstream to withdraw from; `start` checks the mark itself.
         if marks & Mark.committed != 0 { withdraw() }
     }
 
@@ -43,7 +43,7 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
 }
 
 extension DeferredCore {
-    /// Waits for the outcome; false if the task was cancelled and `Failure` can hold that.
+    /// Waits for the outcome; false if the task was cancelled and `Failure` can hold a `CancellationError`.
     @usableFromInline
     final func arrival() async -> Bool {
         let waiter = AwaitingWaiter(throwing: marks & Mark.holdsCancellation != 0)

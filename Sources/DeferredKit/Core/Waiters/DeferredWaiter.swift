@@ -8,24 +8,24 @@ public import Synchronization
     import Darwin
 #endif
 
-// Unchecked: Soundness.swift says of every field which lock it is under.
-/// Whatever waits for a Deferred: a link of the chain, a member of a list, a callback, an awaiting task.
+// Unchecked: Soundness.swift says which lock protects each field.
+/// A waiter for a Deferred: a link of the chain, a member of a list, a callback or an awaiting task.
 ///
-/// It is public because ``Deferred`` inherits from it, and of no use by itself.
+/// This class is public only because ``Deferred`` inherits from it.
 ///
-/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. Whoever removes a waiter from
-/// that list decides what happens to it.
+/// A waiter is in the list of at most one Deferred, its upstream, which keeps it alive. The thread that removes a
+/// waiter from that list decides what happens to it.
 public class DeferredWaiter: @unchecked Sendable {
-    /// The marks, and in one of their bits the lock.
+    /// The marks, one bit of which is the lock.
     @usableFromInline let word: Atomic<UInt32>
-    /// The tie: whose list it is in. `next`, `previous` and `isInterested` belong to it.
+    /// The Deferred whose list it is in. `next`, `previous` and `isInterested` belong to this tie.
     @exclusivity(unchecked) final var upstream = UpstreamReference()
-    /// The next in the list, which thereby owns its members.
+    /// The next waiter in the list; the list thereby owns its members.
     @exclusivity(unchecked) final var next: DeferredWaiter?
     @exclusivity(unchecked) final unowned var previous: DeferredWaiter?
     /// Whether it counts in its upstream's `interest`.
     @exclusivity(unchecked) final var isInterested: Bool
-    /// The number of the upstream's latest progress that it was given.
+    /// The number of the latest progress that the upstream gave it.
     @exclusivity(unchecked) final var seen: UInt64 = 0
 
     @usableFromInline
@@ -34,9 +34,9 @@ public class DeferredWaiter: @unchecked Sendable {
         self.isInterested = isInterested
     }
 
-    /// Prepares the waiter to run, as the upstream has resolved and removes it from its list. Called with both locked.
+    /// Prepares the waiter to run when the upstream has resolved and removes it from its list. Called with both locked.
     ///
-    /// - Returns: The marks to leave.
+    /// - Returns: The new marks.
     func leaveList(_ marks: UInt32) -> UInt32 { marks }
 
     /// Runs when the upstream has resolved, on the thread that delivers its callbacks.
@@ -55,14 +55,14 @@ public class DeferredWaiter: @unchecked Sendable {
     /// Passes on a progress value of the upstream.
     func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {}
 
-    /// The upstream is gone without an outcome: releases what can no longer be called.
+    /// The upstream was released without an outcome: releases closures that can no longer be called.
     func orphan() {}
 }
 
 // MARK: - The lock
 
 extension DeferredWaiter {
-    /// Locks and returns the marks as they are, without `locked`. Nobody calls it who holds a lock.
+    /// Locks and returns the previous marks, without `locked`. Never call it while holding a lock.
     @inlinable
     @inline(__always)
     final func lock() -> UInt32 {
@@ -83,7 +83,7 @@ extension DeferredWaiter {
         return lockContended()
     }
 
-    /// Unlocks and leaves these marks.
+    /// Unlocks and sets these marks.
     @inlinable
     @inline(__always)
     final func unlock(_ marks: UInt32) {
@@ -100,12 +100,12 @@ extension DeferredWaiter {
         while true {
             if let marks = tryLock() { return marks }
             rounds += 1
-            // Nothing slow happens under the lock, so a thread that keeps it was most likely preempted.
+            // All work under the lock is fast, so a thread that keeps the lock was most likely preempted.
             if rounds > 64 { sched_yield() }
         }
     }
 
-    /// Locks unless somebody else has locked: the only way to a second lock.
+    /// Locks unless the lock is taken: the only way to take a second lock.
     final func tryLock() -> UInt32? {
         #if DEFERRED_YIELDS
             Schedule.point()
@@ -121,7 +121,7 @@ extension DeferredWaiter {
         return exchange.exchanged ? now : nil
     }
 
-    /// The marks, with whatever was written before they were set.
+    /// The marks, with all writes that precede them.
     @inlinable final var marks: UInt32 {
         #if DEFERRED_YIELDS
             Schedule.point()
@@ -133,7 +133,7 @@ extension DeferredWaiter {
     final var constantMarks: UInt32 { word.load(ordering: .relaxed) }
 }
 
-/// How often somebody gave up the first lock because the second was taken.
+/// How often a thread released its first lock because the second was taken.
 struct Backoff {
     private var rounds = 0
 

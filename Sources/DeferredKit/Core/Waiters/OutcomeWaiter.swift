@@ -62,7 +62,7 @@ class ObservingWaiter: DeferredWaiter, @unchecked Sendable {
         finish()
     }
 
-    /// Releases the closure and lets nothing begin any more.
+    /// Releases the closure and prevents it from starting.
     func finish() {
         preconditionFailure("every kind of observer has its own closure")
     }

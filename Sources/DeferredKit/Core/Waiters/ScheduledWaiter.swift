@@ -1,9 +1,9 @@
 import Synchronization
 
-// Unchecked: the references belong to whoever claimed the job, which is one.
+// Unchecked: the references belong to the one thread that claimed the job.
 /// A waiter on its way to its executor, with the Deferred whose outcome it waited for.
 ///
-/// An executor that drops it instead leaves the waiter as if its upstream had been dropped.
+/// If the executor drops it, the waiter is treated as if its upstream had been dropped.
 @usableFromInline
 final class ScheduledWaiter: @unchecked Sendable {
     private var source: DeferredCore?

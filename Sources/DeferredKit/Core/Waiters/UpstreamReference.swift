@@ -1,9 +1,9 @@
-/// The way from a waiter to the Deferred in whose list it is.
+/// A waiter's reference to the Deferred in whose list it is.
 ///
-/// It does not keep that alive: a Deferred keeps its links, not the reverse. It is read and changed under the waiter's
-/// lock, and what it gives is counted. The reference in it is not, and need not be: it is set exactly as long as the
-/// waiter is in the list, and a Deferred that goes empties its list first, for which it takes each waiter's lock. So
-/// under that lock the memory is there, if not always the object.
+/// It does not keep the Deferred alive: a Deferred keeps its links, not the reverse. It is read and changed under the
+/// waiter's lock, and its result is a counted reference. The stored reference need not be counted: it is set exactly as
+/// long as the waiter is in the list, and a Deferred that is released empties its list first, for which it takes each
+/// waiter's lock. So under that lock the memory exists, even if the object is being released.
 struct UpstreamReference {
     private var core: Unmanaged<DeferredCore>?
 
@@ -19,14 +19,15 @@ struct UpstreamReference {
 
     /// A strong reference, or nil when the last one is gone.
     ///
-    /// A weak reference that is formed to an object that is on its way out is nil, which is the question here.
+    /// A weak reference to an object that is being released is nil, which answers the question.
     @inline(never)
     func revived() -> DeferredCore? {
         guard let object = core?.takeUnretainedValue() else { return nil }
         weak let weakly = object
         let strongly = weakly
-        // To here `object` counts, so that an object that was alive before stays so until `strongly` counts; of one
-        // that was on its way out it changes nothing. Were it gone earlier, its end could come under the lock.
+        // `object` counts up to here, so an object that was alive stays alive until `strongly` counts; for an object
+        // that was being released, this changes nothing. If `object` were released earlier, the object could end under
+        // the lock.
         withExtendedLifetime(object) {}
         return strongly
     }

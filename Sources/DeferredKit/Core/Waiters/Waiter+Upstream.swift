@@ -1,21 +1,20 @@
 /// The result of a waiter's leaving its upstream.
 enum Leave {
-    /// It waits for nothing, or the outcome is on its way already.
+    /// The waiter has no upstream, or its outcome is already on the way.
     case gone
-    /// The upstream is gone and never resolved.
+    /// The upstream was released unresolved.
     case orphaned
-    /// Others still want the outcome.
+    /// Other waiters still want the outcome.
     case wanted
-    /// Nobody else wants the outcome.
+    /// No other waiter wants the outcome.
     case unwanted(DeferredCore)
 }
 
 extension DeferredWaiter {
-    /// Calls `body` with this waiter's marks and, if it waits for one, its upstream and the upstream's marks, both
-    /// locked.
+    /// Calls `body` with this waiter's marks and, if it has an upstream, the upstream and its marks, both locked.
     ///
-    /// The second lock is only tried, so no order between Deferreds is needed and a cycle cannot deadlock. Nothing
-    /// may be released inside `body`.
+    /// The second lock is only tried, so Deferreds need no lock order and a cycle cannot deadlock. `body` must not
+    /// release any reference.
     final func withUpstream<R>(
         _ body: (_ marks: inout UInt32, _ upstream: DeferredCore?, _ upstreamMarks: inout UInt32) -> R
     ) -> R {
@@ -48,7 +47,7 @@ extension DeferredWaiter {
             guard let upstream else { return marks & Mark.orphaned != 0 ? .orphaned : .gone }
             guard marks & Mark.resolved == 0, theirs & Mark.resolved == 0 else { return .gone }
             upstream.loseInterest(of: self)
-            // The caller has a reference to this one, so that it is not the last that goes here.
+            // The caller has a reference to this one, so the reference released here is not the last.
             if unlinking { upstream.unlink(self) }
             return upstream.interest == 0 ? .unwanted(upstream) : .wanted
         }
@@ -56,7 +55,7 @@ extension DeferredWaiter {
 }
 
 extension DeferredCore {
-    /// Counts a waiter of this one no longer. Call it with both locked.
+    /// Stops counting a waiter of this one. Call it with both locked.
     final func loseInterest(of waiter: DeferredWaiter) {
         guard waiter.isInterested else { return }
         #if !DEFECT_INTEREST
