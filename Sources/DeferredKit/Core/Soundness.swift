@@ -11,23 +11,23 @@
 //
 // ONE LOCK A WAITER, in a bit of its word
 //   L1. A thread that holds a lock never waits for another. It only tries a second and a third lock; if one is taken,
-//   the
-//       thread releases all its locks and starts again. Hence there is no lock order and no deadlock, even if Deferreds
-//       wait in a circle.
+//       the thread releases all its locks and starts again. Hence there is no lock order and no deadlock, even if
+//       Deferreds wait in a circle.
 //   L2. A check under a lock is not relied on after the lock is released; related checks and changes happen under all
-//   the
-//       locks concerned.
+//       the locks concerned.
 //   L3. A thread takes a constant number of steps under a lock (a backlog of progress has at most 16 values), calls no
 //       foreign code, and releases no last reference: such references are carried out of the lock.
 //
 // WHICH LOCK PROTECTS A FIELD (W is a waiter, U its upstream)
-//   marks                         change under W's lock; a read without the lock may be outdated upstream, next,
-//   previous,     the tie: change under W's and U's lock together, so each of the two is enough to read; isInterested,
-//   seen            of a waiter that is in no list: W's lock, or no other thread knows W yet head, last, interest,
-//   U's lock followers, extras step                          W's lock; while `running` is set, the thread that set it
-//   forward                       W's lock storage                       written once, under the lock, before
-//   `resolved`; read after seeing `resolved` in `deinit`                   the object's own fields need no lock, as no
-//   reference exists
+//   marks                         change under W's lock; a read without the lock may be outdated
+//   upstream, next, previous,     the tie: change under W's and U's lock together, so each of the two is enough to read;
+//   isInterested, seen            of a waiter that is in no list: W's lock, or no other thread knows W yet
+//   head, last, interest,         U's lock
+//   followers, extras
+//   step                          W's lock; while `running` is set, the thread that set it
+//   forward                       W's lock
+//   storage                       written once, under the lock, before `resolved`; read after seeing `resolved`
+//   in `deinit`                   the object's own fields need no lock, as no reference exists
 //
 // WHO RUNS A WAITER
 //   A waiter leaves a list in one of four ways, each under both locks, so exactly one of them happens:
@@ -38,9 +38,10 @@
 //     the upstream stepped aside                  then it is in another list, under the same three locks
 //   A running link settles itself, or waits for the Deferred that its closure returned (`wait`), in one step under both
 //   locks. A cancellation meets it before that (in the upstream's list), while it runs (it fails at once, and `wait`
-//   finds that and withdraws), or after (in the new list). There is no moment in between. `delivering` is set by the
-//   thread that makes the first callback due, and cleared by the delivering thread under the lock under which it found
-//   no more callbacks. So a callback is added either before that, and delivered, or after, by a new delivery.
+//   finds that and withdraws), or after (in the new list). There is no moment in between.
+//   `delivering` is set by the thread that makes the first callback due, and cleared by the delivering thread under the
+//   lock under which it found no more callbacks. So a callback is added either before that, and delivered, or after, by
+//   a new delivery.
 //
 // WHY CHAINS STAY SHORT
 //   In a loop (a closure of `flatMap` returns the next round), link n waits for link n+1. When link n+1 runs and its
