@@ -2,7 +2,7 @@
 import Foundation
 import PackageDescription
 
-/// Settings of every target of ours; `DEFERD_STRICT=1` (set by `make lint` and CI) makes each warning an error.
+/// Settings of all our targets; `DEFERD_STRICT=1` (set by `make lint` and CI) turns warnings into errors.
 let ours: [SwiftSetting] =
     [
         .enableUpcomingFeature("ExistentialAny"),
@@ -10,13 +10,13 @@ let ours: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
     ] + (Context.environment["DEFERD_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
 
-/// jemalloc where its files for developers are (`.ci/prepare` installs them), else the C library's allocator: what one
-/// thread allocates and another frees, as every submission, costs less in jemalloc.
+/// jemalloc if its development files are installed (`.ci/prepare` installs them), otherwise the C library's allocator.
+/// Memory that one thread allocates and another frees, as in every submission, costs less in jemalloc.
 let allocator: [LinkerSetting] =
     FileManager.default.fileExists(atPath: "/usr/include/jemalloc/jemalloc.h") ? [.linkedLibrary("jemalloc")] : []
 
-/// Builds of DeferredKit for its tests: `DEFERRED_YIELDS=1` yields threads at its locks, `DEFERRED_DEFECT=name` puts a
-/// defect in that they have to find (`make test-yields`, `make test-defects`).
+/// Builds of DeferredKit for its tests: `DEFERRED_YIELDS=1` yields threads at its locks, and `DEFERRED_DEFECT=name`
+/// adds a defect that the tests must find (`make test-yields`, `make test-defects`).
 let trials: [SwiftSetting] =
     (Context.environment["DEFERRED_YIELDS"] == nil ? [] : [.define("DEFERRED_YIELDS")])
     + (Context.environment["DEFERRED_DEFECT"].map { [.define("DEFECT_\($0)")] } ?? [])
@@ -58,7 +58,7 @@ let package = Package(
         .target(name: "JobModel", swiftSettings: ours),
         .target(name: "JobCore", dependencies: ["JobModel"], swiftSettings: ours),
         .target(name: "CLinux"),
-        // Without Swift's runtime, which SwiftPM gives programs in C as well.
+        // Without Swift's runtime, which SwiftPM links into C programs too.
         .executableTarget(
             name: "deferd-guard", dependencies: ["CLinux"],
             linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]),
@@ -117,7 +117,7 @@ let package = Package(
         .executableTarget(
             name: "deferd",
             dependencies: [
-                // The program that it runs is built with it.
+                // Builds the program that the target runs.
                 "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
                 "MetricsRegistry", "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
@@ -136,7 +136,7 @@ let package = Package(
             swiftSettings: ours
         ),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
-        // What a store holds, for the tests of the core and the simulator.
+        // A store in memory for the tests of the core and the simulator.
         .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
@@ -159,11 +159,11 @@ let package = Package(
             name: "simulate", dependencies: ["InMemoryStore", "JobCore", "JobModel"],
             path: "Tests/Simulation", exclude: ["Mutants", "README.md", "mutants.sh", "package.sh", "seeds.txt"],
             swiftSettings: ours),
-        // What a program of somebody else sees of the products, without what this package keeps to itself.
+        // Uses the products like a program in another package, without access to `package` declarations.
         .executableTarget(
             name: "outside", dependencies: ["DataSources", "DeferredKit"], path: "Tests/Outside/App",
             packageAccess: false, swiftSettings: ours),
-        // What the fuzzers (`make fuzz`) do with an input; a test runs it on those that are committed.
+        // The bodies of the fuzzers (`make fuzz`); a test runs them with the committed inputs.
         .target(
             name: "FuzzBodies", dependencies: ["JobModel", "JobProtocol"], path: "Tests/Fuzz/Bodies",
             swiftSettings: ours),
@@ -227,7 +227,8 @@ let package = Package(
             name: "DeferctlCommandsTests",
             dependencies: ["DeferctlCommands", "FakeDaemon", "JobClient", "JobModel", "JobProtocol", arguments] + nio,
             swiftSettings: ours),
-        // The programs that these two run are no dependencies, as they would be linked into the tests with their allocator.
+        // The programs that these two run are not dependencies, because they would be linked into the tests with their
+        // allocator.
         .testTarget(
             name: "SystemdTests", dependencies: ["JobModel", "Systemd", "TestSupport", log],
             exclude: ["boot.sh", "package.sh"],

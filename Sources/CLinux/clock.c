@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static int arm(int watch) {
-    // A time that never comes: the timer is there to be cancelled.
+    // A time that is never reached: the timer exists to be cancelled.
     struct itimerspec never = {.it_value = {.tv_sec = INT32_MAX * 64LL}};
     return timerfd_settime(watch, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, 0);
 }
@@ -23,7 +23,7 @@ int deferd_watch_clock(void) {
 
 int deferd_watch_clock_again(int watch) {
     uint64_t count;
-    // ECANCELED is what it was waited for.
+    // ECANCELED is the expected result.
     while (read(watch, &count, sizeof count) < 0 && errno == EINTR) {
     }
     return arm(watch);

@@ -54,7 +54,7 @@ int deferd_status(int directory, const char *name, struct deferd_status *status)
 ssize_t deferd_access_list(int file, void *entries, size_t room) {
     ssize_t size = fgetxattr(file, "system.posix_acl_access", entries, room);
     if (size >= 0 || errno != EBADF) return size;
-    // A descriptor opened with O_PATH; this link leads to just the file that is open.
+    // For a descriptor opened with O_PATH: this link refers to exactly the file that is open.
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     return getxattr(path, "system.posix_acl_access", entries, room);

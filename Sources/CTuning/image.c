@@ -16,7 +16,7 @@ static int release(struct dl_phdr_info *image, size_t size, void *data) {
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0) continue;
         uintptr_t start = (image->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
         uintptr_t end = (image->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
-        // Only pages that are the same in the file: nothing is lost, and what is needed comes back.
+        // Only pages that equal the file: no data is lost, and pages that are needed come back.
         if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
     }
     return 0;

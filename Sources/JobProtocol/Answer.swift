@@ -2,7 +2,7 @@ package import JobModel
 
 /// The answer to one call, as JSON text.
 package enum Answer {
-    /// The most bytes of one answer; what is left out of those that would be longer is said in deferd-protocol(7).
+    /// The maximum size of one answer in bytes; deferd-protocol(7) says what longer answers omit.
     package static let mostBytes = 3 << 19
 
     /// `result` is JSON text.
@@ -51,7 +51,7 @@ package enum Answer {
         return writer.bytes
     }
 
-    /// More than an answer takes besides its id and its result.
+    /// An upper bound on the bytes of an answer besides its id and its result.
     package static let envelope = 64
 
     private static func begin(_ writer: inout JSONWriter, _ id: JSON) {

@@ -1,9 +1,9 @@
 package import JobModel
 
-/// Writes what a server pushes.
+/// Writes notifications to clients.
 ///
-/// The body, everything behind `seq` with the end of the line, is the same for all watches of a job, so it is written
-/// once and shared. What comes before it differs from watch to watch and is written by ``NotificationHead``.
+/// The body, which is everything after `seq` including the end of the line, is the same for all watches of a job, so it
+/// is written once and shared. ``NotificationHead`` writes the part before it, which differs between watches.
 package enum JobNotification {
     package enum Method: String, Sendable {
         case progress = "job.progress"

@@ -1,31 +1,31 @@
 import Glibc
 
-/// Cuts a stream of bytes into lines, with a bound on the length of a line.
+/// Splits a stream of bytes into lines, with a limit on the length of a line.
 ///
-/// States: within a line, and within the discarded rest of one that is too long. It has no terminal state and no invalid
-/// event. Bytes of a line that is too long are not kept.
+/// States: within a line, and within the discarded rest of an overlong line. There is no terminal state and no invalid
+/// event. The bytes of an overlong line are not kept.
 package struct LineFramer: Sendable {
     package enum Frame: Sendable, Equatable {
         /// The bytes of a line without its end; never empty.
         case line([UInt8])
-        /// A line went past the limit; its rest is being discarded. Comes once for that line.
+        /// A line exceeded the limit; its rest is being discarded. Occurs once for that line.
         case tooLong
     }
 
-    /// Bytes of the longest line, its end not counted; a line that has begun goes by the limit at its end.
+    /// The maximum length of a line in bytes, without its end; the limit at the end of a line applies to it.
     package var limit: Int
     private var partial: [UInt8] = []
     private var isDiscarding = false
 
-    /// A framer for lines of at most `limit` bytes, their ends not counted.
+    /// Creates a framer for lines of at most `limit` bytes, without their ends.
     package init(limit: Int) {
         self.limit = limit
     }
 
-    /// Bytes that are kept of a line whose end has not come.
+    /// The number of bytes kept of the unfinished line.
     package var partialSize: Int { partial.count }
 
-    /// Consumes the next bytes of the stream and appends the frames that they complete to `frames`.
+    /// Consumes the next bytes of the stream and appends the completed frames to `frames`.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer, into frames: inout [Frame]) {
         var start = 0
         while let end = bytes.firstLineEnd(from: start) {
@@ -35,7 +35,7 @@ package struct LineFramer: Sendable {
         keep(bytes[start...], into: &frames)
     }
 
-    /// The stream has ended: what is kept is a line, though its end did not come.
+    /// Ends the stream: the kept bytes are the last line, although its end is missing.
     package mutating func finish(into frames: inout [Frame]) {
         finish(UnsafeRawBufferPointer(start: nil, count: 0)[...], into: &frames)
     }
@@ -53,7 +53,7 @@ package struct LineFramer: Sendable {
             if !line.isEmpty { frames.append(.line(Array(line))) }
             return
         }
-        // One byte more than the limit may wait: a CR that belongs to the end.
+        // One more byte than the limit may be kept: the CR of the line's end.
         guard partial.count + line.count <= limit + 1 else { return frames.append(.tooLong) }
         partial.append(contentsOf: line)
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
@@ -74,7 +74,8 @@ package struct LineFramer: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The offset of the next line feed. By `memchr`, as a loop over bytes takes 1,800 instructions for a job of 170 bytes.
+    /// The offset of the next line feed, found by `memchr`: a loop over bytes takes 1,800 instructions for a job of 170
+    /// bytes.
     fileprivate func firstLineEnd(from start: Int) -> Int? {
         guard start < count, let base = baseAddress else { return nil }
         return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { UnsafeRawPointer($0) - base }

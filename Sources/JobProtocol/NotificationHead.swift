@@ -2,7 +2,7 @@ package import JobModel
 
 /// The start of all notifications of one kind to one watch, up to the job's id.
 package struct NotificationHead: Sendable {
-    /// More than a notification takes besides a snapshot.
+    /// An upper bound on the bytes of a notification besides its snapshot.
     package static let most = 512
 
     private let bytes: [UInt8]
@@ -12,11 +12,11 @@ package struct NotificationHead: Sendable {
             "{\"jsonrpc\":\"2.0\",\"method\":\"\(method.rawValue)\",\"params\":{\"watch\":\"\(watch)\",\"job\":".utf8)
     }
 
-    /// The most bytes that a line takes besides its body.
+    /// The maximum number of bytes of a line besides its body.
     package var room: Int { bytes.count + Self.seq.utf8CodeUnitCount + 2 * UnsafeMutableRawPointer.mostDigits }
 
-    /// Writes a line, its end included, where there is ``room`` and room for the body; gives where it ends. `body` is made
-    /// by ``JobNotification``.
+    /// Writes a line including its end, with ``room`` bytes besides the body available; returns where the line ends.
+    /// ``JobNotification`` makes `body`.
     package func write(
         job: JobID, seq: Int, body: UnsafeRawBufferPointer, to start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
@@ -30,7 +30,7 @@ package struct NotificationHead: Sendable {
 }
 
 extension UnsafeMutableRawPointer {
-    /// Copies `bytes` to here; gives where they end.
+    /// Copies `bytes` to this position; returns where they end.
     fileprivate func writeBytes(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer {
         UnsafeMutableRawBufferPointer(start: self, count: bytes.count).copyMemory(from: bytes)
         return self + bytes.count

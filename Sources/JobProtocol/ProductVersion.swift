@@ -1,4 +1,4 @@
-/// The version of daemon and client, which are released together.
+/// The common version of the daemon and the client.
 package enum ProductVersion {
     package static let current = "0.1.0"
 }

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// The `error` of an answer: a code, a sentence, and what a program can act on.
+/// The `error` of an answer: a code, a sentence, and data for programs.
 package struct ProtocolError: Error, Sendable, Equatable {
     /// The codes of JSON-RPC 2.0 and of deferd.
     package enum Code: Int, Sendable, CaseIterable {
@@ -18,7 +18,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         case timeout = -32007
         case storage = -32008
 
-        /// The word in `data.kind`; JSON-RPC's own codes have none.
+        /// The word in `data.kind`; nil for JSON-RPC's own codes.
         package var kind: String? {
             switch self {
             case .parse, .invalidRequest, .methodNotFound, .invalidParams, .internal: nil
@@ -52,12 +52,12 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.init(code: code.rawValue, message: message.shortened(to: JobError.mostMessage), data: data)
     }
 
-    /// A limit is reached; asking again makes sense after so many seconds.
+    /// Reports a limit; the client may try again after this many seconds.
     package static func busy(_ message: String, retryAfter: Int) -> ProtocolError {
         ProtocolError(.busy, message, [JSONObject.Member(name: "retryAfter", value: JSON(retryAfter))])
     }
 
-    /// What is wrong with one member of the params.
+    /// Describes an invalid member of the params.
     package init(_ fault: SpecError) {
         self.init(
             .invalidParams, "Invalid params: \(fault.reason)",
@@ -75,7 +75,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         return .object(object)
     }
 
-    /// The error that `json` writes down, or nil where it is none.
+    /// The error described by `json`, or nil if it is not an error.
     package init?(json: JSON) {
         guard let code = json["code"]?.int, let message = json["message"]?.string else { return nil }
         self.init(code: code, message: message, data: json["data"]?.object ?? JSONObject())

@@ -1,8 +1,8 @@
 package import JobModel
 
-/// A call: a method, its params by name, and the id that its answer carries.
+/// A call: a method, its params by name, and the id for its answer.
 package struct Request: Sendable, Equatable {
-    /// A string, a number or null, as it was written; nil for a notification, which is never answered.
+    /// A string, a number or null, unchanged; nil for a notification, which is never answered.
     package let id: JSON?
     package let method: String
     package let params: JSONObject
@@ -13,7 +13,7 @@ package struct Request: Sendable, Equatable {
         self.params = params
     }
 
-    /// The request as one line, its end included.
+    /// The request as one line, including its end.
     package var line: [UInt8] {
         var object = JSONObject()
         object.append("jsonrpc", "2.0")
@@ -26,18 +26,18 @@ package struct Request: Sendable, Equatable {
 
 /// The contents of one line from a client.
 package enum IncomingLine: Sendable, Equatable {
-    /// One call, or the reason why the value is none.
+    /// One call, or the reason why the value is not a call.
     case single(IncomingCall)
-    /// Calls whose answers go out together in one array.
+    /// Calls whose answers are sent together in one array.
     case batch([IncomingCall])
 
-    /// Reads a line. What cannot be read becomes a rejected call.
+    /// Reads a line. An invalid line becomes a rejected call.
     package init(_ line: [UInt8]) {
         self = Self.read(line, budget: .max).line
     }
 
-    /// Reads a line, and says about how many bytes its values take in memory. What cannot be read, or takes more than
-    /// `budget`, becomes a rejected call.
+    /// Reads a line, and returns the approximate memory of its values in bytes. A line that is invalid or needs more
+    /// than `budget` becomes a rejected call.
     package static func read(_ line: [UInt8], budget: Int) -> (line: IncomingLine, cost: Int) {
         let parsed = line.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
@@ -67,13 +67,13 @@ package enum IncomingLine: Sendable, Equatable {
     }
 }
 
-/// A call, or the reason why a value is none.
+/// A call, or the reason why a value is not a call.
 package enum IncomingCall: Sendable, Equatable {
     case request(Request)
     /// It is answered with the error, unless `id` is nil.
     case rejected(id: JSON?, ProtocolError)
 
-    /// The id that its answer carries; nil where it gets none.
+    /// The id for its answer; nil without an answer.
     package var id: JSON? {
         switch self {
         case .request(let request): request.id
@@ -81,7 +81,7 @@ package enum IncomingCall: Sendable, Equatable {
         }
     }
 
-    /// Bytes of an id, which stays in memory until its call is answered.
+    /// The maximum size of an id in bytes; ids stay in memory until their call is answered.
     private static let longestID = 4096
     private static let members = ["jsonrpc", "id", "method", "params"]
 
@@ -126,7 +126,7 @@ package enum IncomingCall: Sendable, Equatable {
         }
     }
 
-    /// Something that is not even recognizable as a notification is answered with the id null.
+    /// A value that is not even recognizable as a notification is answered with the id null.
     private static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
         .rejected(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
     }
@@ -160,13 +160,13 @@ package enum MethodName: String, Sendable, CaseIterable {
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-    /// The method of this name, without a comparison with each.
+    /// The method with this name, without a comparison with each name.
     package init?(rawValue: String) {
         guard let method = Self.byName[rawValue] else { return nil }
         self = method
     }
 
-    /// Whether it changes nothing, so that a call whose answer nobody reads need not be carried out.
+    /// Whether the method changes no state, so a call whose client is gone need not be executed.
     package var isRead: Bool {
         switch self {
         case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain,

@@ -2,14 +2,14 @@ package import JobModel
 
 /// The contents of one line from a server.
 package enum ServerMessage: Sendable, Equatable {
-    /// An answer to the call `id`; null where the server could not tell which.
+    /// An answer to the call `id`; null if the server could not identify the call.
     case answer(id: JSON, Result<JSON, ProtocolError>)
     /// A notification such as `job.progress`.
     case notification(method: String, params: JSONObject)
     /// The answers to a batch.
     case batch([ServerMessage])
 
-    /// Reads a line, or throws where it is none of these.
+    /// Reads a line, or throws if it is none of these.
     package init(_ line: [UInt8]) throws(ServerMessageError) {
         let json: JSON
         do { json = try JSON(parsing: line, maximumDepth: 256) } catch { throw ServerMessageError(reason: "\(error)") }
@@ -33,7 +33,7 @@ package enum ServerMessage: Sendable, Equatable {
     }
 }
 
-/// Why a line is no message of a server, as a clause.
+/// Why a line is not a message of a server, as a clause.
 package struct ServerMessageError: Error, Sendable, Equatable {
     package let reason: String
 }

@@ -1,9 +1,9 @@
 import DeferredKit
 package import NIOCore
 
-/// Tells time as `SuspendingClock` does and sleeps by an event loop's timers.
+/// Tells the time like `SuspendingClock` and sleeps with an event loop's timers.
 ///
-/// A sleep of the standard clocks starts threads of libdispatch's pool, which wakes up every second from then on.
+/// A sleep with the standard clocks starts threads of libdispatch's pool, which then wakes up every second.
 package struct LoopClock: Clock {
     private let loop: any EventLoop
 
@@ -26,7 +26,7 @@ package struct LoopClock: Clock {
             do {
                 try await timer.futureResult.get()
             } catch {
-                // It fails only because the timer was cancelled, or the loop has ended.
+                // This fails only because the timer was cancelled, or the loop has ended.
                 throw CancellationError()
             }
         } onCancel: {
@@ -36,18 +36,18 @@ package struct LoopClock: Clock {
 }
 
 extension TimeAmount {
-    /// The longest that a loop is told to wait: over a century of nanoseconds a deadline would not fit. Nobody waits for
-    /// the difference.
+    /// The longest wait of a loop: a deadline of more than a century in nanoseconds would overflow. The difference does
+    /// not matter.
     package static let century = TimeAmount.nanoseconds(3_000_000_000 * 1_000_000_000)
 
-    /// So many seconds, at least none and at most a century; what is no number is none.
+    /// A duration in seconds, at least 0 and at most a century; NaN counts as 0.
     package static func seconds(saturating seconds: Double) -> TimeAmount {
         guard seconds > 0 else { return .zero }
         return seconds >= 3_000_000_000 ? century : .nanoseconds(Int64(seconds * 1_000_000_000))
     }
 }
 
-/// Runs tasks on an event loop, so that a task that waits for channels of that loop never changes threads; and callbacks.
+/// Runs tasks and callbacks on an event loop, so a task that waits for channels of that loop never changes threads.
 package final class LoopExecutor: TaskExecutor, CallbackExecutor {
     package let loop: any EventLoop
 

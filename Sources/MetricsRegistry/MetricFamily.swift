@@ -1,6 +1,6 @@
 package import JobModel
 
-/// What a metric means: a sentence, and the unit that its name ends with.
+/// The description of a metric: a sentence, and the unit with which its name ends.
 package struct MetricDescription: Sendable, Hashable {
     package let help: String
     package let unit: String?
@@ -11,7 +11,7 @@ package struct MetricDescription: Sendable, Hashable {
     }
 }
 
-/// All values of one name.
+/// All values with the same name.
 package struct MetricFamily: Sendable, Hashable {
     package enum Kind: String, Sendable {
         case counter, gauge, summary
@@ -42,7 +42,7 @@ package struct MetricFamily: Sendable, Hashable {
     package let description: MetricDescription?
     package let samples: [Sample]
 
-    /// The family as `server.stats` shows it.
+    /// The family in the form of `server.stats`.
     package var json: JSON {
         var object = JSONObject()
         object["name"] = .string(name)
@@ -64,7 +64,7 @@ extension MetricFamily.Sample {
         }
         switch value {
         case .whole(let value): object["value"] = JSON(Int(value))
-        // JSON has no word for what is no number.
+        // JSON cannot represent NaN and infinity.
         case .number(let value): object["value"] = value.isFinite ? JSON(value) : .null
         case .summary(let count, let sum):
             object["count"] = JSON(Int(count))

@@ -1,22 +1,22 @@
 import CoreMetrics
 import Synchronization
 
-/// What only grows.
+/// A value that only grows.
 final class CounterValue: CounterHandler, Sendable {
     private let total = Atomic<Int64>(0)
 
     var value: Int64 { total.load(ordering: .relaxed) }
 
     func increment(by amount: Int64) {
-        // A counter never falls, and would take centuries to its end.
+        // A counter never falls, and would take centuries to overflow.
         if amount > 0 { total.wrappingAdd(amount, ordering: .relaxed) }
     }
 
-    /// A counter is not set back while the daemon runs.
+    /// Does nothing: a counter is not reset while the daemon runs.
     func reset() {}
 }
 
-/// What goes up and down.
+/// A value that rises and falls.
 final class GaugeValue: MeterHandler, RecorderHandler, Sendable {
     private let bits = Atomic<UInt64>(0)
 
@@ -35,7 +35,7 @@ final class GaugeValue: MeterHandler, RecorderHandler, Sendable {
     func record(_ value: Double) { set(value) }
 }
 
-/// How many values there were, and their sum; of times in seconds.
+/// The number of recorded values and their sum; times are in seconds.
 final class SummaryValue: RecorderHandler, TimerHandler, Sendable {
     private let number = Atomic<Int64>(0)
     private let bits = Atomic<UInt64>(0)
@@ -54,7 +54,7 @@ final class SummaryValue: RecorderHandler, TimerHandler, Sendable {
 }
 
 extension Atomic where Value == UInt64 {
-    /// Adds to the number of which these are the bits.
+    /// Adds to the number with these bits.
     fileprivate func add(_ amount: Double) {
         var old = load(ordering: .relaxed)
         while true {

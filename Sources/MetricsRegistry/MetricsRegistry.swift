@@ -1,16 +1,16 @@
 package import CoreMetrics
 import Synchronization
 
-/// A backend of swift-metrics that keeps values in memory, for whoever asks for all of them.
+/// A backend of swift-metrics that keeps values in memory and returns them on request.
 ///
-/// What is made twice under the same name and labels counts into the same value, which stays for good, as a counter that
-/// began again would say that something happened. There are at most ``limit`` values: further ones are made, but not
-/// kept, so that no label can fill the memory.
+/// Metrics with the same name and labels share one value, which is kept for ever, because a counter that starts again
+/// would indicate an event. There are at most ``limit`` values: further metrics work but are not kept, so labels cannot
+/// fill the memory.
 package final class MetricsRegistry: MetricsFactory {
-    /// The most values that are kept.
+    /// The maximum number of values.
     package static let limit = 6000
 
-    /// A value by its name and labels.
+    /// The name and labels of a value.
     struct Key: Hashable {
         let name: String
         let labels: [MetricFamily.Label]
@@ -32,19 +32,19 @@ package final class MetricsRegistry: MetricsFactory {
 
     private struct State {
         var instruments: [Key: Instrument] = [:]
-        /// What each name is: all values of one name are of one kind.
+        /// The kind of each name: all values of one name have the same kind.
         var kinds: [String: MetricFamily.Kind] = [:]
     }
 
     private let descriptions: [String: MetricDescription]
     private let state = Mutex(State())
 
-    /// A registry that explains metrics by these `descriptions`, by name.
+    /// Creates a registry that describes metrics with these `descriptions`, by name.
     package init(descriptions: [String: MetricDescription] = [:]) {
         self.descriptions = descriptions
     }
 
-    /// All that is kept, in the order of names and labels.
+    /// All values, sorted by name and labels.
     package var families: [MetricFamily] {
         let instruments = state.withLock(\.instruments)
         return Dictionary(grouping: instruments, by: \.key.name).map { name, values in
@@ -62,8 +62,8 @@ package final class MetricsRegistry: MetricsFactory {
         }.sorted { $0.name < $1.name }
     }
 
-    /// The instrument of this name and these labels, made where there is none; nil where there is no room for it, or the
-    /// name is that of another kind.
+    /// The existing or a new instrument with this name and these labels; nil if there is no space for it, or the name
+    /// has another kind.
     private func instrument(_ name: String, _ dimensions: [(String, String)], _ make: () -> Instrument) -> Instrument? {
         let key = Key(
             name: name.metricName,
@@ -83,7 +83,7 @@ package final class MetricsRegistry: MetricsFactory {
     // MARK: - MetricsFactory
 
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        // Those who read it add this ending.
+        // Readers of OpenMetrics add this suffix.
         let name = label.hasSuffix("_total") ? String(label.dropLast("_total".count)) : label
         if case .counter(let value)? = instrument(name, dimensions, { .counter(CounterValue()) }) { return value }
         return NOOPMetricsHandler.instance
@@ -109,7 +109,7 @@ package final class MetricsRegistry: MetricsFactory {
         return NOOPMetricsHandler.instance
     }
 
-    // What was counted stays.
+    // Counted values are kept.
 
     package func destroyCounter(_ handler: any CounterHandler) {}
 
@@ -121,7 +121,7 @@ package final class MetricsRegistry: MetricsFactory {
 }
 
 extension String {
-    /// The name as those who read metrics allow it: letters, digits, `_` and `:`, none of the digits first.
+    /// The name in the form that OpenMetrics allows: letters, digits, `_` and `:`, without a leading digit.
     var metricName: String {
         let text = String(
             map { character in
@@ -131,6 +131,6 @@ extension String {
         return text.first.map { $0.isNumber ? "_" + text : text } ?? "_"
     }
 
-    /// The name of a label, in which no `:` is allowed.
+    /// The name of a label, in which `:` is not allowed.
     fileprivate var labelName: String { String(metricName.map { $0 == ":" ? "_" : $0 }) }
 }

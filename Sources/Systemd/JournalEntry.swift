@@ -4,11 +4,11 @@ import Logging
 
 /// One entry of the journal: fields in the order in which they are sent.
 struct JournalEntry: Equatable {
-    /// Most metadata fields of one entry.
+    /// The maximum number of metadata fields of one entry.
     static let metadataLimit = 64
-    /// Longest value in UTF-8 bytes; what is beyond is cut off.
+    /// The longest value in UTF-8 bytes; the rest is cut off.
     static let valueLimit = 16 * 1024
-    /// Longest name of a field; the journal drops an entry with a longer one.
+    /// The longest name of a field; the journal drops an entry with a longer one.
     static let nameLimit = 64
 
     struct Field: Equatable {
@@ -54,7 +54,7 @@ struct JournalEntry: Equatable {
         }
     }
 
-    /// `DEFERD_` and the key in the only letters the journal accepts.
+    /// `DEFERD_` and the key, in the letters that the journal accepts.
     static func name(forKey key: String) -> String {
         let letters = key.unicodeScalars.map { scalar -> Character in
             switch scalar {
@@ -66,7 +66,7 @@ struct JournalEntry: Equatable {
         return String(("DEFERD_" + String(letters)).prefix(nameLimit))
     }
 
-    /// The syslog priority, as the journal wants it: 2 (critical) to 7 (debug).
+    /// The syslog priority for the journal: 2 (critical) to 7 (debug).
     static func priority(of level: Logger.Level) -> String {
         switch level {
         case .trace, .debug: "7"

@@ -1,10 +1,10 @@
 import Glibc
 package import Logging
 
-/// Sends log messages to the journal with their metadata as fields of their own.
+/// Sends log messages to the journal, with their metadata as separate fields.
 ///
-/// A key becomes the field `DEFERD_<KEY>`: `journalctl DEFERD_JOB=42` finds what concerns that job. A message that the
-/// journal refuses goes to standard error instead.
+/// A key becomes the field `DEFERD_<KEY>`, so `journalctl DEFERD_JOB=42` finds the entries of that job. If the journal
+/// refuses a message, it goes to standard error instead.
 package struct JournalLogHandler: LogHandler {
     package var logLevel: Logger.Level
     package var metadata: Logger.Metadata = [:]
@@ -34,10 +34,10 @@ package struct JournalLogHandler: LogHandler {
         )
     }
 
-    /// Whether the descriptor leads to the journal, so that messages should go there with their fields.
+    /// Whether the descriptor is connected to the journal, so that messages should go there with their fields.
     ///
-    /// The service manager sets `JOURNAL_STREAM` to the device and inode of the stream it connected. A process whose
-    /// standard error was redirected later still has the variable, so both are compared.
+    /// The service manager sets `JOURNAL_STREAM` to the device and inode of the stream that it connected. A process
+    /// whose standard error was redirected later still has the variable, so both values are compared.
     package static func isJournal(
         _ descriptor: Int32 = STDERR_FILENO,
         stream: String? = getenv("JOURNAL_STREAM").map { String(cString: $0) }
@@ -52,7 +52,7 @@ package struct JournalLogHandler: LogHandler {
 }
 
 extension LogEvent {
-    /// Everything said about the event, sorted by key; the event's own metadata wins over the logger's.
+    /// All metadata of the event, sorted by key; the event's own metadata overrides the logger's.
     func metadata(over base: Logger.Metadata, provider: Logger.MetadataProvider?) -> [(key: String, value: String)] {
         var all = base
         if let provider { all.merge(provider.get()) { _, provided in provided } }

@@ -1,22 +1,22 @@
 import CSystemd
 import Glibc
 
-/// The listening sockets that the service manager opened for this process before it started it.
+/// The listening sockets that the service manager opened before it started this process.
 package struct ListenSockets: Sendable {
-    /// One passed socket; whoever uses it closes it.
+    /// One passed socket, which its user must close.
     package struct Socket: Sendable, Hashable {
-        /// The unit's `FileDescriptorName=`, or the name it was stored under.
+        /// The unit's `FileDescriptorName=`, or the name under which it was stored.
         package let name: String
         package let descriptor: Int32
     }
 
-    /// In the order of the socket unit; empty when the process was started in any other way.
+    /// In the order of the socket unit; empty if the process was started in another way.
     package let sockets: [Socket]
 
     /// Adopts the passed sockets and removes their variables from the environment.
     ///
-    /// Changing the environment is not safe while other threads read it, so this must come first in `main`. A second
-    /// call finds nothing. The descriptors are closed on exec.
+    /// Changing the environment is unsafe while other threads read it, so call this first in `main`. A second call
+    /// returns no sockets. The descriptors are closed on exec.
     package init() throws(SystemdError) {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
@@ -47,7 +47,7 @@ package struct ListenSockets: Sendable {
         self.sockets = sockets
     }
 
-    /// What the descriptor is instead of a listening AF_UNIX stream socket.
+    /// A description of a descriptor that is not a listening AF_UNIX stream socket.
     private static func defect(of descriptor: Int32) -> String? {
         let stream = Int32(SOCK_STREAM.rawValue)
         if sd_is_socket_unix(descriptor, stream, 1, nil, 0) > 0 { return nil }

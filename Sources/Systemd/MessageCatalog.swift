@@ -1,5 +1,5 @@
-/// The numbers of the events that an administrator may want to be told of, by their names; systemd/deferd.catalog explains them.
-/// They never change, as filters are written with them.
+/// The message ids of important events by name; systemd/deferd.catalog explains them. They never change, because
+/// filters refer to them.
 package enum MessageCatalog {
     /// The key of the metadata that names the event.
     package static let key = "event"

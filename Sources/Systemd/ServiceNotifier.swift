@@ -1,12 +1,12 @@
 import CSystemd
 import Glibc
 
-/// Tells the service manager how this process is doing.
+/// Reports the state of this process to the service manager.
 ///
-/// Every call does nothing when `NOTIFY_SOCKET` is unset, that is, when nobody asked. A call sends one datagram and may
-/// wait for room in the manager's queue, but never for the manager's answer: there is none.
+/// Every call does nothing if `NOTIFY_SOCKET` is unset. A call sends one datagram and may wait for space in the
+/// manager's queue, but never for an answer: there is none.
 package struct ServiceNotifier: Sendable {
-    /// Longest status line in UTF-8 bytes; the service manager drops a whole notification beyond 4 KiB.
+    /// The longest status line in UTF-8 bytes; the service manager drops a notification of more than 4 KiB.
     package static let statusLimit = 1024
 
     package init() {}
@@ -14,7 +14,7 @@ package struct ServiceNotifier: Sendable {
     /// Whether a service manager listens.
     package var isActive: Bool { getenv("NOTIFY_SOCKET") != nil }
 
-    /// Start-up or a reload is done: requests are served from now on.
+    /// Reports that the start or a reload is done, and requests are served.
     package func ready(status: String? = nil) throws(SystemdError) {
         try send(["READY=1"] + (status.map { ["STATUS=" + Self.line($0)] } ?? []))
     }
@@ -24,14 +24,14 @@ package struct ServiceNotifier: Sendable {
         try send(["STATUS=" + Self.line(text)])
     }
 
-    /// Draining has begun; the process ends by itself.
+    /// Reports that the process is draining and will end by itself.
     package func stopping(status: String? = nil) throws(SystemdError) {
         try send(["STOPPING=1"] + (status.map { ["STATUS=" + Self.line($0)] } ?? []))
     }
 
-    /// The configuration is being read again; `ready(status:)` must follow, whatever comes of it.
+    /// Reports that the configuration is being reloaded; `ready(status:)` must follow in any case.
     package func reloading() throws(SystemdError) {
-        // The time stamp lets Type=notify-reload tell this reload from an earlier one that was still in the queue.
+        // The time stamp lets Type=notify-reload tell this reload from an earlier one that is still in the queue.
         try send(["RELOADING=1", "MONOTONIC_USEC=\(Self.monotonicMicroseconds())"])
     }
 
@@ -40,17 +40,17 @@ package struct ServiceNotifier: Sendable {
         try send(["WATCHDOG=1"])
     }
 
-    /// Has the manager do what it does where the watchdog was not fed in time.
+    /// Makes the manager react as if the watchdog had not been fed in time.
     package func watchdogTrigger() throws(SystemdError) {
         try send(["WATCHDOG=trigger"])
     }
 
-    /// The start, or what comes after it, failed for this reason, and the process ends with this exit status.
+    /// Reports why the process ends, and its exit status.
     package func failed(status: String, errorNumber: Int32, exitStatus: Int32) throws(SystemdError) {
         try send(["STATUS=" + Self.line(status), "ERRNO=\(errorNumber)", "EXIT_STATUS=\(exitStatus)"])
     }
 
-    /// Asks that the start or the stop under way may take at least this much longer, counted from now.
+    /// Requests that the current start or stop may take at least this much longer, counted from now.
     package func extendTimeout(_ duration: Duration) throws(SystemdError) {
         try send(["EXTEND_TIMEOUT_USEC=\(max(1, duration.microseconds))"])
     }
@@ -60,9 +60,9 @@ package struct ServiceNotifier: Sendable {
         try send(["MAINPID=\(pid)"])
     }
 
-    /// Hands the manager a copy of a descriptor to be passed again, under that name, to the next process of the service.
+    /// Gives the manager a copy of a descriptor, to be passed under that name to the next process of the service.
     ///
-    /// The unit must allow it (`FileDescriptorStoreMax=`); the manager does not say when it does not.
+    /// The unit must allow it (`FileDescriptorStoreMax=`); the manager does not report if it does not.
     package func storeDescriptor(_ descriptor: Int32, name: String) throws(SystemdError) {
         guard Self.isDescriptorName(name) else {
             throw SystemdError(
@@ -74,7 +74,7 @@ package struct ServiceNotifier: Sendable {
         try send(["FDSTORE=1", "FDNAME=\(name)"], descriptors: [descriptor])
     }
 
-    /// Has the manager close its copies of what was stored under this name.
+    /// Makes the manager close the descriptors stored under this name.
     package func removeDescriptors(name: String) throws(SystemdError) {
         guard Self.isDescriptorName(name) else { return }
         try send(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
@@ -97,11 +97,11 @@ package struct ServiceNotifier: Sendable {
         }
     }
 
-    /// A socket that is made with the first notification. libsystemd opens one for each, and a daemon that has no descriptor
-    /// left for a while must not be ended by its watchdog for that.
+    /// A socket that is made with the first notification. libsystemd opens one for each, and the watchdog must not end
+    /// a daemon that has no free descriptors for a while.
     private static let reserve = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
 
-    /// Gives what libsystemd would, or nil where the manager does not listen at a Unix socket.
+    /// Returns the same result as libsystemd, or nil if the manager does not listen at a Unix socket.
     private static func send(_ text: String, by reserve: Int32) -> Int32? {
         guard reserve >= 0, let variable = getenv("NOTIFY_SOCKET") else { return nil }
         let name = Array(String(cString: variable).utf8)
@@ -123,7 +123,7 @@ package struct ServiceNotifier: Sendable {
         return sent < 0 ? -errno : 1
     }
 
-    /// One line without control characters, so that a text can never become an assignment of its own.
+    /// One line without control characters, so that a text cannot become an assignment of its own.
     static func line(_ text: String) -> String {
         var line = ""
         var room = statusLimit
@@ -142,14 +142,14 @@ package struct ServiceNotifier: Sendable {
 
     private static func monotonicMicroseconds() -> Int64 {
         var now = timespec()
-        // Cannot fail: the clock exists on every Linux and the pointer is good.
+        // This cannot fail: the clock exists on every Linux and the pointer is valid.
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
     }
 }
 
 extension Unicode.Scalar {
-    /// Whether the scalar is a control character or one of Unicode's own line ends.
+    /// Whether the scalar is a control character or one of Unicode's line terminators.
     var breaksLine: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
@@ -159,7 +159,7 @@ extension Unicode.Scalar {
 }
 
 extension Duration {
-    /// Whole microseconds, clamped to what fits.
+    /// Whole microseconds, clamped to the range.
     var microseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)

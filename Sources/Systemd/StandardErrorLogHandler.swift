@@ -38,9 +38,9 @@ package struct StandardErrorLogHandler: LogHandler {
         return ([timestamp(time), level.rawValue, escaped(message)] + fields).joined(separator: " ") + "\n"
     }
 
-    /// One system call for a line, so that lines of several threads do not mix.
+    /// One system call per line, so that lines of several threads do not mix.
     ///
-    /// Nobody can be told that standard error is gone; its messages are lost then.
+    /// If standard error is gone, its messages are lost.
     static func write(_ line: String) {
         var rest = Array(line.utf8)[...]
         while !rest.isEmpty {
@@ -51,14 +51,14 @@ package struct StandardErrorLogHandler: LogHandler {
         }
     }
 
-    /// The time that passed since 1970 began in UTC.
+    /// The time since the start of 1970 in UTC.
     private static func sinceEpoch() -> Duration {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
     }
 
-    /// RFC 3339 in UTC with milliseconds, by the C library: this module knows nothing of jobs, and so not their `Timestamp`.
+    /// RFC 3339 in UTC with milliseconds, by the C library: this module does not import `Timestamp`.
     private static func timestamp(_ time: Duration) -> String {
         let (whole, attoseconds) = time.components
         var seconds = time_t(whole)
@@ -69,11 +69,11 @@ package struct StandardErrorLogHandler: LogHandler {
                 strftime(text.baseAddress, text.count, "%Y-%m-%dT%H:%M:%S.", &parts)
             }
         }
-        // Milliseconds with their leading zeros: the digits of 1000 to 1999 behind the first.
+        // Milliseconds with leading zeros: the last three digits of 1000 to 1999.
         return text + String(1000 + attoseconds / 1_000_000_000_000_000).dropFirst() + "Z"
     }
 
-    /// The text with its control characters spelt out: a message never makes a second line nor moves a terminal's cursor.
+    /// The text with escaped control characters: a message never makes a second line or moves a terminal's cursor.
     private static func escaped(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: \.breaksLine) else { return text }
         return text.unicodeScalars.map { $0.breaksLine ? $0.escaped(asASCII: true) : String($0) }.joined()

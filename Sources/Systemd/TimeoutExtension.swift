@@ -5,22 +5,22 @@ import Glibc
 package import Logging
 import Synchronization
 
-/// Extends the service manager's timeout, again and again, while a start or a stop takes long and the process works on it.
+/// Extends the service manager's timeout repeatedly while a start or a stop takes long and the process works on it.
 ///
-/// Work is what the kernel counts of the process: time on a processor, and blocks from and to disks. A process that hangs does
-/// none, gets no more time, and is ended by the manager.
+/// Work is measured by the kernel's counters of the process: processor time, and blocks read from and written to disks.
+/// A hanging process does no work, gets no more time, and is ended by the manager.
 package final class TimeoutExtension: Sendable {
-    /// What the kernel has counted so far.
+    /// The kernel's counters of the process.
     struct Work: Sendable, Equatable {
         var processor: Duration
         var blocks: Int
 
-        /// Whether there was more than what looking costs.
+        /// Whether there was more work than the check itself costs.
         func isMore(than earlier: Work) -> Bool {
             processor - earlier.processor >= .milliseconds(20) || blocks != earlier.blocks
         }
 
-        /// What the kernel has counted of this process.
+        /// The kernel's current counters of this process.
         static func current() -> Work {
             var usage = rusage()
             guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else {
@@ -33,18 +33,18 @@ package final class TimeoutExtension: Sendable {
         }
     }
 
-    /// How often it is looked, which is less than half of any timeout in the units.
+    /// The time between checks, less than half of any timeout in the units.
     private static let interval = 10
-    /// What is asked for each time.
+    /// The extension to request each time.
     private static let extent = Duration.seconds(60)
-    /// An hour of looks: a busy loop is work too, as far as the kernel can tell.
+    /// Checks for an hour: to the kernel, a busy loop is work too.
     private static let mostLooks = 360
 
     private struct State {
         var looked: Work
         var looks = 0
         var isOver = true
-        /// Grows with each start or stop that begins.
+        /// Increases with each start or stop that begins.
         var number = 0
     }
 
@@ -60,13 +60,13 @@ package final class TimeoutExtension: Sendable {
             extend: { (duration) throws(SystemdError) in try ServiceNotifier().extendTimeout(duration) })
     }
 
-    /// A start or a stop begins: looks, until ``end()``.
+    /// Begins to check a start or stop, until ``end()``.
     package func begin() {
         let number = reset()
         if ServiceNotifier().isActive { lookSoon(number) }
     }
 
-    /// Begins without looking by itself.
+    /// Begins without checking by itself.
     func reset() -> Int {
         let now = work()
         return state.withLock { state in
@@ -92,7 +92,7 @@ package final class TimeoutExtension: Sendable {
         }
     }
 
-    /// Extends the timeout where there was work since it was looked last; false where it is not to be looked again.
+    /// Extends the timeout if there was work since the last check; returns false if no more checks are needed.
     func look(_ number: Int) -> Bool {
         let now = work()
         let hasWorked = state.withLock { state -> Bool? in
@@ -112,6 +112,6 @@ package final class TimeoutExtension: Sendable {
         }
     }
 
-    /// The start or stop is over.
+    /// Ends the checks, because the start or stop is over.
     package func end() { state.withLock { $0.isOver = true } }
 }

@@ -1,18 +1,18 @@
 import CSystemd
 package import Logging
 
-/// Feeds the service manager's watchdog for as long as the process really works.
+/// Feeds the service manager's watchdog while the process makes progress.
 ///
-/// The watchdog is fed once in half its interval, and only after a probe has passed within the interval. A probe that
-/// hangs is waited for, not abandoned, so at most one runs at a time: the manager ends a process that is stuck. A probe that
-/// fails says that it is broken, and the manager need not wait for the interval to pass.
+/// The watchdog is fed once per half interval, and only after a probe has passed within the interval. A hanging probe
+/// is awaited, not abandoned, so at most one runs at a time, and the manager ends a stuck process. If a probe fails,
+/// the process reports that it is broken, so the manager need not wait for the interval to pass.
 package struct Watchdog: Sendable {
     /// How long the service manager waits for the next feed before it kills the service.
     package let interval: Duration
     private let feed: @Sendable () throws(SystemdError) -> Void
     private let trigger: @Sendable () throws(SystemdError) -> Void
 
-    /// The watchdog the service manager set for this process, or nil when it set none.
+    /// The watchdog that the service manager set for this process, or nil without one.
     package init?() throws(SystemdError) {
         var microseconds: UInt64 = 0
         let result = sd_watchdog_enabled(0, &microseconds)
@@ -42,8 +42,8 @@ package struct Watchdog: Sendable {
 
     /// Runs until its task is cancelled.
     ///
-    /// The default clock stands still while the machine sleeps, as the manager's does. A probe must return when its task
-    /// is cancelled.
+    /// The default clock stops while the machine sleeps, like the manager's. A probe must return when its task is
+    /// cancelled.
     package func run(
         clock: any Clock<Duration> = SuspendingClock(),
         logger: Logger,
@@ -53,7 +53,7 @@ package struct Watchdog: Sendable {
             let fed: Bool
             let elapsed: Duration
             (fed, elapsed) = await round(clock: clock, logger: logger, probe: probe)
-            // A failed round has used up half of the interval already: the next one cannot wait for the other half.
+            // A failed round has used half of the interval already: the next one cannot wait for the other half.
             let pause = (fed ? interval / 2 : interval / 8) - elapsed
             do {
                 try await clock.sleep(for: max(pause, .zero))
@@ -71,7 +71,7 @@ package struct Watchdog: Sendable {
         let start = clock.now
         let passed = await probe()
         let elapsed = start.duration(to: clock.now)
-        // The result of a probe that is being cancelled says nothing about the process.
+        // The result of a cancelled probe says nothing about the process.
         guard !Task.isCancelled else { return (false, elapsed) }
         guard passed, elapsed <= interval else {
             logger.warning(

@@ -1,5 +1,5 @@
-// The program guard, a process beside the daemon. It is C, as a process between fork and exec may do nothing that the Swift
-// runtime does.
+// The program guard, a process beside the daemon. It is written in C, because between fork and exec, a process cannot use
+// the Swift runtime.
 #define _GNU_SOURCE
 #include "guard.h"
 
@@ -24,7 +24,7 @@
 
 enum { requests = 0, reports = 1, most_groups = 4096 };
 
-/// The group of one program. Its id stays taken while a process is in it, so a signal never meets a stranger.
+/// The process group of one program. Its id stays in use while the group has a process, so signals never reach other groups.
 struct group {
     uint64_t id;
     pid_t leader;
@@ -43,11 +43,11 @@ static int64_t now(void) {
 
 static void report(uint32_t kind, int32_t value, uint64_t id) {
     struct deferd_guard_report line = {.kind = kind, .value = value, .id = id};
-    // Where no daemon reads any more, the end of the requests says so as well.
+    // If no daemon reads the pipe any more, the end of the requests indicates that too.
     while (!is_orphan && write(reports, &line, sizeof line) < 0 && errno == EINTR) {}
 }
 
-/// Reports the end of a group that is empty.
+/// Reports the end of an empty group.
 static bool forget_if_empty(size_t index) {
     if (!groups[index].has_exited || kill(-groups[index].leader, 0) == 0 || errno != ESRCH) return false;
     report(DEFERD_GUARD_ENDED, 0, groups[index].id);
@@ -55,7 +55,7 @@ static bool forget_if_empty(size_t index) {
     return true;
 }
 
-/// Reaps what has ended: programs, and what they left behind, which is this process's as it is a subreaper.
+/// Reaps ended processes: programs, and processes that they left, which belong to this process because it is a subreaper.
 static void reap(void) {
     int status;
     pid_t pid;
@@ -76,8 +76,8 @@ static void reap(void) {
     }
 }
 
-/// Whether a program has exited and others of its group have not. One that another process is the parent of ends without
-/// a word to this one.
+/// Whether a program has exited while other processes of its group remain. If such a process has another parent, this
+/// process is not notified of its end.
 static bool has_remains(void) {
     for (size_t index = 0; index < group_count; index++) {
         if (groups[index].has_exited) return true;
@@ -87,11 +87,11 @@ static bool has_remains(void) {
 
 static void signal_group(pid_t leader, int number) {
     kill(-leader, number);
-    // One that is stopped would not hear of it.
+    // A stopped process would not receive the signal.
     if (number == SIGTERM) kill(-leader, SIGCONT);
 }
 
-/// Where the texts of a block begin, followed by NULL each: its arguments from the first index, its variables from the second.
+/// The indexes of a block's texts: its arguments and its variables begin here, and NULL follows each of the two.
 struct texts {
     const char *directory;
     const char *path;
@@ -99,7 +99,7 @@ struct texts {
     char **variables;
 };
 
-/// Finds the texts of a block, which ends with a NUL, and puts pointers to them into `pointers`.
+/// Finds the texts of a block, which ends with a NUL, and stores pointers to them in `pointers`.
 static bool read_block(char *block, size_t size, char **pointers, struct texts *texts) {
     const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
     char *text = block + sizeof *head, *end = block + size;
@@ -121,7 +121,7 @@ static bool read_block(char *block, size_t size, char **pointers, struct texts *
     return true;
 }
 
-/// What a child that shares this process's memory until it is the program tells of its failure.
+/// How a child reports its failure: it shares this process's memory until it runs the program.
 static volatile struct {
     int error;
     uint32_t kind;
@@ -130,7 +130,7 @@ static volatile struct {
 static void become(const struct texts *texts, const int *descriptors, pid_t guard) {
     failure.kind = DEFERD_GUARD_REFUSED;
     setsid();
-    // Should the guard be killed, the programs are ended at least; the daemon ends the rest of their groups.
+    // If the guard is killed, its programs are ended too; the daemon ends the rest of their groups.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard) _exit(127);
     for (int target = 0; target < 3; target++) {
@@ -157,7 +157,7 @@ static void start(const struct deferd_guard_request *request, const int *descrip
         || (uint64_t)file.st_size < size) {
         return report(DEFERD_GUARD_REFUSED, EINVAL, request->id);
     }
-    // A mapping of its own: no other process sees what this one writes into it.
+    // A private mapping: no other process sees the writes of this one.
     char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[0], 0);
     if (block == MAP_FAILED) return report(DEFERD_GUARD_REFUSED, errno, request->id);
     block[size - 1] = 0;
@@ -190,7 +190,7 @@ static void start(const struct deferd_guard_request *request, const int *descrip
     munmap(block, size);
 }
 
-/// Carries one request out; false where there is none now.
+/// Executes one request; false if there is none now.
 static bool serve(void) {
     struct deferd_guard_request request;
     union {
@@ -218,7 +218,7 @@ static bool serve(void) {
     }
     if (count == sizeof request && request.kind == DEFERD_GUARD_START) {
         if (received == DEFERD_GUARD_DESCRIPTORS) start(&request, descriptors);
-        // It had no room for more descriptors.
+        // This process could not receive the descriptors.
         else report(DEFERD_GUARD_REFUSED, EMFILE, request.id);
     } else if (count == sizeof request && request.kind == DEFERD_GUARD_SIGNAL) {
         for (size_t index = 0; index < group_count; index++) {
@@ -229,7 +229,7 @@ static bool serve(void) {
     return true;
 }
 
-/// Ends every program, as the daemon has died.
+/// Ends every program after the death of the daemon.
 static void end_all(int children, int64_t grace) {
     int64_t deadline = now() + grace;
     for (size_t index = 0; index < group_count; index++) signal_group(groups[index].leader, SIGTERM);
@@ -237,7 +237,7 @@ static void end_all(int children, int64_t grace) {
         int64_t left = deadline - now();
         if (left <= 0) {
             for (size_t index = 0; index < group_count; index++) kill(-groups[index].leader, SIGKILL);
-            // What the kernel does not end by now it ends when it can.
+            // Processes that are still in the kernel end as soon as they can.
             if (left < -30000) return;
         }
         struct pollfd child = {.fd = children, .events = POLLIN};
@@ -254,29 +254,29 @@ int main(int count, char **arguments) {
         fputs("deferd starts this program by itself.\n", stderr);
         return 64;
     }
-    // A session of its own, so that what a terminal sends the daemon does not end the guard as well.
+    // A session of its own, so that signals from the daemon's terminal do not end the guard.
     setsid();
     if (chdir("/") != 0) return 71;
     close_range(3, ~0U, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     umask(077);
-    // What programs take counts against the memory of the daemon's service: where there is none left, one of them is ended
-    // and not the daemon. They inherit it.
+    // The memory of programs counts towards the daemon's service. When it runs out, the kernel should end a program, not the
+    // daemon. Programs inherit the value.
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score >= 0) {
-        // Where it may not be raised the kernel chooses as it always does.
+        // If raising it is not permitted, the kernel uses its default choice.
         if (write(score, "500", 3) < 0) {}
         close(score);
     }
-    // The daemon has raised it for its connections; a program that uses select(2) relies on the usual one.
+    // The daemon has raised the limit for its connections; a program that uses select(2) relies on the usual limit.
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024) {
         files.rlim_cur = 1024;
         setrlimit(RLIMIT_NOFILE, &files);
     }
-    // Blocked, none ends the guard before the programs, and none is ignored, which the programs would inherit.
+    // Blocked signals neither end the guard before the programs nor are ignored, which the programs would inherit.
     sigset_t all, child;
-    // By the kernel's own call, as the C library keeps two numbers to itself, which may have been ignored all the same.
+    // With the kernel's own call, because the C library reserves two signals, which may have been ignored too.
     struct {
         void *handler;
         unsigned long flags;

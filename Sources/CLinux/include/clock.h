@@ -2,10 +2,10 @@
 #define DEFERD_CLOCK_H
 
 /// A descriptor that becomes readable when the wall clock is set: timerfd_create(2) with TFD_TIMER_CANCEL_ON_SET, which
-/// Swift's Glibc module lacks. Returns -1 with errno set where the kernel has no such timers.
+/// Swift's Glibc module lacks. Returns -1 with errno set if the kernel does not support such timers.
 int deferd_watch_clock(void);
 
-/// Has the descriptor wait for the next time that the clock is set. Returns 0, or -1 with errno set.
+/// Makes the descriptor wait for the next change of the clock. Returns 0, or -1 with errno set.
 int deferd_watch_clock_again(int watch);
 
 #endif

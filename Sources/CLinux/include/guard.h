@@ -3,54 +3,54 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What the daemon and the program guard (`deferd-guard`) say to each other. The guard starts programs, and ends them all
-// should the daemon die, however it dies.
+// The protocol between the daemon and the program guard (`deferd-guard`). The guard starts programs, and ends them all if
+// the daemon dies for any reason.
 //
-// Its standard input: a socket of whole messages (SOCK_SEQPACKET), the requests. Its standard output: a pipe, the reports.
-// Its standard error is only kept open: a lock on it lasts until the last program has ended. Its argument says after how many
-// milliseconds SIGKILL follows SIGTERM once the daemon has died.
+// The guard's standard input is a socket of whole messages (SOCK_SEQPACKET) for the requests. Its standard output is a pipe
+// for the reports. Its standard error is only kept open: a lock on it lasts until the last program has ended. Its argument is
+// the number of milliseconds between SIGTERM and SIGKILL after the daemon has died.
 
-/// What the daemon asks for.
+/// The kinds of requests.
 enum deferd_guard_request_kind {
-    /// Start a program. With it come four descriptors: the program's `deferd_guard_block` in a file, and what becomes its
-    /// standard input, output and error.
+    /// Start a program. Four descriptors come with the request: a file with the program's `deferd_guard_block`, and the
+    /// program's standard input, output and error.
     DEFERD_GUARD_START = 1,
     /// Send `signal` to the program's process group.
     DEFERD_GUARD_SIGNAL = 2,
 };
 
-/// The most descriptors that come with a request.
+/// The maximum number of descriptors with a request.
 enum { DEFERD_GUARD_DESCRIPTORS = 4 };
 
 struct deferd_guard_request {
     uint32_t kind;
     int32_t signal;
-    /// Of the daemon's choice, and never used again.
+    /// Chosen by the daemon, and never used again.
     uint64_t id;
-    /// Bytes of the block.
+    /// The size of the block in bytes.
     uint64_t size;
 };
 
-/// The beginning of a block. Behind it stand, each ended by a NUL, the directory, the path, the arguments (of which the
-/// first is the program's name for itself) and the variables.
+/// The beginning of a block. It is followed by the directory, the path, the arguments (of which the first is the program's
+/// own name) and the variables, each terminated by a NUL.
 struct deferd_guard_block {
     uint32_t arguments;
     uint32_t variables;
 };
 
-/// What the guard tells.
+/// The kinds of reports.
 enum deferd_guard_report_kind {
-    /// The program runs; `value` is its process id, and that of its group.
+    /// The program runs; `value` is the id of its process and its group.
     DEFERD_GUARD_STARTED = 1,
-    /// It could not be started: `value` is errno, and nothing follows.
+    /// The program could not be started: `value` is errno. This is the last report.
     DEFERD_GUARD_REFUSED = 2,
-    /// The same, as the directory could not be entered.
+    /// The same, because the directory could not be entered.
     DEFERD_GUARD_NO_DIRECTORY = 3,
-    /// It exited with the status `value`; others of its group may be left.
+    /// The program exited with the status `value`; other processes of its group may remain.
     DEFERD_GUARD_EXITED = 4,
-    /// A signal of the number `value` ended it; others of its group may be left.
+    /// The signal `value` ended the program; other processes of its group may remain.
     DEFERD_GUARD_SIGNALLED = 5,
-    /// The last of its group has ended; nothing follows.
+    /// The last process of the group has ended. This is the last report.
     DEFERD_GUARD_ENDED = 6,
 };
 
@@ -60,19 +60,19 @@ struct deferd_guard_report {
     uint64_t id;
 };
 
-/// Sends a request, with these descriptors where there are any. Returns 0, or -1 with errno set. Swift has no way to
-/// make the control message. `flags` as send(2) has them.
+/// Sends a request with its descriptors, if any. Returns 0, or -1 with errno set. Swift cannot make the control message.
+/// `flags` are those of send(2).
 int deferd_guard_send(
     int socket, const struct deferd_guard_request *request, const int *descriptors, size_t count, int flags);
 
-/// An empty file in memory: memfd_create(2), which glibc shows to GNU sources only.
+/// An empty file in memory: memfd_create(2), which glibc declares for GNU sources only.
 int deferd_memory_file(const char *name);
 
-/// A pipe that no program inherits: pipe2(2) with O_CLOEXEC, which glibc shows to GNU sources only.
+/// A pipe that programs do not inherit: pipe2(2) with O_CLOEXEC, which glibc declares for GNU sources only.
 int deferd_pipe(int ends[2]);
 
-/// Takes the lock of an open file, which whoever inherits the descriptor shares: flock(2) with LOCK_EX and LOCK_NB, whose
-/// name Swift's importer gives to a struct. Returns 0, or -1 with errno set.
+/// Locks an open file; processes that inherit the descriptor share the lock: flock(2) with LOCK_EX and LOCK_NB. Swift's
+/// importer gives that name to a struct. Returns 0, or -1 with errno set.
 int deferd_try_lock(int file);
 
 #endif

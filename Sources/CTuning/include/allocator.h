@@ -1,8 +1,8 @@
 #ifndef DEFERD_ALLOCATOR_H
 #define DEFERD_ALLOCATOR_H
 
-/// Sets glibc's allocator up for a process of few threads that runs for months: mallopt(3). To be called before threads.
-/// Where deferd is built with jemalloc, that was set up before `main`, and this changes nothing.
+/// Configures glibc's allocator for a process with few threads that runs for months: mallopt(3). Call it before starting
+/// threads. With jemalloc, which was configured before `main`, it has no effect.
 void deferd_settle_allocator(void);
 
 #endif
