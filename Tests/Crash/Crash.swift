@@ -1,9 +1,9 @@
 import Foundation
 
-/// Kills the daemon again and again while clients submit at full speed, and counts what is missing afterwards.
+/// Kills the daemon repeatedly while clients submit at full speed, and counts missing jobs afterwards.
 ///
-/// `crash [ROUNDS [SEED]]`: 200 rounds unless said otherwise. Exits with 1 when anything was lost or is corrupt.
-/// `crash faults [ROUNDS [SEED]]` does not kill, but lets file operations fail by chance.
+/// `crash [ROUNDS [SEED]]`: 200 rounds by default. Exits with 1 if a job was lost or corrupted.
+/// `crash faults [ROUNDS [SEED]]` does not kill, but makes file operations fail at random.
 @main
 struct Crash {
     static func main() async throws {

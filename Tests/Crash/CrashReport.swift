@@ -1,14 +1,14 @@
-/// What a run of kills came to.
+/// The result of a run of kills.
 struct CrashReport: CustomStringConvertible {
     var rounds = 0
     /// Submissions that were answered.
     var acknowledged = 0
     /// Of these, jobs that are there afterwards, once, with their one terminal state and the right result.
     var recovered = 0
-    /// Jobs that are there though their submitter was never answered; that is allowed.
+    /// Stored jobs whose submission was never answered; these are allowed.
     var unanswered = 0
     var downloads = 0
-    /// Jobs that were given up, as they were at work in three kills in a row, and were retried.
+    /// Jobs that failed because they ran in three consecutive kills, and were retried.
     var interrupted = 0
     var problems: [String] = []
 

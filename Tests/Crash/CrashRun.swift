@@ -7,7 +7,7 @@ import TestSupport
 
 /// One run: a daemon, an origin, clients, and the kills.
 final class CrashRun: Sendable {
-    /// What is expected of a job that was answered.
+    /// The expected outcome of an acknowledged job.
     struct Expectation: Sendable {
         let id: Int64
         /// The result, or nil for a download.
@@ -50,8 +50,8 @@ final class CrashRun: Sendable {
 
     private func kill(_ origin: TestOrigin) async throws {
         let daemon = try CrashDaemon(directory: directory)
-        // After a time the kill may come before the first answer, as it does on a slow machine; after a number of answers
-        // there are some on any.
+        // After a time the kill may come before the first answer, as it does on a slow machine; after a number of
+        // answers there are some on any.
         let (pause, count) = random.withLock { random in
             (
                 Int.random(in: 5...180, using: &random),
@@ -176,7 +176,7 @@ final class CrashRun: Sendable {
         return report
     }
 
-    /// Checks a job that is over. One that was at work in three kills in a row was given up: it ends well once it is retried.
+    /// Checks a finished job. A job that ran in three consecutive kills has failed, and succeeds when it is retried.
     private func check(
         _ expectation: Expectation, _ job: JobSnapshot, _ client: JobClient, _ report: inout CrashReport
     ) async throws {
@@ -207,8 +207,8 @@ final class CrashRun: Sendable {
         report.recovered += 1
     }
 
-    /// Counts all jobs. Those that were given up and whose submitter was never answered are retried too, as what they have
-    /// of their files is kept for that.
+    /// Counts all jobs. Failed jobs whose submission was never answered are retried too, because their partial files
+    /// are kept for a retry.
     private func countAll(_ client: JobClient) async throws -> Int {
         var count = 0
         var after: Int64?

@@ -1,10 +1,10 @@
-/// What a run of failing file operations came to.
+/// The result of a run with failing file operations.
 struct FaultReport: CustomStringConvertible {
     var rounds = 0
     var jobs = 0
     /// Jobs that failed with kind `storage`, retried ones counted again.
     var failed = 0
-    /// Calls that were made to fail, by what they do.
+    /// Failed calls by operation.
     var faults: [String: Int] = [:]
     var problems: [String] = []
 

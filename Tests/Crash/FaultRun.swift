@@ -122,7 +122,7 @@ struct FaultRun {
         return try submitted.map { try $0.get().job }
     }
 
-    /// Waits for jobs, and looks at what became of them.
+    /// Waits for jobs and checks their outcomes.
     private func check(
         _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: Engine, _ report: inout FaultReport
     ) async throws {

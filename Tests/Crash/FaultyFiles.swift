@@ -8,7 +8,7 @@ import TestSupport
 final class FaultyFiles: Sendable {
     private struct State {
         var random: SeededGenerator
-        /// One of so many calls fails; 0 for none.
+        /// One in this many calls fails; 0 for none.
         var oneIn = 0
         var failures: [String: Int] = [:]
     }
@@ -19,12 +19,12 @@ final class FaultyFiles: Sendable {
         state = Mutex(State(random: SeededGenerator(seed: seed)))
     }
 
-    /// Lets one of so many calls fail from now on; 0 for none.
+    /// Makes one in this many calls fail from now on; 0 for none.
     func fail(oneIn calls: Int) {
         state.withLock { $0.oneIn = calls }
     }
 
-    /// How many calls failed so far, by what they do.
+    /// The number of failed calls so far, by operation.
     var failures: [String: Int] { state.withLock(\.failures) }
 
     private func pass(_ call: String) throws(Errno) {
@@ -53,7 +53,7 @@ final class FaultyFiles: Sendable {
         }
         files.write = { (file, bytes) throws(Errno) in
             do throws(Errno) { try self.pass("write") } catch {
-                // A disk that is full takes what still fits.
+                // A full disk accepts the bytes that still fit.
                 try real.write(file, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
                 throw error
             }

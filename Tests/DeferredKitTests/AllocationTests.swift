@@ -1,15 +1,15 @@
 import DeferredKit
 import Testing
 
-/// What a link allocates: the guard of its speed that needs no clock.
+/// The allocations of a link: a guard of its speed that needs no clock.
 @Suite struct AllocationTests {
     typealias Link = Deferred<Int, any Error>
 
     private static let links = 100
 
-    /// The contract's limit for one link, beside the closure that the user hands over.
+    /// The contract's limit for one link, besides the user's closure.
     ///
-    /// Unoptimized code boxes what optimized code does not; there the limit is what it needs today.
+    /// Unoptimized code boxes more values; there, the limit is the current number.
     private static func limit(hopping: Bool) -> Double {
         #if DEBUG
             hopping ? 5 : 4
@@ -27,7 +27,7 @@ import Testing
     // Unsafe: written by one test in a process of its own.
     nonisolated(unsafe) private static var held: (object: AnyObject?, closure: (() -> Void)?)
 
-    /// Keeps an object where the compiler cannot know what becomes of it.
+    /// Keeps an object where the compiler cannot trace its use.
     @inline(never)
     private static func hold(_ object: AnyObject, _ number: Int = 0) {
         held.object = object
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// What one of many links allocates, from its making to its outcome, less what is the user's own.
+    /// The allocations of one of many links, from its creation to its outcome, without the user's own.
     private static func perLink(
         _ make: (Link, Int) -> Link,
         _ own: (Int) -> Void,

@@ -1,7 +1,8 @@
 import DeferredKit
 import Testing
 
-/// Promises that nobody keeps. In sequence and processes of their own, as the handler belongs to the whole process.
+/// Promises that are dropped unresolved. In sequence and in separate processes, as the handler belongs to the whole
+/// process.
 @Suite(.serialized) struct BrokenPromiseTests {
     @Test func promise_isReportedOnce_withWhereItWasMade_whenItsLastCopyGoes() async {
         await #expect(processExitsWith: .success) {
@@ -11,7 +12,7 @@ import Testing
             let line: UInt
             (promise, line) = makePromise()
             var copy = promise
-            // It is reported though somebody still waits.
+            // It is reported although a consumer still waits.
             let link = promise?.deferred.map { $0 }
             promise = nil
             #expect(journal.entries.isEmpty)

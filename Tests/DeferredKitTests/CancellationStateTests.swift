@@ -2,7 +2,8 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// Cancellation of what is paused, running, waiting for its executor or left by its producer, and inside callbacks.
+/// Cancellation of Deferreds that are paused, running, waiting for an executor or without a producer, and inside
+/// callbacks.
 @Suite struct CancellationStateTests {
     // MARK: Paused, running, waiting for its executor
 
@@ -110,7 +111,7 @@ import Testing
         #expect(bound.isCancelled)
     }
 
-    // MARK: Nobody left to decide
+    // MARK: No producer left
 
     @Test func cancel_failsAtOnce_whenThePromiseWasDropped() {
         let last = Promise<Int, any Error>().deferred.map { $0 }.map { $0 }

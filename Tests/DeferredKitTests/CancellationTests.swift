@@ -2,7 +2,7 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// Who is reached by a cancellation, and what becomes of them.
+/// Which Deferreds a cancellation reaches, and how they end.
 @Suite struct CancellationTests {
     // MARK: The topmost one
 

@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func link_fails_whenItWasCancelledAndItsClosureReturnsWhatWaitsForIt() {
-        // Its cancellation is left to the producer, as its failure is typed, and passed on to what its closure returns.
+        // Its failure is typed, so its producer decides about cancellation, which continues to the closure's Deferred.
         let below = Promise<Deferred<Int, CycleError>, Never>()
         let promise = Promise<Int, CycleError>()
         let other = promise.deferred.map { $0 }

@@ -2,7 +2,7 @@ import DeferredKit
 import Foundation
 import Testing
 
-/// What an executor never runs is as if its Deferred had been dropped.
+/// A job that an executor drops has the same effect as a dropped Deferred.
 @Suite struct ExecutorDropTests {
     private struct Dropping: CallbackExecutor {
         func submit(_ job: @escaping @Sendable () -> Void) {}

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ExecutorTests {
     private static let key = DispatchSpecificKey<String>()
 
-    /// Where a closure runs: the name that was given to its queue.
+    /// The name of the queue on which a closure runs.
     private static var label: String { DispatchQueue.getSpecific(key: key) ?? "elsewhere" }
 
     @Test func main_isTheMainQueue() async {

@@ -2,7 +2,7 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// What keeps what alive: nothing leaks.
+/// Which objects retain which others: nothing leaks.
 @Suite struct LifetimeTests {
     private let population = Population()
 

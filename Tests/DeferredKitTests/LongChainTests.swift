@@ -6,7 +6,7 @@ import Testing
 /// A million links, and loops of a million rounds: the stack stays small, and so does a loop's memory.
 @Suite(.serialized) struct LongChainTests {
     static let length = 1_000_000
-    /// What a loop may add to the peak, in KiB; under the sanitizers, whose allocators keep what was freed for a while, more.
+    /// The KiB that a loop may add to the peak; more under the sanitizers, whose allocators delay the reuse of memory.
     private static let most: Int = {
         #if DEFERRED_FEW_ROUNDS
             32_000
@@ -15,7 +15,7 @@ import Testing
         #endif
     }()
 
-    /// For what needs more than one pass over the chain.
+    /// For operations that need more than one pass over the chain.
     static let shorter = 200_000
 
     /// Runs on a thread with a small stack, where recursion would not get far.

@@ -2,7 +2,7 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// Where progress goes, and where it does not.
+/// Where progress is delivered, and where it is not.
 @Suite struct ProgressTests {
     private func journal<S, F>(of deferred: Deferred<S, F>) -> Journal<ProgressUpdate> {
         let journal = Journal<ProgressUpdate>()

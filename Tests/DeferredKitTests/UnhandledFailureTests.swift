@@ -1,13 +1,13 @@
 import DeferredKit
 import Testing
 
-/// Failures that nobody looked at. In sequence, as the handler belongs to the whole process.
+/// Unhandled failures. In sequence, as the handler belongs to the whole process.
 @Suite(.serialized) struct UnhandledFailureTests {
     private struct Unseen: Error {
         let name: String
     }
 
-    /// What is reported while `body` runs, of those failures that were made here.
+    /// The failures made here that are reported while `body` runs.
     private func reported(_ body: () async -> Void) async -> [String] {
         let journal = Journal<String>()
         UnhandledFailure.setHandler { error in

@@ -39,6 +39,6 @@ package.targets = package.targets.filter { !\$0.isTest } + [
 ]
 PACKAGE
 } > "$scratch/Package.swift.new"
-# Only where it changed, or all would be planned anew.
+# Only if it changed, or SwiftPM would plan everything again.
 cmp -s "$scratch/Package.swift.new" "$scratch/Package.swift" || cp "$scratch/Package.swift.new" "$scratch/Package.swift"
 rm "$scratch/Package.swift.new"

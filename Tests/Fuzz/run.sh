@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs each fuzzer, or those that are named, for SECONDS from the committed corpus; new inputs go below .build/fuzz.
+# Runs each fuzzer, or the named ones, for SECONDS from the committed corpus; new inputs go below .build/fuzz.
 set -eu
 cd "$(dirname "$0")/../.."
 seconds=$1
 shift
 scratch=.build/fuzz
-# What an input may take: megabytes, seconds and bytes.
+# The limits for an input: megabytes, seconds and bytes.
 bounds="-rss_limit_mb=2048 -timeout=20 -max_len=65536"
 "$(dirname "$0")/package.sh" "$scratch"
 for target in ${*:-lines spec calendar configuration http state}; do

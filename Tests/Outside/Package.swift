@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own that has nothing but the product DeferredKit, as somebody else's would: make test-outside.
+// A separate package that uses only the product DeferredKit, like a package of a user: make test-outside.
 let settings: [SwiftSetting] =
     [
         .enableUpcomingFeature("ExistentialAny"),

@@ -4,7 +4,7 @@ import Testing
 
 /// A real systemd, booted for one scenario from the units of this repository and the programs just built.
 enum BootedSystem {
-    /// What a scenario said and how it ended.
+    /// The output and the exit status of a scenario.
     struct Transcript: CustomStringConvertible {
         let status: Int32
         let output: String
@@ -44,8 +44,8 @@ enum BootedSystem {
     /// Boots, runs the scenario in bash and takes the system down.
     ///
     /// - Parameters:
-    ///   - scenario: commands after those of `prelude`; the first that fails ends it.
-    ///   - files: further files below /etc/systemd/system, by their relative path.
+    ///   - scenario: commands that follow `prelude`; the first failure ends the scenario.
+    ///   - files: additional files below /etc/systemd/system, by their relative path.
     static func run(_ scenario: String, files: [String: String] = [:]) async throws -> Transcript {
         let units = FileManager.default.temporaryDirectory.appending(path: "deferd-units-\(UUID().uuidString)")
         try FileManager.default.copyItem(at: repository.appending(path: "systemd"), to: units)
@@ -78,7 +78,7 @@ enum BootedSystem {
         client() { deferctl --socket "$socket" "$@"; }
         # Submits a job; gives its id.
         submit() { client submit - <<<"$1" | sed -nE '1s/[^0-9]*([0-9]+).*/\1/p'; }
-        # The process id of whoever answers on the socket.
+        # The id of the process that answers on the socket.
         answering() { client info --json | grep -oE '"pid" ?: ?[0-9]+' | grep -oE '[0-9]+'; }
         # Waits, without polling, until the journal holds that message, or that many of them, and prints them. The
         # output must not be /dev/null: grep would read on to the end then.

@@ -58,7 +58,7 @@ import Testing
         #expect(said.contains("“deferd” is \(defect), not a listening AF_UNIX stream socket"), "\(said)")
     }
 
-    /// What a child with these descriptors from 3 on says of them.
+    /// The output of a child with these descriptors from 3 on.
     private func child(passing passed: [PassedSocket], names: String) throws -> String {
         // Only the child itself knows the process id it must be given; exec keeps it.
         let arguments = [

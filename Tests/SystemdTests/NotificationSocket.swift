@@ -21,7 +21,7 @@ struct NotificationSocket {
         setenv("NOTIFY_SOCKET", "@" + name, 1)
     }
 
-    /// The oldest notification; one that was sent is there already, so this never waits.
+    /// The oldest notification; sent ones have already arrived, so this never waits.
     func receive() throws -> Notification {
         var text = [UInt8](repeating: 0, count: 8192)
         var control = [UInt8](repeating: 0, count: 256)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `debian/postrm` as dpkg runs it, in directories of its own: what is below /var/lib, /run and /etc is the test's.
+/// `debian/postrm` as dpkg runs it, in directories of the test in place of /var/lib, /run and /etc.
 @Suite(
     .enabled(
         if: geteuid() == 0 && FileManager.default.isExecutableFile(atPath: "/usr/bin/unshare"),
@@ -36,7 +36,7 @@ struct PurgeTests {
         #expect(run.outputText == "/var/lib/deferd/mounted/file\n/var/lib/other/file\nkept\n")
     }
 
-    /// The package cannot tell one that it made from one that was there.
+    /// The package cannot tell a user that it created from one that existed before.
     @Test func purge_leavesTheUser() throws {
         let run = try afterPurge("grep -c ^deferd: /etc/passwd /etc/group")
         #expect(run.outputText == "/etc/passwd:1\n/etc/group:1\n")

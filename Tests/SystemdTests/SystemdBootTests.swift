@@ -210,7 +210,7 @@ struct SystemdBootTests {
         #expect(own.contains { $0.keys.contains { $0.hasPrefix("DEFERD_") } })
     }
 
-    /// One boot for what an administrator does with a running daemon: credentials, the journal, reloads.
+    /// One boot for an administrator's operations on a running daemon: credentials, the journal, reloads.
     @Test func administrator_seesAndChangesWhatRuns() async throws {
         let transcript = try await BootedSystem.run(
             #"""
@@ -407,7 +407,7 @@ struct SystemdBootTests {
             as systemctl --user stop deferd.service
             say result "$(as systemctl --user show --property Result --value deferd.service)"
             """#,
-            // There is no login here that would name the directory.
+            // There is no login here that would set the directory.
             files: ["user@.service.d/directory.conf": "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"]
         )
         #expect(transcript.said("file") == ["600 owner 700"])
@@ -431,7 +431,7 @@ struct SystemdBootTests {
         """#,
     ]
 
-    /// The daemon has no rights but its own, and lends them to nobody.
+    /// The daemon has only its own rights, and lends them to no user.
     @Test func absoluteRoot_isUsed_whereBothCallerAndDaemonMay() async throws {
         let transcript = try await BootedSystem.run(
             #"""

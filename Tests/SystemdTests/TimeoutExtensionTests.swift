@@ -5,7 +5,7 @@ import Testing
 @testable import Systemd
 
 @Suite struct TimeoutExtensionTests {
-    /// What the kernel would have counted, and what the manager was asked for.
+    /// Simulated counters of the kernel, and the requests to the manager.
     private final class Process: Sendable {
         let work = Mutex(TimeoutExtension.Work(processor: .zero, blocks: 0))
         let asked = Mutex<[Duration]>([])

@@ -10,7 +10,7 @@ struct UnitFileTests {
     @Test func systemsService_isConfined() throws {
         let unit = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../systemd/deferd.service").standardized.path
-        // Exit 1 where the exposure is more than 1.5.
+        // Exits with 1 if the exposure exceeds 1.5.
         let run = try SystemProgram([
             systemdAnalyze, "security", "--offline=true", "--threshold=15", "--no-pager", unit,
         ])

@@ -1,14 +1,14 @@
 #!/bin/bash
 # boot.sh [--root DIR] [--units DIR].. [--program FILE].. [--share DIR].. [--console FILE] [--timeout SECONDS] -- COMMAND..
 #
-# Boots this machine's own systemd as PID 1 of fresh namespaces over a throw-away overlay of /, runs COMMAND in there
-# and takes everything down again. The exit status is COMMAND's, or 125 when nothing could be booted. Needs root, cgroup2
-# and overlayfs; the network inside is a loopback of its own.
+# Boots this machine's own systemd as PID 1 of new namespaces over a temporary overlay of /, runs COMMAND there, and takes
+# everything down again. The exit status is COMMAND's, or 125 if booting failed. Needs root, cgroup2 and overlayfs; the
+# network inside is a separate loopback.
 #   --root DIR      another Debian's files instead of this machine's; they are not changed either
 #   --units DIR     the contents are copied to /etc/systemd/system
 #   --program FILE  appears, read-only, in /usr/local/bin
-#   --share DIR     appears, writable, at the same path; nothing else that is written inside reaches the machine
-#   --console FILE  takes what the manager says while it boots
+#   --share DIR     appears, writable, at the same path; no other writes inside reach the machine
+#   --console FILE  receives the manager's output during the boot
 set -u
 units=() programs=() shares=() lower=/ console=/dev/null timeout=60
 fail() { echo "boot.sh: $*" >&2; exit 125; }
@@ -134,7 +134,7 @@ inside="$(declare -p work init lower units programs shares); $(declare -f become
 exec 9<>"$work/up"
 (
   echo "$BASHPID" >"$cgroup/cgroup.procs"
-  # Whoever dies, those below him go too, down to PID 1 and with it everything inside.
+  # When a process here dies, its descendants die too, down to PID 1 and with it everything inside.
   exec setpriv --pdeathsig KILL bash -c '
     setpriv --pdeathsig KILL unshare --mount --pid --uts --ipc --cgroup --net --fork --kill-child bash -c "$1"
     echo ended >"$2"' - "$inside" "$work/up" 9>&-

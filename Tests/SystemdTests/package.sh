@@ -1,9 +1,9 @@
 #!/bin/bash
-# package.sh DEB DIRECTORY: tries a package in a fresh Debian 12.
+# package.sh DEB DIRECTORY: tests a package in a new Debian 12.
 #
-# Makes a minimal Debian in DIRECTORY with debootstrap, where none is there yet, boots a copy of it with the real systemd (boot.sh),
-# and there installs the package, runs a download through the socket, upgrades, removes and purges. What is left must be what was
-# there before. Needs root, and Debian's archive for the first run.
+# Creates a minimal Debian in DIRECTORY with debootstrap, if there is none, and boots a copy of it with the real systemd
+# (boot.sh). In the copy, it installs the package, runs a download through the socket, upgrades, removes and purges. Afterwards,
+# the copy must contain the same files as before. Needs root, and Debian's archive for the first run.
 set -euo pipefail
 deb=$(realpath -e -- "$1") root=$2
 here=$(dirname "$(realpath -e -- "$0")")
@@ -40,7 +40,7 @@ files() {
     # The user and the group stay, as postrm says.
     { getent passwd; getent group; } | grep -v '^deferd:'
 }
-# What any package with users and units changes: backups of the user database, and the index of journal messages.
+# Files that any package with users and units changes: backups of the user database, and the index of journal messages.
 known='/etc/(passwd|group|shadow|gshadow|subuid|subgid)-$|/etc/\.pwd\.lock$|/var/lib/systemd|/etc/systemd/system$'
 files | grep -Ev "$known" | sort >before
 

@@ -1,6 +1,6 @@
 /// Scripts for the ways in which servers and networks fail.
 package enum Misbehaviour {
-    /// Where a connection is cut.
+    /// Where to cut a connection.
     package enum Place: String, Sendable, CaseIterable {
         case header
         case firstByte
@@ -13,7 +13,7 @@ package enum Misbehaviour {
         [("Content-Length", "\(body.count)"), ("Accept-Ranges", "bytes")] + (etag.map { [("ETag", $0)] } ?? [])
     }
 
-    /// The correct answer, a range where one is asked for.
+    /// The correct answer, including ranges.
     package static func correct(
         _ body: [UInt8], etag: String? = nil, to request: OriginLog.Entry
     ) -> [OriginStep] {

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What a script waits at until the test opens it.
+/// A gate at which scripts wait until the test opens it.
 package final class OriginGate: Sendable {
     private let state = Mutex<(isOpen: Bool, waiters: [@Sendable () -> Void])>((false, []))
 
     package init() {}
 
-    /// Lets through who waits and who comes later.
+    /// Opens the gate for current and later waiters.
     package func open() {
         let waiters = state.withLock { state in
             state.isOpen = true

@@ -1,12 +1,12 @@
 import NIOCore
 import Synchronization
 
-/// What an origin was asked, in order; tests can wait until it was asked often enough.
+/// The requests to an origin in order; tests can wait for a number of them.
 package final class OriginLog: Sendable {
     /// One request.
     package struct Entry: Sendable {
         package let method: String
-        /// Path and query as they were sent.
+        /// Path and query, unchanged.
         package let target: String
         /// By lower-case name; of repeated fields the last.
         package let headers: [String: String]
@@ -15,7 +15,7 @@ package final class OriginLog: Sendable {
         /// The target without its query.
         package var path: String { String(target.prefix { $0 != "?" }) }
 
-        /// The range that it asks for, `Int.max` where that has no end; nil without one.
+        /// The requested range, ending at `Int.max` if it is open; nil without one.
         package var range: (start: Int, last: Int)? {
             guard let text = headers["range"], text.hasPrefix("bytes=") else { return nil }
             let ends = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)

@@ -1,4 +1,4 @@
-/// What a ``TestOrigin`` serves under one path.
+/// The content that a ``TestOrigin`` serves under one path.
 package struct OriginResource: Sendable {
     /// Bytes in memory, or a file that is read as it is when it is asked for.
     package enum Content: Sendable {

@@ -1,4 +1,4 @@
-/// What a ``ScriptedOrigin`` does next on a connection.
+/// The next step of a ``ScriptedOrigin`` on a connection.
 package enum OriginStep: Sendable {
     case send([UInt8])
     /// That many bytes of a pattern, without keeping them in memory.
@@ -8,7 +8,7 @@ package enum OriginStep: Sendable {
     case wait(OriginGate)
     /// Says that all before has been sent.
     case tell(AsyncStream<Void>.Continuation)
-    /// What the client sends from now on stays where it is.
+    /// Stops reading: later input from the client stays in the socket.
     case stopReading
     /// Nothing more until the client goes away.
     case hold

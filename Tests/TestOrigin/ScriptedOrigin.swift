@@ -2,9 +2,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server on loopback that does exactly what a script says, however wrong, for as long as a closure runs.
+/// A server on loopback that follows a script exactly, even a wrong one, for as long as a closure runs.
 package final class ScriptedOrigin: Sendable {
-    /// What to do about a request; `count` is how often that path was asked before.
+    /// The steps for a request; `count` is the number of earlier requests for that path.
     package typealias Script = @Sendable (_ request: OriginLog.Entry, _ count: Int) -> [OriginStep]
 
     package let log = OriginLog()
@@ -13,7 +13,8 @@ package final class ScriptedOrigin: Sendable {
     private let departures = AsyncStream.makeStream(of: Void.self)
     private let accepted = Atomic<Int>(0)
     fileprivate let script: Script
-    /// Whether a request's body is waited for; else the script runs once the head is there, and the body is dropped as it comes.
+    /// Whether a request's body is waited for; else the script runs once the head is there, and the body is dropped as
+    /// it comes.
     fileprivate let readsBodies: Bool
 
     private init(port: Int, readsBodies: Bool, script: @escaping Script) {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A well-behaved HTTP server on loopback, for as long as a closure runs.
 package final class TestOrigin: Sendable {
-    /// What was asked.
+    /// The received requests.
     package let log = OriginLog()
     private let resources = Mutex<[String: OriginResource]>([:])
     private let bound = Mutex(0)

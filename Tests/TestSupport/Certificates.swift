@@ -1,6 +1,7 @@
-/// Certificates for tests, and the key of all servers, which protects nothing. Those that are not expired last until 2120.
+/// Certificates for tests, and the shared key of all servers, which protects nothing. Unexpired ones are valid until
+/// 2120.
 package enum Certificates {
-    /// What signed the others.
+    /// The authority that signed the others.
     package static let authority = """
         -----BEGIN CERTIFICATE-----
         MIIBWzCCAQGgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlBdXRob3Jp

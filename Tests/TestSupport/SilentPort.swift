@@ -1,6 +1,6 @@
 import Glibc
 
-/// A port on loopback that is bound, but where nobody listens: connections are refused.
+/// A port on loopback that is bound but not listening: connections are refused.
 package final class SilentPort: Sendable {
     package let port: Int
     private let descriptor: Int32

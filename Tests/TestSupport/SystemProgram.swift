@@ -1,14 +1,14 @@
 import Foundation
 import Glibc
 
-/// A program that was run to its end, for what it wrote.
+/// Runs a program to its end and captures its output.
 ///
-/// Tests do not use Foundation's `Process`: where this process has some 1,350 descriptors open, as tests with many connections
-/// have, it reads behind the end of a buffer when it starts a program.
+/// Tests do not use Foundation's `Process`: in a process with some 1,350 open descriptors, as in tests with many
+/// connections, it reads past the end of a buffer when it starts a program.
 package struct SystemProgram: Sendable {
     /// The exit status; negative is the signal that ended it.
     package let status: Int32
-    /// What it wrote to its standard output, unless that was given to it.
+    /// The captured standard output, unless it was redirected.
     package let output: [UInt8]
     package let errors: [UInt8]
 
@@ -24,7 +24,7 @@ package struct SystemProgram: Sendable {
     package init(
         _ arguments: [String], environment: [String: String] = [:], input: Int32? = nil, output: Int32? = nil
     ) throws {
-        // Files take all that comes, in whatever order it is written.
+        // Files accept all output, in any order.
         let files = try [Self.file(), Self.file()]
         defer { for file in files { close(file) } }
         var actions = posix_spawn_file_actions_t()
@@ -37,7 +37,7 @@ package struct SystemProgram: Sendable {
         }
         posix_spawn_file_actions_adddup2(&actions, output ?? files[0], 1)
         posix_spawn_file_actions_adddup2(&actions, files[1], 2)
-        // Dispatch's threads block signals, which would go on to the program.
+        // Dispatch's threads block signals, and the program would inherit that.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -32,6 +32,6 @@ package final class TemporaryDirectory: Sendable {
         return path
     }
 
-    /// What is in it, sorted.
+    /// The entries of the directory, sorted.
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }

@@ -1,7 +1,6 @@
 import Glibc
 
-/// A port that listens and serves nobody, so that it can tell whether anybody connected: the system completes connections
-/// by itself.
+/// A port that listens but serves no client, to detect connection attempts: the system completes connections by itself.
 package final class WatchedPort: Sendable {
     package let port: Int
     private let descriptor: Int32
@@ -27,7 +26,7 @@ package final class WatchedPort: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether anybody has connected since this was last asked.
+    /// Whether any client has connected since the last call.
     package var wasConnectedTo: Bool {
         var count = 0
         while case let connection = accept(descriptor, nil, nil), connection >= 0 {

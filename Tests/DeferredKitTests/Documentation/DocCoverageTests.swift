@@ -22,7 +22,7 @@ import Testing
         Module(name: "JobClient", tests: ["EndToEndTests"], least: 6),
     ]
 
-    /// The lines of a text without what is only indentation.
+    /// The lines of a text without blank ones and common indentation.
     private static func lines(of text: String) -> [String] {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }

@@ -3,8 +3,8 @@ import Dispatch
 import Foundation
 import Testing
 
-// Every example of the documentation, word for word, so that none can be wrong for long; DocCoverageTests sees to it
-// that none is left out.
+// Every example of the documentation, word for word, so that none stays wrong for long; DocCoverageTests check that
+// none is missing.
 
 struct Greeting: DataSource {
     let name: String
@@ -146,7 +146,7 @@ struct Greeting: DataSource {
             second.succeed(2)
         }
         do {
-            // The same again, noting what the example above prints.
+            // The same again, recording the output of the example above.
             let journal = Journal<String>()
             let first = Promise<Int, any Error>()
             let second = Promise<Int, any Error>()

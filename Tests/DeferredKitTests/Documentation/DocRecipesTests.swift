@@ -2,8 +2,8 @@ import DeferredKit
 import Foundation
 import Testing
 
-// The recipes, word for word; DocCoverageTests sees to it that none is left out. What belongs to NIO is in the tests of
-// DataSources, which have it.
+// The recipes, word for word; DocCoverageTests check that none is missing. The examples for NIO are in the tests of
+// DataSources, which import NIO.
 
 actor Library {
     var titles: [String] = []

@@ -2,7 +2,7 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// What Big Nerd Ranch's Deferred could do, as it is written here.
+/// The features of Big Nerd Ranch's Deferred, written with DeferredKit.
 @Suite struct BNRDeferredTests {
     @Test func fill_resolves_andFillIfUnfilledTellsWhetherItDid() {
         let promise = Promise<Int, Never>()

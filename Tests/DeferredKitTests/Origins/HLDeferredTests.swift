@@ -1,7 +1,7 @@
 import DeferredKit
 import Testing
 
-/// What HLDeferred could do, as it is written here.
+/// The features of HLDeferred, written with DeferredKit.
 @Suite struct HLDeferredTests {
     // MARK: then, fail, both
 

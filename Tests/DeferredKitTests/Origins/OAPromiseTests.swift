@@ -2,7 +2,7 @@ import DeferredKit
 import Dispatch
 import Testing
 
-/// What OAPromise could do, as it is written here.
+/// The features of OAPromise, written with DeferredKit.
 @Suite struct OAPromiseTests {
     @Test func thenError_runsOneOfTheTwo() {
         #expect(Deferred<Int, any Error>.succeeded(1).then({ $0 }, fail: { _ in 0 }).value == 1)

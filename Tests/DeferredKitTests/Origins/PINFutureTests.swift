@@ -2,7 +2,7 @@ import DeferredKit
 import Foundation
 import Testing
 
-/// What PINFuture could do, as it is written here.
+/// The features of PINFuture, written with DeferredKit.
 @Suite struct PINFutureTests {
     @Test func map_transformsValuesOnly() {
         #expect(Deferred<Int, Oops>.succeeded(1).map { $0 + 1 }.outcome == .success(2))

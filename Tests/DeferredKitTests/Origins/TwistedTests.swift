@@ -1,7 +1,7 @@
 import DeferredKit
 import Testing
 
-/// What Twisted's Deferreds do, which HLDeferred was modelled on.
+/// The behaviour of Twisted's Deferreds, the model of HLDeferred.
 @Suite struct TwistedTests {
     @Test func callbackAndErrback_alternate_likeTwoRails() {
         let journal = Journal<String>()

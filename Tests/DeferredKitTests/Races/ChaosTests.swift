@@ -23,7 +23,7 @@ import Testing
         stage.work.cancelAll()
         for promise in stage.typedPromises.entries { promise.fail(.cancelled) }
         for deferred in stage.plain.entries { deferred.cancel() }
-        // What was handed to the queue before, and what that hands to it in turn.
+        // Jobs handed to the queue before, and the jobs that these hand to it.
         for deferred in stage.plain.entries { _ = try? await deferred.get() }
         for task in stage.tasks.entries { await task.value }
         await stage.work.drained()
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// What there is so far, for all threads.
+    /// The Deferreds made so far, shared by all threads.
     private final class Stage: Sendable {
         let plain = Journal<Plain>()
         let typed = Journal<Typed>()

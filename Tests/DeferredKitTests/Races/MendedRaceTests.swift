@@ -7,8 +7,8 @@ import Testing
 @Suite(.serialized) struct MendedRaceTests {
     typealias Plain = Deferred<Int, any Error>
 
-    /// A Deferred that pauses on another while somebody adds to it and lets it go: `add` gets it and a counter of
-    /// calls, and gives back what is to be cancelled.
+    /// A Deferred that pauses on another while a thread adds to it and releases it: `add` gets the Deferred and a
+    /// counter of calls, and returns the Deferred to cancel.
     private func pauseAgainstAdd(
         _ name: String, cancelling: Bool = false, _ add: @escaping @Sendable (Plain, Tally) -> (@Sendable () -> Void)?
     ) {
@@ -18,7 +18,7 @@ import Testing
             let middle = Box(outer.deferred.flatMap { _ in inner.deferred })
             let before = Tally()
             let after = Tally()
-            // Either a link of its own, or one that takes the outcome as it is, as in a loop.
+            // Either a separate link, or a link that takes the outcome unchanged, as in a loop.
             let waiting = round / 2 % 2 == 0 ? middle.value : middle.value.map { Self.follow($0) }
             let first = waiting.map { $0.map { before.note($0) } }
             let cancel = Box<@Sendable () -> Void>(nil)
@@ -47,7 +47,7 @@ import Testing
         Plain.succeeded(0).flatMap { _ in deferred }
     }
 
-    /// The same where nobody has a reference but a weak one: the link steps aside, and is asked for all the same.
+    /// The same with only a weak reference: the link steps aside, and is used after all.
     @Test func callbackAddedByAWeakReferenceWhilePausing_runs() {
         final class Weakly: @unchecked Sendable {
             // Unchecked: written before the threads meet.
@@ -98,7 +98,7 @@ import Testing
                 verdict: {
                     if !link.isCancelled { return "\(link.outcome as Any)" }
                     if tally.count != 1 { return "\(tally.count) calls" }
-                    // A closure that came before the cancellation has begun what nobody wants.
+                    // A closure that ran before the cancellation has started work that no consumer wants.
                     return closure.count == 0 || inner.isCancelled ? nil : "the inner one was not cancelled"
                 }
             )

@@ -32,7 +32,8 @@ import Testing
         #expect(population.count == 0)
     }
 
-    /// A chain of three: the middle one waits for what its closure returns. The acts have the only references to it.
+    /// A chain of three: the middle one waits for the Deferred from its closure. The acts have the only references to
+    /// it.
     private final class Stage: Sendable {
         private let outer = Box<Promise<Int, any Error>>(nil)
         private let inner = Promise<Int, any Error>()
@@ -40,7 +41,7 @@ import Testing
         private let population: Population
         private let isPaused: Bool
         private let drops = Box(false)
-        /// A callback of each level, and those that are added.
+        /// A callback of each level, and the added callbacks.
         private let tallies: [Tally] = (0..<5).map { _ in Tally() }
         private let added = Box(0)
 
@@ -129,7 +130,7 @@ import Testing
             inner.succeed(2)
             let counts = tallies.map(\.count)
             let expected = [1, 1, 1, (added.value ?? 0) > 0 ? 1 : 0, (added.value ?? 0) > 1 ? 1 : 0]
-            // What waited for a promise that was dropped is never called.
+            // Consumers of a dropped promise are never called.
             let isRight = zip(counts, expected).allSatisfy { $0 == $1 || (drops.value == true && $0 < $1) }
             return isRight ? nil : "called \(counts) times, not \(expected)"
         }

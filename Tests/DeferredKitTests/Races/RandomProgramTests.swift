@@ -101,7 +101,7 @@ private final class RandomProgram: Sendable {
         guard index < handles.count, let upstream = handles[index] else { return }
         let (number, token) = (handles.count, population.token())
         steps.append("\(kind) of \(index) is \(number)")
-        // Also where it runs at once: the result comes into the table first.
+        // Also if it runs at once: the result is stored in the table first.
         handles.append(nil)
         model.link(index, kind)
         switch kind {
@@ -141,7 +141,7 @@ private final class RandomProgram: Sendable {
         act(action)
     }
 
-    /// What happens in the library, by itself or in a callback.
+    /// An event in the library, outside or inside a callback.
     private func act(_ action: ProgramAction) {
         switch action {
         case .none: break

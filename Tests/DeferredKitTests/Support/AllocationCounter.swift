@@ -4,9 +4,9 @@ import Foundation
     import Glibc
 #endif
 
-/// Counts the objects that this thread allocates, by the switch that Swift's runtime has for instruments.
+/// Counts the objects that this thread allocates, with the hook of Swift's runtime for instruments.
 ///
-/// It changes the whole process, so call it in one that does nothing else.
+/// It changes the whole process, so call it in a process that does no other work.
 enum AllocationCounter {
     private typealias Allocate = @convention(c) (UnsafeRawPointer?, Int, Int) -> UnsafeMutableRawPointer?
 
@@ -20,7 +20,7 @@ enum AllocationCounter {
         return original?(type, size, mask)
     }
 
-    /// How many objects, closures' contexts included, `body` allocates; nil where the runtime has no such switch.
+    /// The number of objects, including closure contexts, that `body` allocates; nil if the runtime has no such hook.
     static func count(_ body: () -> Void) -> Int? {
         guard let function = dlsym(nil, "_swift_allocObject"),
             let isOn = dlsym(

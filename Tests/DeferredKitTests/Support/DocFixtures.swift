@@ -1,6 +1,6 @@
 import DeferredKit
 
-// What the examples of the documentation are about.
+// The declarations that the examples of the documentation use.
 
 struct NotThere: Error {
     let name: String

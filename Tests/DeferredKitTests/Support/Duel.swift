@@ -2,16 +2,16 @@ import Foundation
 import Synchronization
 import Testing
 
-/// What two threads do at the same moment, and how to tell afterwards that it went well.
+/// The acts of two threads at the same moment, and a check of the result.
 struct Duel {
-    /// Each is released on its own thread right after it ran, with what it holds.
+    /// Each act is released on its own thread right after it ran, with its references.
     let first: @Sendable () -> Void
     let second: @Sendable () -> Void
-    /// Runs alone; says what went wrong.
+    /// Runs alone; returns a description of the failure.
     let verdict: () -> String?
 }
 
-/// Has two threads meet so many times, each time a little more or less late, and fails with what went wrong first.
+/// Lets two threads meet repeatedly with varying delays, and fails with the first failure.
 func duel(_ rounds: Int, _ name: String = "", _ make: @escaping @Sendable (_ round: Int) -> Duel) {
     let corners = Corners()
     let opponent = Thread {
@@ -50,7 +50,7 @@ private func run(_ act: consuming (@Sendable () -> Void)?) {
     act?()
 }
 
-/// Where the two meet. What one leaves for the other is seen after the next meeting.
+/// The meeting point of the two threads. Writes of one are visible to the other after the next meeting.
 private final class Corners: @unchecked Sendable {
     // Unchecked: written before a meeting, read after it.
     var second: (@Sendable () -> Void)?
@@ -85,7 +85,7 @@ private final class Corners: @unchecked Sendable {
 }
 
 extension Optional {
-    /// Leaves nil and returns what was there.
+    /// Stores nil and returns the previous value.
     mutating func take() -> Self {
         let value = self
         self = nil

@@ -1,7 +1,7 @@
 import DeferredKit
 import Foundation
 
-/// What happened, in order, noted from any thread.
+/// Events in order, recorded from any thread.
 final class Journal<Entry: Sendable>: Sendable {
     private let lock = NSLock()
     // Unsafe: every access is under the lock above.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A clock that stands still until it is told to go on.
+/// A clock that stands still until a test advances it.
 final class ManualClock: Clock {
     struct Instant: InstantProtocol {
         var offset: Duration
@@ -66,7 +66,7 @@ final class ManualClock: Clock {
         }
     }
 
-    /// Waits until so many sleeps have begun in all.
+    /// Waits until this many sleeps have begun in all.
     func slept(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isReady = lock.withLock {

@@ -5,7 +5,7 @@ final class Population: Sendable {
     private let living = Atomic(0)
     private let peak = Atomic(0)
 
-    /// One that is counted as long as it lives.
+    /// An object that counts while it is alive.
     final class Token: Sendable {
         private let population: Population
 

@@ -36,7 +36,7 @@ final class ProgramModel {
     private var isActive = false
     private var all: [Node] = []
 
-    // MARK: Who would be there
+    // MARK: Live Deferreds
 
     private var living: Set<ObjectIdentifier> {
         var open = (promises + handles + [current]).compactMap { $0 } + due + fresh
@@ -49,10 +49,10 @@ final class ProgramModel {
         return seen
     }
 
-    // MARK: What would hold itself
+    // MARK: Reference cycles
 
-    /// Whether a link on one that returns the other is released in the end: Deferreds whose closures hold each other in
-    /// a circle go at resolution only, which is right and nothing to find out here.
+    /// Whether a link of `one` that returns `other` is released in the end: Deferreds whose closures retain each other
+    /// in a circle are released only at resolution, which is correct and not tested here.
     func mayFollow(_ index: Int, _ other: Int) -> Bool {
         guard index < handles.count, let upstream = handles[index], let inner = handles[other] else { return true }
         return !leads(from: inner, to: upstream, byClosures: true)
@@ -72,7 +72,7 @@ final class ProgramModel {
             open += node.waiters
             guard byClosures else { continue }
             if case .link(_, let inner?) = node.role, node.hasClosure { open.append(inner) }
-            // Who returns this one will wait for it.
+            // A link that returns this Deferred will wait for it.
             for other in all where other.hasClosure {
                 if case .link(_, let inner?) = other.role, inner === node { open.append(other) }
             }
@@ -80,7 +80,8 @@ final class ProgramModel {
         return false
     }
 
-    /// Takes from everybody whose upstream has gone what can no longer be called, until nothing changes.
+    /// Removes callbacks that can no longer be called from all Deferreds whose upstream was released, until none is
+    /// left.
     private func settleLife() {
         while true {
             let living = living
@@ -93,7 +94,7 @@ final class ProgramModel {
                 node.hasClosure = false
                 if let upstream = node.upstream { upstream.waiters = upstream.waiters.filter { $0 !== node } }
                 node.upstream = nil
-                // What will never resolve lets go of whoever waits for it.
+                // A Deferred that will never resolve releases its consumers.
                 guard isOrphan, node.outcome == nil else { continue }
                 if node.isCancelled { resolve(node, .cancelled) } else { letGo(node) }
             }
@@ -260,7 +261,7 @@ final class ProgramModel {
         if let outcome = inner.outcome, !inner.isDelivering { return resolve(node, outcome) }
         node.upstream = inner
         inner.waiters.append(node)
-        // What was cancelled and goes on all the same wants nothing new.
+        // A cancelled Deferred that continues wants no new upstream.
         guard case .link = node.role, node.isCancelled else { return }
         node.isInterested = false
         if !inner.waiters.contains(where: { $0.isInterested }) { cancel(inner) }

@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// Runs `body` on so many threads of its own, all let go at the same moment, and returns when all are done.
+/// Runs `body` on this many new threads, all released at the same moment, and returns when all have finished.
 ///
-/// Threads and conditions rather than dispatch queues, as the thread sanitizer knows these everywhere.
+/// It uses threads and conditions, not dispatch queues, because the thread sanitizer knows these on all systems.
 func race(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     let condition = NSCondition()
     let ready = Atomic(0)
@@ -26,7 +26,7 @@ func race(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     condition.unlock()
 }
 
-/// A number under somebody else's lock.
+/// A number protected by another object's lock.
 private final class Shared: @unchecked Sendable {
     // Unchecked: every access is between `lock` and `unlock` of the condition above.
     var value: Int

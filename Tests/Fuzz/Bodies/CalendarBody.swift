@@ -4,7 +4,7 @@ import JobModel
 ///
 /// An input is a calendar; behind a NUL the bytes of a zone's file may follow.
 package enum CalendarBody {
-    /// Times to begin at: about changes of clocks, leap days and the ends of what can be written.
+    /// Start times: near changes of clocks, leap days and the limits of timestamps.
     private static let starts: [Int64] = [
         -62_167_219_200_000, -1, 0, 951_782_399_999, 1_743_296_399_000, 1_761_440_400_000, 4_107_542_399_000,
         253_402_300_799_999,
@@ -33,7 +33,7 @@ package enum CalendarBody {
         var time = start
         for _ in 0..<4 {
             guard let next = calendar.next(after: time, in: zone) else { return }
-            // Where the last time that can be written is reached there is no later one.
+            // After the last valid timestamp, there is no later time.
             guard next.milliseconds < starts[starts.count - 1] else { return }
             try Finding.unless(next > time, "\(next) comes after \(time).")
             let between = Timestamp(milliseconds: time.milliseconds + (next.milliseconds - time.milliseconds) / 2)

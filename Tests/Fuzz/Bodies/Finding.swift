@@ -1,4 +1,4 @@
-/// What a body found wrong with its input. A trap needs none.
+/// An error that a body found for its input. A trap needs none.
 package struct Finding: Error, CustomStringConvertible {
     package let description: String
 

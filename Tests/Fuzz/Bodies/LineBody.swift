@@ -3,7 +3,8 @@ import JobProtocol
 
 /// The line codec: bytes in any splitting.
 ///
-/// The first byte of an input says how long a line may be, the next eight how the stream is split; the rest is the stream.
+/// The first byte of an input says how long a line may be, the next eight how the stream is split; the rest is the
+/// stream.
 package enum LineBody {
     private static let header = 9
 
@@ -51,7 +52,7 @@ package enum LineBody {
         return pieces
     }
 
-    /// What a line says is said again by the line that is written of it, and its values are within their budget.
+    /// Writing and reading a line preserves its contents, and its values stay within their budget.
     private static func check(line: [UInt8]) throws(Finding) {
         let budget = 1 << 16
         let (incoming, cost) = IncomingLine.read(line, budget: budget)

@@ -1,8 +1,8 @@
 import JobModel
 
-/// A job spec, and what its expressions come to.
+/// A job spec, and the values of its expressions.
 ///
-/// An input is a spec, or a schedule that has one as its `spec`; behind a NUL the value that comes into its links may follow.
+/// An input is a spec, or a schedule with one as its `spec`; the input value of its links may follow after a NUL.
 package enum SpecBody {
     private static let limits: JobLimits = {
         var limits = JobLimits()
@@ -31,7 +31,7 @@ package enum SpecBody {
         try check(source: spec.source, literal: true, value)
     }
 
-    /// A schedule's name makes keys that jobs may have, and its times are those that follow each other.
+    /// The name of a schedule makes valid keys for jobs, and its times are in order.
     private static func check(schedule json: JSON) throws(Finding) {
         if let name = json["schedule"]?.string, ScheduleKey.flaw(in: name) == nil {
             let key = ScheduleKey(owner: 0, name: name).jobKey(at: Timestamp(milliseconds: 0))
@@ -66,7 +66,7 @@ package enum SpecBody {
         }
     }
 
-    /// What is escaped is filled in as it was.
+    /// Escaped text is expanded unchanged.
     private static func check(escapingOf json: JSON) throws(Finding) {
         do {
             let filled = try TemplateExpansion([:]).value(TemplateText.escaped(json))
@@ -76,7 +76,7 @@ package enum SpecBody {
         } catch let error as Finding { throw error } catch { throw Finding("\(error)") }
     }
 
-    /// A spec that was accepted is written as it was, and can be read back whatever the limits are.
+    /// An accepted spec is written unchanged, and can be read back under any limits.
     private static func check(_ spec: JobSpec, isReadAgain json: JSON) throws(Finding) {
         let text = spec.text ?? spec.json.utf8
         guard let written = try? JSON(parsing: text) else {
@@ -112,7 +112,7 @@ package enum SpecBody {
         }
     }
 
-    /// A source with its expressions filled in is one that can run, or says what is wrong with it; and so are its children.
+    /// A source with expanded expressions can run, or gives a reason; so do its children.
     private static func check(source step: Step, literal: Bool, _ value: JSON) throws(Finding) {
         guard case .source(let json) = step.action,
             let source = literal ? json : try filled(json, value, { try $0.source($1) }),
@@ -140,7 +140,7 @@ package enum SpecBody {
         }
     }
 
-    /// `json` with its expressions filled in, or nil where that is refused with a reason.
+    /// `json` with expanded expressions, or nil if it is rejected with a reason.
     private static func filled(
         _ json: JSON, _ value: JSON, _ fill: (TemplateExpansion, JSON) throws -> JSON
     ) throws(Finding) -> JSON? {

@@ -1,26 +1,26 @@
 import NIOCore
 import Synchronization
 
-/// A file in three versions, and a server of it that cuts, stretches, shifts, withholds and mislabels what it gives, as the
-/// bytes of an input say.
+/// A file in three versions, and a server that cuts, stretches, shifts, withholds and mislabels it according to the
+/// bytes of an input.
 ///
-/// Unless it is told to lie, it never gives bytes of one version under the validator of another. So whatever it does, what was
-/// fetched is one version as far as the server said that it goes.
+/// Unless it is told to lie, it never gives bytes of one version under the validator of another. So in any case, the
+/// downloaded file is one version as far as the server said.
 final class FuzzedFile: Sendable {
-    /// What was said of a file that a client may have made of the answers.
+    /// Statements of the answers about a file that a client may have used.
     struct Said: Hashable {
         let version: Int
         let size: Int
     }
 
     private struct State {
-        /// How often was asked for what begins where; nil for the whole file.
+        /// The number of requests by the start of their range; nil for the whole file.
         var requests: [Int?: Int] = [:]
         var count = 0
         var said: Set<Said> = []
     }
 
-    /// What one answer is made of. Bytes that an input does not have are 0, which is the honest answer.
+    /// The parts of one answer. Missing bytes of an input are 0, the honest answer.
     private struct Answer {
         static let size = 6
 
@@ -35,7 +35,7 @@ final class FuzzedFile: Sendable {
     private enum Flag: Int {
         case withoutLastChunk = 2
         case withOtherTagToo = 4
-        /// Gives bytes of another version than it says, where it may lie.
+        /// Gives bytes of a version other than the stated one, if it may lie.
         case lies = 8
     }
 
@@ -69,7 +69,7 @@ final class FuzzedFile: Sendable {
     /// The first version.
     static var expected: ArraySlice<UInt8> { versions[0][..<sizes[0]] }
 
-    /// The version that `file` is, where the server said of one that it has just these bytes.
+    /// The version that `file` equals, if the server attributed exactly these bytes to it.
     func version(of file: [UInt8]) -> Int? {
         let said = state.withLock(\.said)
         return said.first { $0.size == file.count && Self.versions[$0.version].starts(with: file) }?.version
@@ -80,7 +80,7 @@ final class FuzzedFile: Sendable {
         hasDates ? "Mon, 0\(version + 1) Jan 2024 00:00:00 GMT" : "\"\(version)\""
     }
 
-    /// What a request is answered with.
+    /// The answer to a request.
     func answer(_ request: String) -> ByteBuffer {
         let asked = Self.range(in: request)
         let start = asked?.lowerBound
@@ -89,7 +89,7 @@ final class FuzzedFile: Sendable {
             guard state.count <= Self.mostRequests else { return nil }
             let earlier = state.requests[start, default: 0]
             state.requests[start] = earlier + 1
-            // Which bytes are asked for says more than who comes first, which is chance.
+            // The requested bytes identify a request better than the order of arrival, which is random.
             let index = start.map { 1 + $0 / (64 << 10) + 4 * earlier } ?? earlier
             return answers[index % answers.count]
         }
@@ -119,7 +119,7 @@ final class FuzzedFile: Sendable {
         return start < end ? start..<end : nil
     }
 
-    /// Bytes of the file: those that were asked for, or all.
+    /// The requested bytes of the file, or all.
     private func file(_ answer: Answer, _ asked: Range<Int>?) -> ByteBuffer {
         let version = [0, 0, 0, 0, 0, 0, 1, 2][answer[1] % 8]
         var total = Self.sizes[version]
@@ -149,7 +149,8 @@ final class FuzzedFile: Sendable {
         if (128..<250).contains(answer[3]) { count = whole * (answer[3] - 128) / 122 }
         if answer[3] == 250 { count = 0 }
         let extra = answer[3] > 250 ? 1000 : 0
-        // What goes beyond the end of a range is none of the file's. Of a whole file only its length says where the end is.
+        // Bytes beyond the end of a range do not belong to the file. The end of a whole file is known only from its
+        // length.
         let own = asked == nil ? count + (length == nil ? extra : 0) : min(count, end - start)
         let source = Self.versions[mayLie && answer.has(.lies) ? (version + 1) % 3 : version]
         var body = ByteBuffer(bytes: source[min(start, source.count)..<min(start + own, source.count)])

@@ -7,7 +7,7 @@ final class FuzzedServer: Sendable {
     /// Loopback, but not where anything else listens that a redirect could lead to.
     static let host = "127.0.0.77"
 
-    /// What a request is answered with; called on an event loop.
+    /// The answer to a request; called on an event loop.
     typealias Answers = @Sendable (_ request: String) -> ByteBuffer
 
     private let answers: Present
@@ -83,7 +83,8 @@ private final class AnswerHandler: ChannelInboundHandler {
         return bytes.count >= end.upperBound + (lengths.first ?? 0)
     }
 
-    /// Whether it is no request: an answer that leads to https has the client begin with TLS, and wait for the same.
+    /// Whether the input is not a request: after a redirect to https, the client begins TLS and waits for the server's
+    /// reply.
     private var isOther: Bool { request.readableBytesView.first.map { !(0x41...0x5A).contains($0) } ?? false }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

@@ -8,21 +8,21 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// HTTP responses, through the sources that jobs have, over real sockets.
+/// HTTP responses, read by the sources of jobs over real sockets.
 ///
-/// The first byte of an input says which source asks; the rest is what the server answers, parts of it that a line with
-/// only `--next--` divides to one connection after the other. Of a download over several connections it says what a
-/// ``FuzzedFile`` answers.
+/// The first byte of an input selects the source; the rest is the server's answer. Lines with only `--next--` divide it
+/// into answers for consecutive connections. For a download over several connections, the rest controls a
+/// ``FuzzedFile``.
 package final class ResponseBody: Sendable {
-    /// What a download with a checksum expects.
+    /// The digest that a download with a checksum expects.
     private static let expected = Array("expected".utf8)
-    /// Far longer than what a timeout lets happen.
+    /// Far longer than a timeout allows.
     private static let longest = Duration.seconds(15)
     private static let timeout = 1.0
 
     /// Connections of a download over several.
     private static let segments = 4
-    /// What a source may fail with.
+    /// The kinds of errors with which a source may fail.
     private static let kinds: Set<JobError.Kind> = [
         .dns, .connect, .tls, .network, .timeout, .http, .policy, .exists, .storage, .checksum, .parse, .select,
         .tooLarge, .invalid,
@@ -106,7 +106,7 @@ package final class ResponseBody: Sendable {
             "The file is version \(version): \(result ?? .null)")
     }
 
-    /// An upload succeeds only where the server said so, and is what is in the file, which stays as it is.
+    /// An upload succeeds only if the server said so, and sends the content of the file, which does not change.
     private func checkUpload(_ answers: [[UInt8]]) throws(Finding) {
         let path = downloads + "/sent"
         guard FileManager.default.createFile(atPath: path, contents: Data(Self.expected)) else { return }
@@ -148,7 +148,7 @@ package final class ResponseBody: Sendable {
         return parts + [Array(rest)]
     }
 
-    /// Runs a source, a broken-off download once more, and gives what it came to.
+    /// Runs a source, an interrupted download once more, and returns the outcome.
     private func outcome(_ source: JSON) throws(Finding) -> JSON? {
         let checkpoint = Mutex<JSON?>(nil)
         var last: JSON?
@@ -180,7 +180,8 @@ package final class ResponseBody: Sendable {
         return last
     }
 
-    /// The file of a download and nothing beside it where that succeeded; else there is none, and this is nil.
+    /// The file of a successful download, without other files beside it; otherwise there must be no file, and this is
+    /// nil.
     private func delivered(_ result: JSON?) throws(Finding) -> [UInt8]? {
         let path = downloads + "/file"
         let file = FileManager.default.contents(atPath: path).map { [UInt8]($0) }
@@ -199,7 +200,7 @@ package final class ResponseBody: Sendable {
         return file
     }
 
-    /// A file is there only if the download succeeded, and is what its result says and its checksum asks for.
+    /// A file exists only if the download succeeded, and matches its result and its checksum.
     private func check(_ answers: [[UInt8]], _ result: JSON?, _ expected: [UInt8]?) throws(Finding) {
         guard let file = try delivered(result) else { return }
         if let expected { try Finding.unless(file == expected, "The file is not what its checksum says.") }

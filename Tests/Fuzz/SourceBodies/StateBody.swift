@@ -4,10 +4,10 @@ import JobModel
 import JobCore
 import JobStore
 
-/// The state file and its log: a copy with bytes changed is refused, or read without a trap; what makes no sense is left
-/// out, and can be removed.
+/// The state file and its log: a copy with changed bytes is rejected, or read without a trap; invalid rows are skipped
+/// and can be removed.
 ///
-/// Every four bytes of an input are an offset, whose first bit says in which of them, and what is changed there.
+/// Every four bytes of an input are an offset, whose first bit selects the file, and the change at the offset.
 package final class StateBody: Sendable {
     /// The files of a daemon that was killed.
     private struct Files {
@@ -130,8 +130,8 @@ package final class StateBody: Sendable {
         } catch { throw Finding("It is refused with \(error)") }
     }
 
-    /// Reads what a daemon reads at its start, all jobs with their results, and all schedules, and removes jobs. An answer may be
-    /// an error, but there has to be one.
+    /// Reads the data that a daemon reads at its start, all jobs with their results, and all schedules, and removes
+    /// jobs. An answer may be an error, but there must be an answer.
     private static func use(_ directory: String) throws {
         let store = try SQLiteStore(path: directory)
         defer { store.close(isClean: false) }

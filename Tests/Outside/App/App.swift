@@ -2,8 +2,8 @@ import DataSources
 import DeferredKit
 import Foundation
 
-/// A program as somebody else would write it: it fetches a list, then the files that the list names, two at a time, with
-/// progress, and prints their digests. It ends with 0 where all is as it should be.
+/// A program as a user of the library would write it: it fetches a list and then the listed files, two at a time, with
+/// progress, and prints their digests. It exits with 0 if all results are right.
 @main struct App {
     struct Release: Decodable, Sendable {
         let assets: [String]
@@ -37,7 +37,7 @@ import Foundation
             }
         }
         let written = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-        // A name that leads out of the directory is no name for a file.
+        // A name that leads out of the directory is not a file name.
         guard refused == [.policy], written == ["first.bin", "second.bin"] else {
             print("Not as it should be:", refused, written)
             exit(1)

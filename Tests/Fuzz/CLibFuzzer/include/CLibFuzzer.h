@@ -6,7 +6,7 @@
 
 // Why C: the toolchain has libFuzzer as a library, without a header or a module of its own.
 
-/// Runs libFuzzer with the command line of a program, which stays the one that has `main`.
+/// Runs libFuzzer with the command line of a program that keeps its own `main`.
 int LLVMFuzzerRunDriver(
     int *_Nonnull argc, char *_Nullable *_Nonnull *_Nonnull argv,
     int (*_Nonnull body)(const uint8_t *_Nullable data, size_t size));

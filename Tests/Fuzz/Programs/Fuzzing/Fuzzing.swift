@@ -1,7 +1,7 @@
 import CLibFuzzer
 import Glibc
 
-/// What the programs share.
+/// Code shared by the programs.
 package enum Fuzzing {
     /// Runs libFuzzer with this program's command line.
     package static func run(_ body: @escaping @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) -> Never {
@@ -10,7 +10,7 @@ package enum Fuzzing {
         exit(LLVMFuzzerRunDriver(&count, &arguments, body))
     }
 
-    /// Gives an input to a body; what that finds ends the program, as libFuzzer wants it.
+    /// Passes an input to a body; a finding ends the program, as libFuzzer expects.
     package static func check(
         _ data: UnsafePointer<UInt8>?, _ size: Int, _ body: ([UInt8]) throws -> Void
     ) -> CInt {

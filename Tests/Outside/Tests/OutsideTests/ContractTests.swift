@@ -3,8 +3,8 @@ import Dispatch
 import Foundation
 import Testing
 
-/// Every signature of the library, each held against the type that is promised for it: that this compiles, with
-/// warnings as errors, is the test. What is called without using its result may be.
+/// Every signature of the library, checked against the promised type: the test is that this file compiles, with
+/// warnings as errors. Calls without a used result must be allowed.
 @Suite struct ContractTests {
     enum Oops: Error, Equatable { case one, two }
 
