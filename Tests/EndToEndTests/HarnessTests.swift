@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// The harness itself: that its waits end, and that what it counts is counted.
+/// The harness itself: its waits end, and its counts are right.
 @Suite struct HarnessTests {
     @Test func mailbox_throws_whenNothingComes() async throws {
         let mailbox = Mailbox<Int>()

@@ -3,8 +3,8 @@ import JobModel
 import Testing
 import TestOrigin
 
-/// The examples of JobClient's documentation, word for word, against the daemon; DeferredKit's DocCoverageTests see to it
-/// that none is left out.
+/// The examples of JobClient's documentation, word for word, against the daemon; DeferredKit's DocCoverageTests check
+/// that none is missing.
 @Suite struct DocJobClientTests {
     /// Runs `body` with the daemon's socket and the URL of a file.
     private func run(_ body: @escaping @Sendable (_ socket: String, _ url: String) async throws -> Void) async throws {

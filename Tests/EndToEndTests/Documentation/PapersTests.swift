@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The papers for those who work on the code name files, directories, commands and symbols that are there.
+/// The papers for contributors name files, directories, commands and symbols that exist.
 @Suite struct PapersTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// A paper, and the directories below which what it names is looked for.
+    /// A paper, and the directories in which its names are looked up.
     struct Paper: Sendable, CustomTestStringConvertible {
         let path: String
         let directories: [String]
@@ -24,7 +24,7 @@ import Testing
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// What stands between backticks, outside of blocks.
+    /// The text between backticks, outside of blocks.
     private static func terms(_ text: String) -> [String] {
         let outside = text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }
             .map(\.element).joined()
@@ -45,7 +45,8 @@ import Testing
         return code
     }()
 
-    /// The names in the code: looking through all of it for each takes a processor for seconds, which other tests wait for.
+    /// The names in the code: looking through all of it for each takes a processor for seconds, which other tests wait
+    /// for.
     private static let words: Set<Substring> = {
         let isLetter: (Character) -> Bool = { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
         return Set(code.split { !isLetter($0) })
@@ -61,7 +62,7 @@ import Testing
                 let target = term.dropFirst(5).prefix { $0 != " " }
                 #expect(makefile.contains("\n\(target):"), "\(paper.path): \(term)")
             } else if term.contains("/") || term.hasSuffix(".swift") || term.hasSuffix(".txt") {
-                // What a build makes is there after it only.
+                // Results of a build exist only after it.
                 guard !term.contains(" "), !term.hasPrefix(".build/") else { continue }
                 let isThere = paper.directories.contains {
                     FileManager.default.fileExists(atPath: Self.root.appending(path: $0).appending(path: term).path)

@@ -3,7 +3,7 @@ import JobModel
 import TestOrigin
 import Testing
 
-/// What the README says is true: its recipes run, its lines for a plain socket answer, its flags exist.
+/// The README is true: its recipes run, its lines for a plain socket are answered, its flags exist.
 @Suite struct ReadmeTests {
     private static let text: String = {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -11,7 +11,7 @@ import Testing
         return (try? String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)) ?? ""
     }()
 
-    /// The fenced blocks whose first line begins with `fence`, by what follows it.
+    /// The fenced blocks whose first line begins with `fence`, by the rest of that line.
     private static func blocks(_ fence: String) -> [(name: String, text: String)] {
         var blocks: [(String, String)] = []
         var open: (name: String, lines: [Substring])?
@@ -32,7 +32,7 @@ import Testing
 
     private static let content = [UInt8](repeating: 7, count: 10_000)
 
-    /// What example.org serves.
+    /// The content of example.org.
     private static func furnish(_ origin: TestOrigin) {
         origin["/login"] = .json("{\"token\": \"secret\"}")
         origin["/stuff"] = .json("[\"a\"]")

@@ -31,10 +31,10 @@ final class ChildProcess: Sendable {
     private let state = Mutex(State())
     private let input: Mutex<FileDescriptor?>
 
-    /// What it wrote to standard output so far.
+    /// The standard output so far.
     var output: [UInt8] { state.withLock(\.output) }
     var outputText: String { String(decoding: output, as: UTF8.self) }
-    /// What it wrote to standard error so far.
+    /// The standard error so far.
     var errorText: String { String(decoding: state.withLock(\.errors), as: UTF8.self) }
 
     /// Starts `arguments[0]`. Standard input is a pipe that ``send(_:)`` writes to; with a terminal all three are its
@@ -71,7 +71,7 @@ final class ChildProcess: Sendable {
         var defaults = sigset_t()
         sigfillset(&defaults)
         posix_spawnattr_setsigdefault(&attributes, &defaults)
-        // Dispatch's threads block signals, which would go on to the program.
+        // Dispatch's threads block signals, and the program would inherit that.
         var blocked = sigset_t()
         sigemptyset(&blocked)
         posix_spawnattr_setsigmask(&attributes, &blocked)
@@ -100,7 +100,7 @@ final class ChildProcess: Sendable {
             var status: Int32 = 0
             while waitpid(child, &status, 0) < 0, errno == EINTR {}
             let end: End = status & 0x7f == 0 ? .code(status >> 8 & 0xff) : .signal(status & 0x7f)
-            // All that it wrote is there before its end is told.
+            // All output has been read before the end is reported.
             for reader in readers { _ = reader.wait(timeout: .now() + 2) }
             self.state.withLock { $0.end = end }
             self.lines.close()
@@ -111,7 +111,7 @@ final class ChildProcess: Sendable {
     /// `POSIX_SPAWN_SETSID`, which the headers show to GNU sources only.
     private static let newSession: Int32 = 0x80
 
-    /// What programs need of this one's environment.
+    /// The variables that programs need from this process's environment.
     private static let basicEnvironment = ProcessInfo.processInfo.environment.filter {
         ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "LLVM_PROFILE_FILE"].contains($0.key)
             || $0.key.hasSuffix("SAN_OPTIONS")
@@ -152,7 +152,7 @@ final class ChildProcess: Sendable {
     /// Waits for its end.
     func end(within seconds: Double = Patience.seconds) async throws -> End {
         let end = try #require(try await ends.next("end of process \(pid)", within: seconds))
-        // For whoever asks again.
+        // For later callers.
         ends.put(end)
         return end
     }
@@ -182,7 +182,7 @@ final class ChildProcess: Sendable {
     }
 }
 
-/// The programs under test, as they were built beside the tests.
+/// The programs under test, built beside the tests.
 enum BuiltProgram {
     static let deferd = directory + "/deferd"
     static let deferctl = directory + "/deferctl"

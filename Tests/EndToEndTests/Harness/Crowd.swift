@@ -7,8 +7,8 @@ import Testing
 final class Crowd {
     private(set) var members: [FileDescriptor] = []
 
-    /// Lets this process open `count` descriptors more than it may need otherwise; gives how many connections that allows,
-    /// which is 200 at least, and says so with the test where those are fewer.
+    /// Lets this process open `count` more descriptors than it may otherwise need. Returns the number of connections
+    /// that this allows, 200 at least, and notes with the test if there are fewer.
     static func room(for count: Int, sourceLocation: SourceLocation = #_sourceLocation) -> Int {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -25,7 +25,7 @@ final class Crowd {
         return room
     }
 
-    /// Connects `count` times, as another user where one is named.
+    /// Connects `count` times, as another user if one is given.
     func connect(_ count: Int, to daemon: Daemon, as user: User? = nil) throws {
         for _ in 0..<count {
             members.append(try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket))
@@ -54,13 +54,14 @@ extension User {
         private static let setresuid = 147
     #endif
 
-    /// A bare connection of this user's, without a program for each.
+    /// A bare connection of this user, without a program for each.
     ///
-    /// The kernel tells the daemon who the thread that connects is. The C library would make all threads, and the tests that
-    /// run on them, this user's, so the kernel is asked for this thread alone; it is root's again before anything else is done.
+    /// The kernel reports the user of the connecting thread to the daemon. The C library would change the user of all
+    /// threads and of the tests that run on them, so this asks the kernel for this thread alone; the thread becomes
+    /// root again at once.
     func descriptor(to daemon: Daemon) throws -> FileDescriptor {
         typealias Call = @convention(c) (Int, uid_t, uid_t, uid_t) -> Int
-        // Swift cannot call what takes any number of arguments.
+        // Swift cannot call variadic functions.
         let call = unsafeBitCast(try #require(dlsym(nil, "syscall"), "no syscall"), to: Call.self)
         let isUser = call(Self.setresuid, .max, uid, .max) == 0
         defer {
@@ -73,7 +74,7 @@ extension User {
 }
 
 extension FileDescriptor {
-    /// What comes up to the first line end and, where the other side closed, up to the end.
+    /// The input up to the first line end or, if the other side closed, up to the end.
     func line() -> String {
         var text: [UInt8] = []
         while text.last != UInt8(ascii: "\n"), let bytes = read() { text += bytes }
@@ -81,9 +82,9 @@ extension FileDescriptor {
     }
 }
 
-/// A client that sends lines without end, as fast as it can, and reads what comes, in two threads of its own. It is never more
-/// than ``blocksAhead`` blocks ahead of what it has read: one that is further is closed as one that does not read, and which
-/// of its threads the machine lets run would decide that.
+/// A client that sends lines endlessly at full speed and reads the answers, in two threads of its own. It is never more
+/// than ``blocksAhead`` blocks ahead of its reading: otherwise, the daemon would close it as a client that does not
+/// read, and the machine's scheduling of the two threads would decide that.
 final class Flood: Sendable {
     private struct State {
         var isOver = false
@@ -101,12 +102,13 @@ final class Flood: Sendable {
 
     var answered: Int { state.withLock { $0.answers.values.reduce(0, +) } }
 
-    /// Sends `block` over and over; the answers that hold one of `kinds` are counted under that, others under the whole line.
+    /// Sends `block` over and over; the answers that hold one of `kinds` are counted under that, others under the whole
+    /// line.
     init(_ daemon: Daemon, as user: User? = nil, _ block: String, answers kinds: [String]) throws {
         descriptor = try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket)
         let bytes = Array(block.utf8)
         let lines = bytes.count { $0 == UInt8(ascii: "\n") }
-        // One that is made with so many must have them again at its end.
+        // A connection made with so many must have them again at its end.
         for _ in 0..<Self.blocksAhead { room.signal() }
         Thread.detachNewThread { [self] in
             while true {
@@ -134,8 +136,8 @@ final class Flood: Sendable {
         }
     }
 
-    /// The lines of `bytes` by kind, and how long they are. Most are like the one before, which the C library finds faster
-    /// than the daemon answers, as Swift in a debug build does not.
+    /// The lines of `bytes` by kind, and how long they are. Most are like the one before, which the C library finds
+    /// faster than the daemon answers, as Swift in a debug build does not.
     private static func lines(of bytes: [UInt8], _ kinds: [String]) -> (answers: [String: Int], read: Int) {
         var answers: [String: Int] = [:]
         let read = bytes.withUnsafeBytes { bytes -> Int in

@@ -136,7 +136,7 @@ final class Household {
         return daemon
     }
 
-    /// Runs `body` with a directory that is gone afterwards, and with it all that was started.
+    /// Runs `body` with a directory that is removed afterwards, together with all processes started in it.
     static func with<Value>(alone: Bool = false, _ body: (Household) async throws -> Value) async throws -> Value {
         try await Stage.with(alone: alone) {
             try await TemporaryDirectory.with { directory in

@@ -8,7 +8,7 @@ final class FileDescriptor: Sendable {
     let number: Int32
     private let isOpen = Mutex(true)
 
-    /// Writing to who has gone is an error and no reason to end this process.
+    /// Writing to a closed peer is an error and must not end this process.
     private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
 
     init(number: Int32) {
@@ -28,7 +28,7 @@ final class FileDescriptor: Sendable {
         return failed ? nil : bytes
     }
 
-    /// Writes all of `bytes`; what cannot be written is dropped, as the reader's end tells by itself.
+    /// Writes all of `bytes`; unwritable bytes are dropped, because the reader's end shows that by itself.
     func write(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty, isOpen.withLock(\.self) {
@@ -46,7 +46,7 @@ final class FileDescriptor: Sendable {
         }
     }
 
-    /// Ends one direction of a socket or both; who reads from it gets the end.
+    /// Shuts down one direction of a socket or both; readers at the other side see the end.
     func shutDown(_ direction: Int = SHUT_RDWR) {
         isOpen.withLock { if $0 { shutdown(number, Int32(direction)) } }
     }
@@ -67,7 +67,7 @@ struct PipeEnds: Sendable {
     }
 }
 
-/// Keeps descriptors from programs that are started meanwhile, where no call can make them so from the start.
+/// Keeps descriptors from programs that are started meanwhile, if no call can create them with close-on-exec.
 enum Inheritance {
     private static let lock = Mutex(())
 

@@ -1,9 +1,9 @@
 import Glibc
 import Testing
 
-/// What happens in directories from when this was made on, by name, whoever does it: inotify(7).
+/// Events in directories since this object was made, by name, caused by any process: inotify(7).
 final class FileEvents {
-    /// What is asked for.
+    /// The kinds of events to watch.
     enum Kind: UInt32 {
         /// Opened by its name, whatever for; looking at it is none.
         case opened = 0x20
@@ -19,13 +19,13 @@ final class FileEvents {
         let opened = Inheritance.none { [inotify_init()] }[0]
         descriptor = FileDescriptor(number: opened)
         try #require(opened >= 0 && fcntl(opened, F_SETFL, O_NONBLOCK) == 0)
-        // All that there is, so that two that are alike have others between them.
+        // All kinds, so that two equal events have others between them.
         for path in paths { try #require(inotify_add_watch(opened, path, 0xFFF) >= 0, "\(path)") }
     }
 
     deinit { descriptor.close() }
 
-    /// The names of which such a thing was told so far, as often as it was, in order.
+    /// The names with such an event so far, in order, once per event.
     func names(_ kind: Kind) -> [String] {
         while let bytes = descriptor.read(), !bytes.isEmpty {
             var rest = bytes[...]

@@ -10,12 +10,12 @@ enum Files {
         (try? FileManager.default.attributesOfItem(atPath: path)) != nil
     }
 
-    /// The names in a directory, sorted; none where there is no directory.
+    /// The names in a directory, sorted; empty without a directory.
     static func names(in path: String) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
     }
 
-    /// The permission bits of what lies at `path`.
+    /// The permission bits of the file at `path`.
     static func mode(of path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return try #require(attributes[.posixPermissions] as? Int)

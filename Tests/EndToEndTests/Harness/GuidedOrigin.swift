@@ -9,14 +9,14 @@ final class GuidedOrigin: Sendable {
     /// One request.
     struct Request: Sendable, CustomStringConvertible {
         let method: String
-        /// Path and query as they were sent.
+        /// Path and query, unchanged.
         let target: String
         /// By lower-case name.
         let headers: [String: String]
         let body: [UInt8]
 
         var path: String { String(target.prefix { $0 != "?" }) }
-        /// Where the open range begins that it asks for; nil without one.
+        /// The start of the requested open range; nil without one.
         var rangeStart: Int? {
             guard let range = headers["range"], range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
             return Int(range.dropFirst("bytes=".count).dropLast())
@@ -118,7 +118,8 @@ final class GuidedOrigin: Sendable {
         }
     }
 
-    /// The reply to a request; `count` is how often that path was asked before. Without one the request waits for the test.
+    /// The reply to a request; `count` is how often that path was asked before. Without one the request waits for the
+    /// test.
     typealias Rule = @Sendable (_ request: Request, _ count: Int) -> Reply?
 
     private struct State {

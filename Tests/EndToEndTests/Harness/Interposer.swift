@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A library for LD_PRELOAD that is compiled for a test: the daemon is the real one, and what the system would answer is
-/// changed where nothing else could change it for one process alone.
+/// A library for LD_PRELOAD that is compiled for a test: the daemon is the real one, and only results of the system
+/// that cannot be changed otherwise for one process are changed.
 struct Interposer {
     /// Why there is none here, or nil.
     static let obstacle = Files.exists("/usr/bin/cc") ? nil : "there is no C compiler"
@@ -21,8 +21,8 @@ struct Interposer {
 }
 
 extension Interposer {
-    /// The wall clock is ahead by as many seconds as $CLOCK_AHEAD holds, eight bytes; each eight bytes that are written to the
-    /// pipe $CLOCK_SET say that it was set.
+    /// The wall clock is ahead by as many seconds as $CLOCK_AHEAD holds, eight bytes; each eight bytes that are written
+    /// to the pipe $CLOCK_SET say that it was set.
     static let wallClock = """
         #include <errno.h>
         #include <fcntl.h>

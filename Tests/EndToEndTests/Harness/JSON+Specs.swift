@@ -2,7 +2,7 @@ import JobModel
 
 /// Specs as tests write them.
 extension JSON {
-    /// An object with these members behind those of `self`.
+    /// An object with the members of `self`, followed by these.
     func with(_ more: [String: JSON]) -> JSON {
         guard var object else { return self }
         for (name, value) in more.sorted(by: { $0.key < $1.key }) { object[name] = value }
@@ -39,13 +39,13 @@ extension JSON {
         return spec.with(members)
     }
 
-    /// A job that takes so many seconds.
+    /// A job that takes this many seconds.
     static func timer(_ seconds: Double, _ members: [String: JSON] = [:]) -> JSON {
         let spec: JSON = ["source": ["type": "timer", "seconds": JSON(seconds)]]
         return spec.with(members)
     }
 
-    /// This value, or nil where it is the JSON value `null`.
+    /// This value, or nil if it is the JSON value `null`.
     var unlessNull: JSON? { isNull ? .none : .some(self) }
 
     /// The object of the member `job`, as most methods take it.
@@ -57,7 +57,7 @@ enum Sample {
     /// 100,000 bytes without a short period.
     static let content = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
     static let sha256 = "e6887b97dc43bee2e548c4d77ebcb42cbef96a0df13f1c972da7ae646fcab313"
-    /// 4,000,000 bytes: so many that an unfinished download is worth noting.
+    /// 4,000,000 bytes: enough for the daemon to record an unfinished download.
     static let large = [[UInt8]](repeating: content, count: 40).flatMap(\.self)
     static let largeSHA256 = "b5a9bc2581916ff3f657b3dcce46b789b11166d8c7d134398f7c2848ab46d0a7"
     /// The digest of something else.

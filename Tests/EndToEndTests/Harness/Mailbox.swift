@@ -1,19 +1,19 @@
 import Dispatch
 import Synchronization
 
-/// What a test waited for did not come in time.
+/// An element that a test awaited did not arrive in time.
 struct DeadlinePassed: Error, CustomStringConvertible {
     let awaited: String
     let seconds: Double
-    /// What had come instead.
+    /// The elements that arrived instead.
     let instead: String
 
     var description: String { "No \(awaited) came within \(seconds) s; instead: \(instead)" }
 }
 
-/// Things that come from elsewhere, in order, for a test to take out as it expects them.
+/// Elements from other threads, in order, which a test removes as it expects them.
 ///
-/// Every wait has a deadline. The elements are bounded by what one test causes.
+/// Every wait has a deadline. The number of elements is bounded by the actions of one test.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct Waiter {
         let isWanted: @Sendable (Element) -> Bool
@@ -29,10 +29,10 @@ final class Mailbox<Element: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// Everything that nobody took yet.
+    /// All elements that were not removed yet.
     var waiting: [Element] { state.withLock(\.elements) }
 
-    /// Puts an element in; the first who waits for such a one gets it.
+    /// Adds an element; the first waiter for such an element gets it.
     func put(_ element: Element) {
         let waiter = state.withLock { state -> Waiter? in
             guard let index = state.waiters.firstIndex(where: { $0.waiter.isWanted(element) }) else {
@@ -44,7 +44,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         waiter?.continuation.resume(returning: element)
     }
 
-    /// Says that nothing more comes; who waits gets nil.
+    /// Ends the input; waiters get nil.
     func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
@@ -54,7 +54,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         for (_, waiter) in waiters { waiter.continuation.resume(returning: nil) }
     }
 
-    /// Takes out the first element that is wanted, waiting for it where need be; nil where none can come any more.
+    /// Removes the first wanted element, and waits for it if necessary; nil if none can arrive any more.
     func next(
         _ awaited: String, within seconds: Double = Patience.seconds,
         where isWanted: @escaping @Sendable (Element) -> Bool = { _ in true }
@@ -87,8 +87,8 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 }
 
-/// How long a test waits for what must come, so that one that hangs ends; so much longer than it takes that no verdict
-/// depends on how busy the machine is.
+/// The longest time that a test waits for an expected event, so that a hanging test ends; it is so long that no verdict
+/// depends on the load of the machine.
 enum Patience {
     static let seconds = 300.0
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a process uses, as the kernel tells.
+/// The resources of a process, as the kernel reports them.
 enum Memory {
     /// Bytes in memory.
     static func resident(of pid: pid_t) throws -> Int { try bytes("VmRSS", of: pid) }
@@ -21,12 +21,12 @@ enum Memory {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
     }
 
-    /// Open sockets. Unlike other descriptors there are never more of them than are used: the database opens another file
-    /// whenever more read at once than ever before.
+    /// Open sockets. Unlike other descriptors there are never more of them than are used: the database opens another
+    /// file whenever more read at once than ever before.
     static func sockets(of pid: pid_t) throws -> Int {
         let directory = "/proc/\(pid)/fd"
         return try FileManager.default.contentsOfDirectory(atPath: directory).count { name in
-            // One that is closed meanwhile has no destination.
+            // A descriptor that is closed meanwhile has no destination.
             let destination = try? FileManager.default.destinationOfSymbolicLink(atPath: directory + "/" + name)
             return destination?.hasPrefix("socket:") == true
         }

@@ -13,7 +13,7 @@ final class PseudoTerminal: Sendable {
     private let pieces = Mailbox<String>()
     private let text = Mutex("")
 
-    /// All that was written to it so far, control sequences included.
+    /// All output to the terminal so far, including control sequences.
     var screen: String { text.withLock(\.self) }
 
     init(rows: UInt16 = 24, columns: UInt16 = 80) throws {

@@ -8,7 +8,7 @@ final class Readiness: Sendable {
     let path: String
     private let descriptor: FileDescriptor
     private let messages = Mailbox<String>()
-    /// What the daemon said of itself.
+    /// The notifications from the daemon.
     let statuses = Mailbox<String>()
 
     init(in directory: TemporaryDirectory) throws {
@@ -30,10 +30,10 @@ final class Readiness: Sendable {
         }
     }
 
-    /// What is kept of what it said.
+    /// The kept part of the notifications.
     private static let told = ["STATUS=", "EXTEND_", "MAINPID=", "ERRNO=", "EXIT_STATUS=", "WATCHDOG="]
 
-    /// Waits until the daemon is ready; false where it ended before.
+    /// Waits until the daemon is ready; false if it ended before.
     func isReached() async throws -> Bool {
         try await messages.next("readiness of the daemon") != nil
     }

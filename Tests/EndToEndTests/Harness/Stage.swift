@@ -11,7 +11,7 @@ final class Stage: Sendable {
     private static let shared = Stage()
     private let state = Mutex(State())
 
-    /// Runs `body` when there is room; `alone` means while nobody else is on, for what measures time.
+    /// Runs `body` when there is room; `alone` means without any other test, for tests that measure time.
     static func with<Value>(alone: Bool = false, _ body: () async throws -> Value) async rethrows -> Value {
         let size = alone ? size : 1
         await shared.enter(size)
@@ -22,7 +22,7 @@ final class Stage: Sendable {
     private func enter(_ size: Int) async {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
-                // In turn, so that one who needs the whole stage gets it some time.
+                // In turn, so that a test that needs the whole stage gets it eventually.
                 guard state.waiters.isEmpty, state.taken + size <= Self.size else {
                     state.waiters.append((size, continuation))
                     return false

@@ -12,7 +12,7 @@ struct UnixAddress {
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     }
 
-    /// Calls `body` with what `bind` and `connect` take.
+    /// Calls `body` with the arguments for `bind` and `connect`.
     func with<Value>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
         withUnsafePointer(to: address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -5,7 +5,7 @@ import JobModel
 import Synchronization
 import Testing
 
-/// A raw client: it sends what it is given, byte for byte, and sorts nothing of what comes.
+/// A raw client: it sends bytes unchanged and does not sort the input.
 final class Wire: Sendable {
     /// A line from the daemon.
     struct Line: Sendable, CustomStringConvertible {
@@ -70,18 +70,19 @@ final class Wire: Sendable {
     }
 
     deinit {
-        // What still waits to be written holds the queue, not this object.
+        // Pending writes retain the queue, not this object.
         close()
         let (descriptor, isStarted) = (descriptor, isStarted.load(ordering: .acquiring))
-        // Where a thread reads, that closes it at the end.
+        // If a thread reads, that thread closes the descriptor at the end.
         if !isStarted { writer.async { descriptor.close() } }
     }
 
-    /// Begins to read what comes.
+    /// Begins to read.
     func startReading() {
         guard isStarted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
-        // Another thread makes lines of it: one that parsed long lines between its reads would be a client that does not read.
+        // Another thread splits lines: if one thread parsed long lines between its reads, the daemon would see a client
+        // that does not read.
         let parser = DispatchQueue(label: "wire.parser")
         Thread.detachNewThread { [descriptor, lines, writer] in
             let partial = Partial()
@@ -160,7 +161,7 @@ final class Wire: Sendable {
 
     // MARK: - Receiving
 
-    /// What came and nobody took yet.
+    /// The lines that have arrived and were not removed yet.
     var waiting: [Line] { lines.waiting }
 
     /// The next line, whatever it is; nil at the end.
@@ -249,8 +250,8 @@ final class Wire: Sendable {
         try await next("\(state) of job \(job)") { $0.job == job && $0.state == state }
     }
 
-    /// Asks for `server.stats` until they are as expected: what the daemon does when a client goes has no other sign.
-    /// Each answer comes after the daemon did more, so this waits for it and for no clock.
+    /// Calls `server.stats` until its results are as expected: the daemon's work after a client's end has no other
+    /// sign. Each answer follows more of the daemon's work, so this waits for that and not for a clock.
     func eventually(
         sourceLocation: SourceLocation = #_sourceLocation, _ isExpected: (JSON) -> Bool
     ) async throws {

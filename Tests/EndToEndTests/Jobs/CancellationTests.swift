@@ -37,7 +37,7 @@ import Testing
                 }
                 _ = try await wire.call("job.watch", ["job": JSON(id), "children": true, "interval": 0.01])
                 _ = try await wire.call("job.cancel", .job(id))
-                // None of these would end by itself: the origin sends no more, and no timeout is set.
+                // None of these ends without the cancellation: the origin sends no more, and no timeout is set.
                 for name in names { try await origin.departure(from: "/" + name) }
                 #expect(try await wire.wait(id)["state"] == "cancelled")
                 try await wire.eventually {
@@ -75,7 +75,7 @@ import Testing
                 _ = try await wire.call("job.cancel", .job(id))
                 let first = try await origin.exchange("/first")
                 #expect(try await wire.call("job.get", .job(id))["state"] == "running")
-                // A second cancel changes nothing: what cleans up goes on.
+                // A second cancel has no effect: the cleanup continues.
                 _ = try await wire.answer(JSON(wire.send("job.cancel", .job(id))))
                 first.answer(.text("1"))
                 let second = try await origin.exchange("/second")

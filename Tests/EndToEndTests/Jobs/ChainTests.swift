@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Chains of links: which run, what goes into them, and what comes out.
+/// Chains of links: which links run, with which input and outcome.
 @Suite struct ChainTests {
     private func chain(_ source: JSON, _ links: [JSON]) -> JSON { source.with(["then": .array(links)]) }
 

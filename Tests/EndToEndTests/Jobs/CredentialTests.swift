@@ -158,7 +158,7 @@ import Testing
                 #expect(errors.contains("deferd.yaml:3: http.credentials: example.org"), "\(errors)")
                 #expect(errors.contains("LoadCredential=token"))
             }
-            // By hand there are no credentials; the service has them.
+            // Started by hand, the check has no credentials; the service has them.
             let (end, _, _) = try await ChildProcess.run(command + ["--check"])
             #expect(end == .code(0))
         }

@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Keys make submission idempotent, and what is finished goes away in time.
+/// Keys make submission idempotent, and finished jobs are removed in time.
 @Suite struct KeyTests {
     @Test func sameSpec_joins_whateverTheOrderOfItsMembers() async throws {
         try await Daemon.run { daemon in
@@ -15,7 +15,7 @@ import Testing
             #expect(second?["job"] == first["job"])
             #expect(second?["created"] == false)
             _ = try await wire.wait(first["job"]?.int ?? 0)
-            // It joins the finished job too, and watching is no part of the spec.
+            // The key matches the finished job too, and `watch` is not part of the spec.
             let third = try await wire.call(
                 "job.submit", .value(["a": 1, "b": [1.5]], ["key": "k", "tags": ["t"], "watch": true]))
             #expect(third["job"] == first["job"])

@@ -221,12 +221,12 @@ import Testing
             #expect(
                 result.array?.dropFirst().map { $0["error"]?["kind"] } == ["template", "invalid", "invalid", "list"])
             #expect(result[4]?["error"]?["cause"]?["kind"] == "template")
-            // The braces of the message are none that are filled in.
+            // The braces of the message are not expanded.
             #expect(result[4]?["error"]?["cause"]?["message"]?.string?.contains("{{input/gone}}") == true)
         }
     }
 
-    /// Sums of what servers announce must not end the daemon.
+    /// Sums of sizes from servers must not end the daemon.
     @Test(arguments: [
         [Int64.max, Int64.max], [1 << 62, 1 << 62, 1 << 62], [Int64.max, 10],
     ])

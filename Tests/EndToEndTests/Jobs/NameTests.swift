@@ -42,7 +42,7 @@ struct NameTests {
                 let asked = try await server.names(Self.perUser)
                 let alive = JSON.fetch(origin.url("/x", host: "bob.example"))
                 #expect(try await bob.succeed(alive)["body"] == "found")
-                // Of a name that is being looked up, and of one that waits for its turn.
+                // For a name that is being looked up, and for a name that waits for its turn.
                 let waiting = (0..<20).first { !asked.contains("dead\($0).example") } ?? 0
                 let running = (0..<20).first { asked.contains("dead\($0).example") } ?? 0
                 for number in [running, waiting] {
@@ -54,7 +54,7 @@ struct NameTests {
                 for job in jobs { _ = try? await ann.call("job.cancel", .job(job)) }
                 for job in jobs { #expect(try await ann.wait(job)["state"] == "cancelled") }
                 #expect(try await bob.succeed(alive)["body"] == "found")
-                // The system's calls go on, and nothing was begun beside them.
+                // The system's calls continue, and no further lookup has begun.
                 #expect(server.allNames == asked)
                 try await daemon.stop()
             }
@@ -62,7 +62,7 @@ struct NameTests {
     }
 }
 
-/// A name server that answers nobody, and knows which names it was asked for.
+/// A name server that never answers, and records the requested names.
 private final class SilentNameServer: Sendable {
     static let address = "127.77.0.53"
     private let descriptor: FileDescriptor
@@ -100,7 +100,7 @@ private final class SilentNameServer: Sendable {
     /// All names that it was asked for so far.
     var allNames: Set<String> { known.withLock(\.self) }
 
-    /// Waits until it was asked for so many.
+    /// Waits for this many requests.
     func names(_ count: Int) async throws -> Set<String> {
         var names: Set<String> = []
         for _ in 0..<count { names.insert(try #require(try await fresh.next("question for a name"))) }

@@ -7,11 +7,11 @@ import Testing
 
 /// Paths that lead to something else than an ordinary file, or to somewhere else than when they were looked at.
 @Suite struct PathTests {
-    // MARK: What is no ordinary file
+    // MARK: Special files
 
     private static let kinds = ["fifo", "socket", "directory", "null", "zero", "disk"]
 
-    /// Makes something at `path` that must not be opened, and gives what tells it from everything else.
+    /// Makes a special file at `path` that must not be opened, and returns its identity.
     private func make(_ kind: String, at path: String) throws -> String {
         let isMade =
             switch kind {
@@ -31,7 +31,7 @@ import Testing
         try SystemProgram(["/usr/bin/stat", "-c", "%i %f %t %T", path]).outputText
     }
 
-    /// Nothing of the kind is opened, so that no FIFO holds anybody up and no device does anything.
+    /// Special files are never opened, so no FIFO blocks the daemon and no device acts.
     @Test(.enabled(if: geteuid() == 0, "making devices needs root"), arguments: kinds)
     func path_isAnsweredWithoutOpening_whenItIsNoOrdinaryFile(kind: String) async throws {
         try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
@@ -74,9 +74,9 @@ import Testing
         }
     }
 
-    // MARK: What changes while it is used
+    // MARK: Changes during use
 
-    /// Whatever becomes of names, what was opened at the start is what is written, and nothing is opened by name again.
+    /// Whatever happens to names, the daemon writes the file that it opened at the start, and opens none by name again.
     @Test(arguments: ["nothing", "the part", "the part for a while", "the directory"])
     func file_isTheOneOpenedFirst_whateverItsNameIsGivenTo(swapped: String) async throws {
         try await GuidedOrigin.run { origin in
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// The digest that is told and the bytes that are sent are those of one and the same open file.
+    /// The reported digest and the sent bytes belong to the same open file.
     @Test func file_isOpenedOnce_whenItIsReadForADigest() async throws {
         try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
             try await Daemon.run { daemon in
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    /// What is no text has no members, so it is the line that is refused; the connection goes on.
+    /// Invalid text has no members, so the line is rejected; the connection continues.
     @Test func name_isRefused_whenItIsNoUTF8() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

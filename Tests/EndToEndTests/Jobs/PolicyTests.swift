@@ -4,9 +4,9 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Where the daemon connects to, and what it sends there, whoever writes the URL and however.
+/// Where the daemon connects to, and what it sends there, for any user and any spelling of a URL.
 @Suite struct PolicyTests {
-    /// What 127.0.0.1 can be written as, and what becomes of it.
+    /// Spellings of 127.0.0.1, and how each is treated.
     private static let spellings: [(host: String, kinds: Set<String>)] =
         [
             "127.0.0.1", "127.0.0.1.", "2130706433", "017700000001", "0x7f000001", "0X7F000001", "127.1", "127.0.1",
@@ -16,7 +16,7 @@ import Testing
             "LOCALHOST", "LocalHost.", "\u{FF11}\u{FF12}\u{FF17}.0.0.1", "127\u{3002}0\u{FF0E}0\u{FF61}1",
             "\u{2460}\u{2461}\u{2466}.0.0.1", "\u{FF4C}ocalhost", "127.0.0.2@127.0.0.1", "127.0.0.2:80@localhost",
         ].map { ($0, ["policy"]) }
-        // These are no hosts.
+        // These are not hosts.
         + [
             "127.0.0.%31", "%31%32%37.0.0.1", "%6cocalhost", "local%68ost", "127.0.0.1%2f", "127.0.0.1\\@127.0.0.2",
             "127..1", "127.0.0.1..", "[127.0.0.1]", "[::1", "127.0.0.1%00.example",
@@ -80,7 +80,7 @@ import Testing
     private static let canHaveNetworks =
         geteuid() == 0 && ip != nil && Files.exists("/usr/bin/unshare") && Files.exists("/usr/bin/socat")
 
-    /// What nobody has configured: a network of the daemon's own has a server where clouds keep credentials.
+    /// Denied without any configuration: in a separate network, a server has the address of a cloud's credentials.
     @Test(.enabled(if: canHaveNetworks, "a network of its own needs root, unshare, ip and socat"))
     func cloudsAddress_isNotConnectedTo_byDefault() async throws {
         let address = "169.254.169.254"
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    /// What is connected already was allowed by rules that hold no more.
+    /// Existing connections were allowed by rules that no longer apply.
     @Test func keptConnection_isNotUsed_whenItsAddressIsDeniedByNow() async throws {
         try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
             try await Daemon.run { daemon in
@@ -144,7 +144,7 @@ import Testing
 
     // MARK: Headers
 
-    /// What came from a server ends no line of what is sent to another one.
+    /// Text from a server cannot end a line of a request to another server.
     @Test func headerField_holdsNoLineBreak_whateverIsFilledIn() async throws {
         try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
             try await Daemon.run { daemon in
@@ -183,7 +183,7 @@ import Testing
                     }
                 }
                 #expect(origin.requests.isEmpty)
-                // And what is nothing but text arrives.
+                // And plain text arrives.
                 let good = filled(sources[0], ["headers": ["X-Given": "Bearer {{input}}"]], "a: b\tc")
                 _ = try await wire.succeed(good)
                 #expect(origin.requests.last?.headers["x-given"] == "Bearer a: b\tc")

@@ -4,7 +4,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Programs as users meet them: who may run what, chains, and what is left when the daemon dies.
+/// Programs from the user's view: permissions, chains, and processes after the daemon's death.
 @Suite struct ProgramTests {
     static let anyProgram = "programs: {any: true}\n"
 
@@ -14,7 +14,7 @@ import Testing
         return spec.with(members)
     }
 
-    /// A pipe with a name, by which processes tell that they run, and that none of them is left.
+    /// A named pipe with which processes show that they run, and that none of them is left.
     struct Witness {
         let path: String
         private let descriptor: FileDescriptor
@@ -25,19 +25,19 @@ import Testing
             try self.init(path: path)
         }
 
-        /// The same anew: one that has seen the last of those who had it open would see nothing else.
+        /// Opens the pipe again: a reader that has seen the last writer leave sees nothing else.
         func reopened() throws -> Witness { try Witness(path: path) }
 
         private init(path: String) throws {
             self.path = path
-            // Open for reading before there is anybody who writes.
+            // Opened for reading before there is a writer.
             let opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
             try #require(opened >= 0)
             _ = fcntl(opened, F_SETFL, 0)
             descriptor = FileDescriptor(number: opened)
         }
 
-        /// Waits for bytes; nil once nobody has it open any more.
+        /// Waits for bytes; nil once no process has the pipe open any more.
         func next() async throws -> String? {
             let (result, events): (Int32, Int16) = await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { [descriptor] in
@@ -46,7 +46,7 @@ import Testing
                     continuation.resume(returning: (result, awaited.revents))
                 }
             }
-            try #require(result == 1, "Nobody wrote, or somebody still runs.")
+            try #require(result == 1, "No process wrote, or one still runs.")
             guard events & Int16(POLLIN) != 0, let bytes = descriptor.read(), !bytes.isEmpty else { return nil }
             return String(decoding: bytes, as: UTF8.self)
         }
@@ -68,7 +68,7 @@ import Testing
             // In a link and in a child as well.
             let link: JSON = ["source": ["type": "value", "value": 1], "then": [["then": unknown]]]
             #expect(try await wire.refusal("job.submit", link).pointer == "/then/0/then/source/program")
-            // What an expression makes of it is checked when it is known.
+            // The result of an expression is checked when it is known.
             let later: JSON = [
                 "source": ["type": "value", "value": ["/bin/true"]],
                 "then": [["then": ["source": ["type": "program", "command": "{{input}}"]]]],
@@ -167,7 +167,7 @@ import Testing
             let script =
                 "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
             try #require(mkfifo(witness.path + ".go", 0o600) == 0)
-            // Watched from its submission on: there is no second progress for who comes later.
+            // Watched from its submission on: there is no second progress for later watches.
             let id = try await wire.submit(Self.shell(script, ["watch": true]))
             let line = try await wire.next("progress") { $0.method == "job.progress" }
             let told = try #require(line.json["params"])
@@ -181,7 +181,7 @@ import Testing
 
     // MARK: - The daemon's end
 
-    /// Two processes that do not hear SIGTERM, and one that does.
+    /// Two processes that ignore SIGTERM, and one that does not.
     private static func stubborn(_ witness: Witness) -> String {
         """
         exec 9>'\(witness.path)'; (sleep 1000) & trap '' TERM; (sleep 1000; sleep 1000) & echo "attempt $DEFERD_ATTEMPT" >&9
@@ -197,13 +197,13 @@ import Testing
             let id = try await wire.submit(Self.shell(Self.stubborn(witness)))
             #expect(try await witness.next() == "attempt 1\n")
             try await daemon.crash()
-            // None has it open any more.
+            // No process has the pipe open any more.
             #expect(try await witness.next() == nil)
             #expect(Files.names(in: daemon.state + "/programs").count == 2)
             let later = try witness.reopened()
             let again = try await household.start(configuration: Self.anyProgram)
             #expect(try await later.next() == "attempt 1\n")
-            // What the first run left is gone.
+            // The files of the first run are gone.
             #expect(Files.names(in: again.state + "/programs").count == 2)
             let second = try again.connect()
             _ = try await second.call("job.cancel", .job(id))
@@ -219,7 +219,7 @@ import Testing
             let witness = try Witness(in: daemon.directory)
             let group = daemon.directory.path + "/group"
             let stubborn = "trap '' TERM; echo $$ >'\(group)'; echo runs >'\(witness.path)'; sleep 1000; sleep 1000"
-            // What comes after it looks for what is left of it.
+            // The next link looks for remaining processes.
             func look(_ name: String) -> JSON {
                 Self.shell("kill -0 -$(cat '\(group)') && left=left; echo \(name) $left >'\(witness.path)'")
             }
@@ -303,7 +303,7 @@ import Testing
             let refused = try await run(["greet"] + many)
             #expect(try await refused.end() == .code(65))
             #expect(refused.errorText.contains("100"), "\(refused.errorText)")
-            // It is a command where a directory is given, and its path may look like a variable.
+            // A given directory makes it a command, whose path may look like a variable.
             #expect(try await run(["-C", "/", "greet"]).end() == .code(65))
             let script = daemon.state + "/a=b"
             try Data("#!/bin/sh\necho \"$0 $1\"\n".utf8).write(to: URL(filePath: script))

@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Queues: who starts when, and who holds up whom.
+/// Queues: the order of starts, and which jobs block others.
 @Suite struct QueueTests {
     @Test func jobs_startByPriority_thenByNumber() async throws {
         try await GuidedOrigin.run({ _, _ in .text("ok") }) { origin in

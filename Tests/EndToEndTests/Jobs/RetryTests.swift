@@ -2,7 +2,7 @@ import JobModel
 import Synchronization
 import Testing
 
-/// Retries: what is tried again, when, and how often; and `job.retry`.
+/// Retries: which failures are retried, when, and how often; and `job.retry`.
 @Suite struct RetryTests {
     private static let quick: JSON = ["max": 3, "initial": 0.01, "jitter": false]
 

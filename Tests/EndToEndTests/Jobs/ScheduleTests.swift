@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Schedules over a socket, with a real clock: what is awaited are the jobs, never a time.
+/// Schedules over a socket, with a real clock: the tests await jobs, never a time.
 @Suite struct ScheduleTests {
     private static let spec: JSON = [
         "source": ["type": "value", "value": "{{schedule/time}}"], "tags": ["tick"],

@@ -230,7 +230,7 @@ import TestOrigin
         try await serve(configuration: configuration) { origin, wire in
             for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "[::1]"] {
                 let spec: JSON = ["source": ["type": "url", "url": .string(origin.url("/", host: host))]]
-                // Policy may refuse what the spec says at once, or the job when it runs.
+                // Policy may reject the spec at once, or fail the job when it runs.
                 let answer = try await wire.answer(JSON(wire.send("job.submit", spec)))
                 if let error = answer["error"] {
                     #expect(error["code"] == -32002, "\(host): \(error)")

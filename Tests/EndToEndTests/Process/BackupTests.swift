@@ -5,7 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A copy of the state is made while jobs run, and a daemon that starts from it has everything that was answered before.
+/// A copy of the state is made while jobs run, and a daemon that starts from it has everything that was answered
+/// before.
 @Suite struct BackupTests {
     private static func deferctl(_ daemon: Daemon, _ arguments: String..., directory: String? = nil) async throws -> (
         end: ChildProcess.End, output: String, errors: String
@@ -33,7 +34,7 @@ import Testing
                 let large = try await wire.submit(.fetch(origin.url("/")))
                 #expect(try await wire.wait(large)["result"]?["spilled"] == true)
                 let held = try await wire.submit(.value("held", ["queue": "slow"]))
-                // Everybody goes on submitting until the daemon is killed.
+                // All users keep submitting until the daemon is killed.
                 let load = Load()
                 let clients = try (0..<3).map { client in
                     let wire = try daemon.connect()
@@ -42,7 +43,7 @@ import Testing
                 try await wire.eventually { $0["totals"]?["submitted"]?.int ?? 0 > 300 }
                 let before = load.answered
                 let backup = household.directory.path + "/backup.db"
-                // By a name relative to where the user is.
+                // By a name relative to the user's directory.
                 let (end, _, errors) = try await Self.deferctl(
                     daemon, "backup", "backup.db", directory: household.directory.path)
                 #expect(end == .code(0), "\(errors)")
@@ -142,7 +143,7 @@ import Testing
             try #require(chmod(directory, 0o755) == 0)
             let whole = try await verify()
             #expect(whole.end == .code(0) && whole.output.contains("whole: 1 job"), "\(whole)")
-            // Nor can it read what the owner cannot.
+            // Nor can it read files that the owner cannot.
             try #require(chown(daemon.state + "/deferd.db", 0, 0) == 0)
             try #require(chmod(daemon.state + "/deferd.db", 0o600) == 0)
             #expect(try await verify().end != .code(0))

@@ -50,7 +50,7 @@ struct ClockLeapTests {
             try clock.leap(to: Self.year)
             let first = try await wire.next("a job of the schedule") { $0.state == "succeeded" }
             #expect(first.job.map { $0 > delayed } == true)
-            // What was to begin at a time of the wall clock begins with it, and what takes a time takes it.
+            // Starts at a time of the wall clock follow the wall clock, and durations follow the steady clock.
             #expect(try await wire.wait(delayed)["result"] == "delayed")
             #expect(try await wire.call("job.get", .job(untouched))["state"] == "running")
             let after = try await wire.call("schedule.get", ["schedule": "hourly"])

@@ -37,7 +37,7 @@ import Testing
             ("http:\n  credentials:\n    a.org: ../t", 3, "http.credentials"),
             ("http:\n  credentials:\n    a.org: {credential: t, header: Host}", 3, "http.credentials"),
             (
-                "http:\n  credentials:\n    a.org:\n      credential: t\n      users: [nobody-at-all]", 5,
+                "http:\n  credentials:\n    a.org:\n      credential: t\n      users: [no-such-user]", 5,
                 "http.credentials"
             ),
             ("http:\n  credentials:\n    a.org:\n      credential: t\n      secret: s", 5, "http.credentials"),
@@ -52,7 +52,7 @@ import Testing
         ] as [(String, Int?, String?)])
     func check_saysWhere_whenConfigurationIsWrong(_ yaml: String, _ line: Int?, _ key: String?) async throws {
         let (end, output, errors) = try await check(yaml)
-        // A few of them may be meant; those are listed without a key.
+        // Several keys may be meant; the valid ones are listed without choosing one.
         if end == .code(0), key == nil, line != nil { return }
         #expect(end == .code(78), "\(output)\(errors)")
         #expect(output.isEmpty)
@@ -103,7 +103,7 @@ import Testing
         let command = [BuiltProgram.deferd, "--config", "/nonexistent/d.yaml", "--instance", "user", "--check"]
         let (end, _, errors) = try await ChildProcess.run(command, environment: ["DEFERD_LIMITS_LINE": "many"])
         #expect(end == .code(78))
-        // What the file may set is not said to be missing.
+        // Settings that the file may contain are not reported as missing.
         #expect(errors.split(separator: "\n").count == 2, "\(errors)")
         #expect(errors.contains("/nonexistent/d.yaml: there is no such file") && errors.contains("DEFERD_LIMITS_LINE"))
     }
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    /// What the fuzzer begins with (`make fuzz`).
+    /// The fuzzer's initial inputs (`make fuzz`).
     @Test func check_saysWhere_orIsContent_whateverTheFileIs() async throws {
         let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Fuzz/Corpus/configuration")
@@ -276,10 +276,10 @@ import Testing
             let member = line.drop { $0 == " " }
             let name = member.prefix { $0 != ":" }
             sections = sections.prefix(depth) + [name]
-            // A key with a line of its own for each part is no key itself.
+            // A key whose parts have their own lines is not a key itself.
             if member.last != ":" || depth > 0 { keys.append(sections.joined(separator: ".")) }
         }
-        // The names of queues are no keys, and the parts of one key stand below it.
+        // The names of queues are not keys, and the parts of one key are listed below it.
         keys.removeAll { $0.hasPrefix("queues.") || $0 == "http.lowSpeed" }
         keys.append("queues")
         #expect(keys.count > 35)

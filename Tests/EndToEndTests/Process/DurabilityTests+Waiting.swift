@@ -205,7 +205,7 @@ extension DurabilityTests {
             ])
             let id = try await wire.submit(.timer(2, ["watch": true]))
             try await wire.state("running", of: id)
-            // What the store was given before is on disk once this is.
+            // Earlier writes of the store are on disk once this one is.
             _ = try await wire.submit(.value(1))
             let began = try await wire.call("job.get", .job(id))["startedAt"]
             for _ in 0..<2 {

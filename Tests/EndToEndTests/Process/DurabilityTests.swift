@@ -5,7 +5,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// What is left after the daemon was killed without warning.
+/// The state after the daemon was killed without warning.
 @Suite struct DurabilityTests {
     // MARK: - Downloads
 
@@ -23,7 +23,7 @@ import Testing
                 _ = try await wire.next("3,000,000 bytes") {
                     $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
                 }
-                // Where the file is known to the store was given to it before this.
+                // The store received the file's location before this.
                 _ = try await wire.submit(.value(1))
                 try await daemon.crash()
                 #expect(Files.names(in: daemon.downloads) == ["file.part"])
@@ -162,7 +162,7 @@ import Testing
                 answered[try #require(line.id?.int)] = try #require(line.json["result"]?["job"]?.int)
             }
             try await daemon.crash()
-            // What was on its way counts as answered too.
+            // Answers in transit count as answers too.
             for line in try await wire.rest() where line.id != nil {
                 answered[try #require(line.id?.int)] = try #require(line.json["result"]?["job"]?.int)
             }

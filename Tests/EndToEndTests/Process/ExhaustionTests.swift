@@ -3,12 +3,12 @@ import JobModel
 import TestSupport
 import Testing
 
-/// What the machine has too little of: calls are refused as documented, nothing is lost, and once there is enough again all
-/// goes on by itself.
+/// Shortages of the machine: calls are refused as documented, no job is lost, and once resources are available again,
+/// the daemon recovers by itself.
 @Suite struct ExhaustionTests {
     private static let canMount = geteuid() == 0 && Files.exists("/usr/bin/unshare")
 
-    /// The command that runs what follows with `script` done first in a mount namespace of its own, with `directory` as `$0`.
+    /// A command that runs `script` first in a separate mount namespace, with `directory` as `$0`.
     private func wrapper(_ directory: String, _ script: String) throws -> [String] {
         try #require(mkdir(directory, 0o700) == 0 || errno == EEXIST)
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "{ \(script); } && exec \"$@\"", directory]
@@ -22,14 +22,14 @@ import Testing
             let script = "mount -t tmpfs tmpfs \"$0\" && mount -o remount,ro \"$0\""
             let command = try wrapper(state, script) + Daemon.command(in: directory)
             let (end, _, errors) = try await ChildProcess.run(command)
-            // What is mounted so can be mounted otherwise, and then it starts by itself.
+            // This mount can be changed, and then the daemon starts by itself.
             #expect(end == .code(75), "\(end) \(errors)")
             #expect(errors.contains(state) && errors.contains("ead-only"), "\(errors)")
         }
     }
 
-    /// A file system that becomes read-only refuses every write from then on, as this limit does; it cannot be made so by
-    /// mount(8) while files are open for writing.
+    /// A file system that becomes read-only refuses every write from then on, as this limit does; it cannot be made so
+    /// by mount(8) while files are open for writing.
     @Test(.enabled(if: Files.exists("/usr/bin/prlimit"), "there is no prlimit"))
     func jobs_areRefused_andRead_whileNothingCanBeWritten() async throws {
         try await Daemon.run { daemon in
@@ -99,7 +99,7 @@ import Testing
     @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/setpriv")), arguments: [4, 8, 16, 24, 48, 200])
     func daemon_servesOrSaysWhyNot_whenThreadsAreFew(threads: Int) async throws {
         try await TemporaryDirectory.with { directory in
-            // Root has no such limit, and it counts what a user has, in whatever process.
+            // Root has no such limit, which counts all processes of a user.
             let user = User(uid: 64_100 + uid_t(threads), groups: [64_001])
             try #require(chown(directory.path, user.uid, user.groups[0]) == 0)
             let readiness = try Readiness(in: directory)

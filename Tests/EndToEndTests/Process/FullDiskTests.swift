@@ -6,7 +6,7 @@ import Testing
 
 /// A small disk of the daemon's own that is full.
 @Suite(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"))) struct FullDiskTests {
-    /// Runs what follows with a disk of `size` at the directory of state, after `first` was done there.
+    /// Runs a command with a disk of `size` at the state directory, after running `first` there.
     private func wrapper(_ directory: TemporaryDirectory, size: String, first: String = ":") throws -> [String] {
         let state = directory.path + "/state"
         try #require(mkdir(state, 0o700) == 0 || errno == EEXIST)
@@ -35,7 +35,7 @@ import Testing
                 }
             }
             #expect(refusal?.code == -32008, "the disk must become full")
-            // Others fill what is left of it.
+            // Other writers fill the rest of it.
             let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
             let (_, _, said) = try await ChildProcess.run(["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=4096"])
             #expect(said.contains("No space left"), "\(said)")
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// Leaves so many bytes of the disk at the directory of state.
+    /// Leaves this many bytes free on the disk of the state directory.
     private func fill(_ daemon: Daemon, with megabytes: Int) async throws {
         let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
         let arguments = ["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=1M", "count=\(megabytes)"]
@@ -98,7 +98,7 @@ import Testing
 
     @Test func doctor_tellsDownloadsThatWaitForRoom() async throws {
         try await Household.with { household in
-            // Submissions go on, as there is more than half of it.
+            // Submissions continue, because more than half of it is free.
             let state = household.directory.path + "/state"
             let daemon = try await household.start(
                 configuration: "downloads:\n  minimumFree: 40000000\n",

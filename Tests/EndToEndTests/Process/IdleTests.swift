@@ -3,8 +3,8 @@ import Testing
 
 /// A daemon that has nothing to do sleeps.
 @Suite struct IdleTests {
-    /// Whether libdispatch wants to be woken at some time of the monotonic clock: by its timers on that clock, which NIO sets
-    /// in another way.
+    /// Whether libdispatch wants to be woken at some time of the monotonic clock: by its timers on that clock, which
+    /// NIO sets in another way.
     private func awaitsTime(_ daemon: Daemon) throws -> Bool {
         let directory = "/proc/\(daemon.pid)/fdinfo"
         return Files.names(in: directory).contains { name in
@@ -22,7 +22,7 @@ import Testing
             _ = try await wire.submit(.value(1, ["delay": 10_000_000]))
             try await first.stop()
             let daemon = try await household.start()
-            // What a start brings is over at some time; what comes again and again is not.
+            // The work of a start ends eventually; recurring work does not.
             let deadline = ContinuousClock.now + .seconds(Patience.seconds)
             var quiet = 0
             while quiet < 20, ContinuousClock.now < deadline {

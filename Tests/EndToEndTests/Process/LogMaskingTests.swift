@@ -4,11 +4,11 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// What the daemon writes to its log of what URLs carry.
+/// What the daemon logs of the contents of URLs.
 @Suite struct LogMaskingTests {
     private static let secret = "hunter2token"
 
-    /// Whatever becomes of a request, its query is nobody's who reads the log.
+    /// However a request ends, its query never appears in the log.
     @Test func queries_areMasked_whateverIsLogged() async throws {
         let redirect: ScriptedOrigin.Script = { request, _ in
             let empty = [("Content-Length", "0")]

@@ -3,7 +3,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// What monitoring reads of a daemon.
+/// The daemon's metrics for monitoring.
 @Suite struct MetricsTests {
     private func openMetrics(_ daemon: Daemon) async throws -> String {
         let (end, output, errors) = try await ChildProcess.run(
@@ -12,8 +12,8 @@ import Testing
         return output
     }
 
-    /// Has those who read metrics read this text: the parser of Prometheus' own client for OpenMetrics, and that for the
-    /// older format, which the node exporter's textfile collector knows.
+    /// Passes this text to readers of metrics: the parser of Prometheus' own client for OpenMetrics, and the parser for
+    /// the older format, which the node exporter's textfile collector uses.
     private func parse(_ text: String) async throws {
         let python = "/usr/bin/python3"
         let check = "import prometheus_client.openmetrics.parser as o, prometheus_client.parser as p, sys\n"
@@ -34,7 +34,7 @@ import Testing
                 let wire = try daemon.connect()
                 _ = try await wire.run(.value(1))
                 _ = try await wire.run(.fetch(origin.url("/missing"), ["retry": ["max": 0]]))
-                // A kind that the job made up is no label of its own.
+                // A kind that the job invented does not become a label.
                 _ = try await wire.run(.failure("made-up"))
                 _ = try await wire.submit(.timer(1000, ["queue": "night", "label": "secret-label"]))
                 _ = try await wire.call("queue.set", ["queue": "night", "suspended": true])

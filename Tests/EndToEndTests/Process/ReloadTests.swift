@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// The manual says which keys wait for a restart; the daemon says it of those and of no other when all change.
+    /// The manual says which keys need a restart; the daemon reports exactly these when all change.
     @Test func manual_namesTheKeysThatWaitForARestart() async throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()

@@ -4,11 +4,11 @@ import JobModel
 import TestSupport
 import Testing
 
-/// What a running daemon has too little of for a while: jobs are kept, and it goes on by itself.
+/// Temporary shortages of a running daemon: jobs are kept, and the daemon recovers by itself.
 @Suite(.enabled(if: Files.exists("/usr/bin/prlimit"), "there is no prlimit")) struct ShortageTests {
     private static let canBeOther = geteuid() == 0 && Files.exists("/usr/bin/setpriv")
 
-    /// Changes the soft limit of what runs.
+    /// Changes the soft limit of the running daemon.
     private func limit(_ daemon: Daemon, _ limit: String, as user: User? = nil) async throws {
         let command = ["/usr/bin/prlimit", "--pid", "\(daemon.pid)", "--\(limit):"]
         let (end, _, errors) = try await ChildProcess.run(user?.command(command) ?? command)
@@ -34,7 +34,7 @@ import Testing
             for round in 1...2 {
                 // The connections of the last round have gone there, too.
                 try await wire.eventually { $0["connections"] == 1 }
-                // The next one that is made gets the lowest number that is free.
+                // The next descriptor gets the lowest free number.
                 let used = Set(Files.names(in: "/proc/\(daemon.pid)/fd").compactMap { Int($0) })
                 let free = try #require((0...used.count).first { !used.contains($0) })
                 try await limit(daemon, "nofile=\(free)")

@@ -4,7 +4,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// An orderly stop: what was read is answered, nothing is lost, and the daemon ends with 0.
+/// An orderly stop: calls that were read are answered, nothing is lost, and the daemon exits with 0.
 @Suite struct ShutdownTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func stop_answersOpenWaits_whenSignalled(_ signal: Int32) async throws {
@@ -127,7 +127,7 @@ import Testing
                 _ = try await wire.next("first progress") {
                     $0.json["params"]?["progress"]?["total"]?.int == 4_000_000
                 }
-                // At that rate what has come would take half an hour.
+                // At that rate, the received calls would take half an hour.
                 try await daemon.stop()
                 #expect(Files.names(in: daemon.downloads) == ["file.part"])
             }
@@ -189,7 +189,7 @@ import Testing
     func start_endsInOrder_whenSignalledBeforeAnythingIsOpen(_ signal: Int32) async throws {
         try await Stage.with {
             try await TemporaryDirectory.with { directory in
-                // It waits for whoever writes what it is to read, and nobody does.
+                // The program waits for a writer of its input, and there is none.
                 try #require(mkfifo(directory.path + "/fifo", 0o600) == 0)
                 let yaml = "http:\n  credentials:\n    example.org: {header: Authorization, credential: fifo}\n"
                 let process = try ChildProcess(
@@ -210,21 +210,21 @@ import Testing
             let killed = try await household.start()
             let job = try await killed.connect().submit(.timer(1000))
             try await killed.crash()
-            // Somebody who lets others wait: the daemon wants to know whether that is another daemon.
+            // A process that never accepts: the daemon checks whether it is another daemon.
             let path = killed.socket
-            let (somebody, first) = (
+            let (listener, first) = (
                 socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0),
                 socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             )
             defer { close(first) }
             let address = try UnixAddress(path)
-            try #require(unlink(path) == 0 && address.with { bind(somebody, $0, $1) } == 0 && listen(somebody, 0) == 0)
+            try #require(unlink(path) == 0 && address.with { bind(listener, $0, $1) } == 0 && listen(listener, 0) == 0)
             try #require(address.with { connect(first, $0, $1) } == 0)
             let roots = "downloads:\n  roots: [\(household.directory.path)/nowhere]\n"
             let process = try ChildProcess(try Daemon.command(in: household.directory, configuration: roots))
             try await process.line(containing: "downloads.roots")
             process.send(signal: signal)
-            close(somebody)
+            close(listener)
             #expect(try await process.end() == .code(0), "\(process.errorText)")
             #expect(!Files.exists(path), "the socket file is left behind")
             #expect(!Files.names(in: killed.state).contains { $0.hasSuffix("-wal") }, "the database is not closed")

@@ -4,7 +4,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Starting: what is refused and how it is said, and that nobody else is harmed.
+/// Starting: which starts fail and with which message, without harm to other daemons.
 @Suite struct StartTests {
     /// Runs a daemon that must not start, and gives its exit code and the one line it says.
     private func refusal(
@@ -36,9 +36,9 @@ import Testing
                 _ = try await wire.succeed(.fetch(origin.url("/")))
                 let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
                 _ = try await wire.wait(large)
-                // libdispatch names its pool's threads after its queues, cut to 15 bytes; from the first in one of its
-                // shared queues on it wakes up every second. Those that serve one queue each are "…-qos.overcommit".
-                // One that ends meanwhile has none.
+                // libdispatch names its pool's threads after its queues, cut to 15 bytes; once one runs in a shared
+                // queue, it wakes up every second. Threads that serve one queue each are "…-qos.overcommit". A thread
+                // that ends meanwhile has no name.
                 let names = Files.names(in: "/proc/\(daemon.pid)/task").compactMap { thread in
                     try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
                         .trimmingCharacters(in: .whitespacesAndNewlines)
@@ -169,7 +169,7 @@ import Testing
                     #expect(try Files.bytes(path) == bytes, "it was changed")
                 }
             }
-            // The state as it was still works.
+            // The previous state still works.
             try Data(good).write(to: URL(fileURLWithPath: path))
             let again = try await household.start()
             #expect(try await again.connect().call("server.stats")["jobs"]?["scheduled"] == 50)

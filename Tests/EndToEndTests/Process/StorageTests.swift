@@ -2,7 +2,7 @@ import Foundation
 import JobModel
 import Testing
 
-/// A disk that takes nothing more: the daemon says so, goes on with what needs no writing, and recovers by itself.
+/// A disk that accepts no writes: the daemon says so, continues work that needs no writing, and recovers by itself.
 @Suite(.enabled(if: Files.exists("/usr/bin/prlimit"))) struct StorageTests {
     /// Lets no file of the daemon grow beyond `size`.
     private func limitFiles(of daemon: Daemon, to size: String) async throws {
@@ -33,7 +33,7 @@ import Testing
                 }
                 #expect(try await wire.call("job.get", .job(done))["result"] == 1)
                 #expect(try await wire.call("job.list")["jobs"]?.array?.count == 2)
-                // What ends meanwhile is told once it is stored, and not before.
+                // Jobs that end meanwhile are reported once this is stored, and not before.
                 exchange.answer(.text("late"))
                 #expect(try await wire.refusal("job.submit", .value(3)).code == -32008)
                 #expect(try await wire.call("server.stats")["jobs"]?["running"] == 1)

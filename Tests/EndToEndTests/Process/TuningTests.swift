@@ -2,7 +2,7 @@ import JobModel
 import TestOrigin
 import Testing
 
-/// Nothing may depend on what the platform does not promise.
+/// The daemon works without behaviour that the platform does not guarantee.
 @Suite struct TuningTests {
     @Test(arguments: ["off", "on"])
     func jobs_runAndAreKept_withAndWithoutTuning(_ tuning: String) async throws {

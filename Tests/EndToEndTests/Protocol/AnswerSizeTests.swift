@@ -3,7 +3,7 @@ import Testing
 
 /// No answer is without bounds, and no result is unreadable.
 @Suite struct AnswerSizeTests {
-    /// The most bytes of a line that is no batch's.
+    /// The maximum size of a line outside a batch in bytes.
     private let most = 3 << 19
 
     /// The answer to a call, and the length of its line.
@@ -43,7 +43,7 @@ import Testing
                     #expect(job?["resultSize"] == JSON(text.utf8.count))
                 }
                 #expect(try await read(id, wire) == Array(text.utf8))
-                // Whoever asks for it by hand gets it whole.
+                // `job.get` returns it whole.
                 let program = [BuiltProgram.deferctl, "--socket", daemon.socket]
                 let url = try #require(origin.url("/").string)
                 for arguments in [["json", url], ["result", "\(id)"]] {
@@ -126,7 +126,7 @@ import Testing
             #expect((17...18).contains(withResult), "until there is 1 MiB")
             #expect(jobs[withResult...].allSatisfy { $0["result"] == nil && $0["resultSize"] == 60_002 })
             #expect(jobs.allSatisfy { $0["source"] == nil && $0["specSize"] != nil })
-            // Specs that are not left out: a page of them ends early, and the next goes on.
+            // Specs that are not omitted: a page of them ends early, and the next one continues.
             let label = JSON.string(String(repeating: "l", count: 3900))
             for _ in 0..<500 { wire.send("job.submit", .value(label, ["delay": 1000])) }
             try await wire.eventually { $0["jobs"]?["scheduled"] == 500 }

@@ -4,11 +4,11 @@ import JobModel
 import TestSupport
 import Testing
 
-/// What another's job, schedule or key is answered with is, byte for byte, what one is answered with that never was, and
-/// one that is gone.
+/// The answers for another user's job, schedule or key are, byte for byte, those for one that never existed and for one
+/// that was removed.
 ///
-/// That they make the same work is shown where it can be counted: the questions to the store in the `OwnershipTests` of
-/// `JobCoreTests`, and what the store reads for each in the `ForeignRowTests` of `JobStoreTests`.
+/// Other tests show that they cost the same work: `OwnershipTests` of `JobCoreTests` count queries to the store, and
+/// `ForeignRowTests` of `JobStoreTests` the reads for each.
 @Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct ForeignJobTests {
     /// Runs `body` with a daemon that every user may connect to, and a server that answers `/body` only.
     private func share(_ body: (Daemon, GuidedOrigin) async throws -> Void) async throws {
@@ -57,8 +57,8 @@ import Testing
                 }
             }
             _ = try await bob.call("job.get", .job(own.open))
-            #expect(try await foreign.objects(ann) == before, "nobody changed them")
-            // And nothing is heard of what happens to them later.
+            #expect(try await foreign.objects(ann) == before, "they are unchanged")
+            // And the client is not told about later changes.
             try await foreign.endAll(ann)
             for wire in [bob, hearing] {
                 _ = try await wire.call("job.get", .job(own.open))
@@ -117,7 +117,7 @@ import Testing
             ["source": ["type": "list", "jobs": .array(jobs)]]
         }
 
-        /// How they are shown to their owner; how far a timer has come changes by itself.
+        /// The objects as their owner sees them; the progress of a timer changes by itself.
         func objects(_ ann: Wire) async throws -> [JSON] {
             var objects: [JSON] = []
             for (_, id) in jobs {
@@ -133,7 +133,7 @@ import Testing
             for (state, id) in jobs where !state.hasPrefix("child") {
                 if state == "failed" { _ = try await ann.call("job.retry", .job(id)) }
                 if try await ann.call("job.get", .job(id))["finishedAt"] == nil {
-                    // A retried one may end by itself before.
+                    // A retried job may end before.
                     _ = try? await ann.call("job.cancel", .job(id))
                     _ = try await ann.wait(id)
                 }
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// Bob's jobs: one that is over and one that is not.
+    /// Bob's jobs: a finished one and an unfinished one.
     private struct OwnJobs {
         let over: Int
         let open: Int
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    /// Every way to name a job, by what is called.
+    /// Every way to name a job, by method.
     private func calls(about id: Int, _ own: OwnJobs) -> [(method: String, params: JSON)] {
         let (job, over, open) = (JSON(id), JSON(own.over), JSON(own.open))
         let pairs: [JSON] = [
@@ -179,7 +179,7 @@ import Testing
         for jobs in pairs {
             calls.append(("job.wait", ["jobs": jobs]))
             calls.append(("job.wait", ["jobs": jobs, "timeout": 0]))
-            // Naming one twice is no error there, and what is refused is the job.
+            // Naming a job twice is not an error there; the job is rejected.
             calls.append(("job.watch", ["jobs": jobs]))
             calls.append(("job.watch", ["jobs": jobs, "children": true, "interval": 0.01]))
         }
@@ -206,7 +206,7 @@ import Testing
         }
         wire.sendLine("\(JSON.array(batch))")
         let all = try await wire.next("answers to the batch") { $0.json.array != nil }
-        // Waits are answered when they are over, so those of a batch come in no order.
+        // Waits are answered when their jobs end, so the answers of a batch have no order.
         answers["batch"] = try (all.json.array ?? []).map { try placeholder("\($0)") }.sorted().joined(separator: "\n")
         #expect(wire.waiting.isEmpty, "\(wire.waiting)")
         return answers
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// A cursor may be any number, and the page is what comes after it of the caller's own.
+    /// A cursor may be any number; the page contains the caller's own jobs after it.
     private func expectCursorsAreNumbersOnly(_ bob: Wire, _ foreign: AnnsJobs, _ own: OwnJobs) async throws {
         let all = try await bob.call("job.list", ["limit": 1000])["jobs"]?.array?.compactMap { $0["job"]?.int } ?? []
         #expect(all.starts(with: [own.open, own.over]))
@@ -243,7 +243,7 @@ import Testing
             let looked =
                 Set(calls(about: 900, own).map(\.method)).union(Self.scheduleCalls("a").map(\.method))
                 .union(Self.views.map(\.method))
-                // A key, in the test of keys; what a spec comes to names no job; the rest is for administrators.
+                // Keys have their own test; the result of a spec names no job; the rest is for administrators.
                 .union(["job.submit", "job.explain", "queue.set", "server.backup"])
             let methods = try await bob.call("server.info")["methods"]?.array?.compactMap(\.string) ?? []
             #expect(looked == Set(methods))
@@ -280,7 +280,7 @@ import Testing
                 _ = try await ann.wait(ann.call("schedule.run", ["schedule": .string(name)])["job"]?.int ?? 0)
             }
             _ = try await ann.call("schedule.remove", ["schedule": "gone"])
-            // Behind and before those names.
+            // After and before those names.
             for name in ["a", "zz"] {
                 _ = try await bob.call("schedule.set", ["schedule": .string(name), "every": 1000, "spec": .value(1)])
             }
@@ -298,13 +298,13 @@ import Testing
             for (call, texts) in answers {
                 #expect(texts.count == 4 && Set(texts).count == 1, "\(call): \(texts)")
             }
-            #expect(try await ann.call("schedule.list") == before, "nobody changed them")
+            #expect(try await ann.call("schedule.list") == before, "they are unchanged")
         }
     }
 
     // MARK: - Keys and views
 
-    /// What one sees without naming anything.
+    /// What a user sees without naming any job.
     private static let views: [(method: String, params: JSON)] = [
         ("server.info", [:]), ("server.stats", [:]), ("queue.list", [:]), ("job.list", [:]), ("schedule.list", [:]),
     ]

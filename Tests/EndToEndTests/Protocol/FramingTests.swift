@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Lines on the socket: where they end, how long they may be, and what happens when a client goes.
+/// Lines on the socket: where they end, how long they may be, and what happens when a client disconnects.
 @Suite struct FramingTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
 
@@ -60,7 +60,7 @@ import Testing
                 #expect(try await wire.call("server.info")["name"] == "deferd")
                 #expect(wire.waiting.isEmpty, "answered once")
             }
-            // What just fits is read: it is no JSON, which is another error.
+            // A line that just fits is read: it is not JSON, which is another error.
             wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 4096) + Array("\r\n".utf8))
             #expect(try await wire.next()?.json["error"]?["code"] == -32700)
         }
@@ -94,7 +94,7 @@ import Testing
             let wire = try daemon.connect()
             wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
             #expect(try await wire.next()?.json["error"]?["data"]?["kind"] == "line-too-long")
-            // Its rest is discarded, even where it looks like a request.
+            // The rest of it is discarded, even if it looks like a request.
             wire.send(raw: Self.info + "\n")
             #expect(try await wire.call("server.info")["pid"]?.int == Int(daemon.pid))
             #expect(wire.waiting.isEmpty)
@@ -204,7 +204,7 @@ import Testing
             let wire = try daemon.connect()
             let done = try await wire.submit(.value(1))
             _ = try await wire.wait(done)
-            // A watch of what is over, and one of everything while nothing is unfinished.
+            // A watch of a finished job, and a watch of all jobs while none is unfinished.
             _ = try await wire.call("job.watch", .job(done))
             _ = try await wire.call("job.watch", ["all": true])
             wire.finishWriting()

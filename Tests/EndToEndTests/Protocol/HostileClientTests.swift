@@ -3,11 +3,11 @@ import JobModel
 import TestOrigin
 import Testing
 
-/// What a client does its worst to make the daemon keep in memory, with bounds that are small beside it.
+/// Clients that try to fill the daemon's memory, with small limits.
 @Suite struct HostileClientTests {
     private static let bounds = "limits:\n  memoryPerUser: 8388608\n  documents: 8388608\n"
-    /// What the daemon may take beyond what it took before: the bound on requests and answers, that on documents, what is
-    /// at work at once, and what its allocator and the database keep.
+    /// The memory that the daemon may use in addition: the limit on requests and answers, the limit on documents,
+    /// current work, and the caches of its allocator and the database.
     private static let most = 90 << 20
 
     /// Runs `body` with a daemon, which must not have taken more than it may in the end.
@@ -52,7 +52,8 @@ import Testing
         try await run { daemon in
             let reader = try daemon.connect()
             let id = try await largeJob(reader)
-            // Where there is no room at all those go first who have the most unread; that is never the reader.
+            // Without any free memory, connections with the most unread data are closed first; the reader is never one
+            // of them.
             let small = try await reader.submit(.value(.string(String(repeating: "x", count: 200_000))))
             _ = try await reader.wait(small)
             var idle: [Wire] = []
@@ -96,7 +97,7 @@ import Testing
                 }
             }
             #expect(refused > 0 && refused < 40)
-            // What is given up has room again, also for requests that come together with the one that gives it up.
+            // Released memory is available again, even for requests that arrive together with the one that releases it.
             var watch: JSON = "w1"
             for _ in 0..<50 {
                 wire.send("job.unwatch", ["watch": watch])
@@ -185,10 +186,10 @@ import Testing
             let answers = line.json.array ?? []
             #expect(answers.count == 500)
             #expect(answers.contains { $0["error"]?["code"] == -32003 } && answers.contains { $0["result"] != nil })
-            // A client that does not read what it waits for loses its connection, and nobody else does.
+            // A client that does not read the answers to its waits loses only its own connection.
             let waiter = try daemon.connect(reads: false)
             for _ in 0..<300 { waiter.send("job.wait", .job(id)) }
-            // Who does not read is looked for while others are refused.
+            // Clients that do not read are looked for while others are refused.
             let others = Task {
                 while !Task.isCancelled { _ = try? await wire.call("job.get", .job(id)) }
             }
@@ -208,7 +209,7 @@ import Testing
                     let wire = try daemon.connect()
                     let error = try await wire.fail(["source": ["type": "json", "url": origin.url("/")]])
                     #expect(error["kind"] == "too-large")
-                    // What is selected of it is not.
+                    // The selected part of it is not.
                     let selected: JSON = ["source": ["type": "json", "url": origin.url("/"), "select": "/1"]]
                     #expect(try await wire.run(selected)["state"] == "succeeded")
                 }
@@ -232,7 +233,7 @@ import Testing
         }
     }
 
-    /// Reading and closing come at the same moment, and the submissions stand all the same.
+    /// Reading and closing happen at the same moment, and the submissions are still stored.
     @Test func submissions_areCarriedOut_whenTheirClientIsGone() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

@@ -2,12 +2,12 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Clients in great numbers, or with calls in great numbers: all are answered or refused as documented, and nobody else is
-/// kept from being served meanwhile, which shows in that others' calls are answered before the attack is over.
+/// Large numbers of clients or calls: all are answered or refused as documented, and other users are served meanwhile:
+/// their calls are answered before the attack ends.
 @Suite(.serialized) struct HostileCrowdTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"# + "\n"
 
-    /// Runs `body` with a daemon and a client who was there before, and leaves nothing of what came in between.
+    /// Runs `body` with a daemon and a client that was connected before, and checks that nothing of the attack remains.
     private func run(
         _ configuration: String, most: Int = 90 << 20, _ body: (Daemon, Wire) async throws -> Void
     ) async throws {
@@ -107,7 +107,7 @@ import Testing
                 #expect(try await wire.call("server.info")["name"] == "deferd")
             }
             try await wire.eventually { $0["connections"] == 1 && $0["watches"] == 0 }
-            // What they had sent counts no more.
+            // Their earlier input no longer counts.
             let large = JSON.string(String(repeating: "x", count: 1_000_000))
             #expect(try await wire.run(.value(large))["state"] == "succeeded")
             #expect(try await wire.call("job.cancel", .job(job))["state"] == "cancelled")
@@ -124,7 +124,7 @@ import Testing
         try await run("") { daemon, wire in
             let line = #"{"jsonrpc":"2.0","id":7,"method":"\#(method)","params":\#(params)}"# + "\n"
             let flood = try Flood(daemon, String(repeating: line, count: 1000), answers: [answer, "-32003"])
-            // As long as it goes on others are served, each time.
+            // During the whole attack, others are served each time.
             for _ in 0..<20 { #expect(try await wire.run(.value(1))["state"] == "succeeded") }
             let (sent, answers) = try await flood.stop()
             #expect(answers.values.reduce(0, +) == sent)

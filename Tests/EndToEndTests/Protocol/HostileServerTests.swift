@@ -4,9 +4,9 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// Servers that try to end the daemon: it goes on, and so it does when it is started again.
+/// Servers that try to end the daemon: it continues, also after a restart.
 @Suite struct HostileServerTests {
-    /// What an expression fills in comes from a server, perhaps.
+    /// The values of expressions may come from a server.
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\u{0}b"])
     func header_isNotSplit_byWhatIsFilledIn(_ value: String) async throws {
         try await GuidedOrigin.run({ request, _ in .json(#""reached""#) }) { origin in
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// What a server may call JSON, and the kind of the failure; nil where it is some.
+    /// Possible JSON from a server, and the kind of the failure; nil if it is valid.
     private static let documents: [(String, [UInt8], String?)] = [
         ("/arrays", bytes(String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)), "parse"),
         (
@@ -82,7 +82,7 @@ import Testing
 
     private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-    /// Each is a value or a failure of its own, what is stored of it can be read again, and the daemon goes on.
+    /// Each one gives a value or a separate failure, the stored data can be read again, and the daemon continues.
     @Test func json_isAValueOrParse_whateverTheServerCallsSo() async throws {
         try await GuidedOrigin.run({ request, _ in
             Self.documents.first { $0.0 == request.path }.map { GuidedOrigin.Reply(body: $0.1) }
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    /// Where a number of a server's is to be one of the daemon's own.
+    /// Where a number from a server becomes a number of the daemon.
     @Test(arguments: ["/large", "/digits"]) func number_isInvalid_whenItIsFilledInAndTooLarge(path: String) async throws
     {
         let body = try #require(Self.documents.first { $0.0 == path }?.1)
@@ -174,7 +174,7 @@ import Testing
                 let wire = try daemon.connect()
                 _ = try await wire.call("server.info")
                 let limit = "/usr/bin/prlimit"
-                // No number below is free, and those above are not allowed.
+                // No lower number is free, and higher ones are not allowed.
                 let used = Set(Files.names(in: "/proc/\(daemon.pid)/fd").compactMap { Int($0) })
                 let free = try #require((0...1024).first { !used.contains($0) })
                 for (count, state) in [(free, "failed"), (1024, "succeeded")] {
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    /// The job fails by itself, and a daemon started again in the same directory serves as well.
+    /// Only the job fails, and a daemon restarted in the same directory works too.
     private func survives(
         _ script: @escaping ScriptedOrigin.Script, _ job: @Sendable (ScriptedOrigin) -> JSON
     ) async throws {

@@ -4,13 +4,13 @@ import JobModel
 import TestSupport
 import Testing
 
-/// One user does their worst and is told what the protocol says; another, whom that is no business of, is never refused and gets
-/// the right answers, over a connection that was there before and over new ones.
+/// A hostile user gets the documented answers; another user is never refused and gets the right answers, over an
+/// existing connection and over new ones.
 @Suite(.serialized, .enabled(if: User.canBeOthers, "being several users needs root")) struct HostileUserTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"# + "\n"
     private static let stranger = User(uid: 64_003, groups: [64_003])
 
-    /// Who is not hostile.
+    /// The user who is not hostile.
     private struct Other {
         let daemon: Daemon
         let wire: Wire
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Runs `body` with a daemon that every user may connect to; in the end nothing of what came meanwhile is left.
+    /// Runs `body` with a daemon that admits every user, and checks that nothing of the attack remains.
     private func run(_ limits: String = "", _ body: (Daemon, Other) async throws -> Void) async throws {
         try await Household.with { household in
             chmod(household.directory.path, 0o711)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// Runs on a thread of its own what waits for the daemon.
+    /// Runs work that waits for the daemon on a separate thread.
     private func apart<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: body()) }
@@ -150,7 +150,7 @@ import Testing
             let lines = [Self.info, Wire.request(2, "job.get", .job(999_999)) + "\n", "nonsense\n"].joined()
             let answers = [#""result""#, "-32001", "-32700", "-32003"]
             let flood = try Flood(daemon, as: .ann, String(repeating: lines, count: 300), answers: answers)
-            // Another reads nothing: what it sends is not read any more, or it is closed.
+            // Another client reads nothing: its input is not read any more, or it is closed.
             let deaf = try User.ann.descriptor(to: daemon)
             let endless = Array(String(repeating: lines, count: 30_000).utf8)
             async let end: Void = apart { deaf.write(endless) }

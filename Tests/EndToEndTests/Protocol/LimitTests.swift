@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Limits on connections, on calls without an answer, on waiting jobs, and on what waits to be read.
+/// Limits on connections, unanswered calls, waiting jobs, and unread output.
 @Suite struct LimitTests {
     @Test func connection_isRefusedAndClosed_whenThereAreTooMany() async throws {
         try await Daemon.run(configuration: "limits:\n  connections: 3\n") { daemon in
@@ -41,7 +41,7 @@ import Testing
                 #expect(refusal.code == -32003)
                 #expect(refusal.kind == "busy")
                 #expect(refusal.data["retryAfter"]?.double ?? 0 > 0)
-                // Of another connection it is no matter.
+                // It does not affect another connection.
                 let other = try daemon.connect()
                 #expect(try await other.call("server.info")["limits"]?["inFlight"] == 3)
                 try await origin.exchange("/a").answer(.text("a"))
@@ -105,7 +105,7 @@ import Testing
             try await daemon.process.line(containing: "does not read")
             try await keeper.eventually { $0["connections"] == 1 }
             #expect(try await keeper.succeed(.value(1)) == 1)
-            // What was sent before can be read, and then comes the end.
+            // Earlier output can be read, followed by the end.
             silent.startReading()
             #expect(try await silent.rest().count < 100)
         }
@@ -123,7 +123,7 @@ import Testing
             for _ in 0..<60 {
                 let job = try await keeper.submit(.value(text))
                 #expect(try await keeper.wait(job)["state"] == "succeeded")
-                // The one that reads is never far behind, however busy the machine is.
+                // The client that reads is never far behind, even on a busy machine.
                 try await reader.state("running", of: job)
                 try await reader.state("succeeded", of: job)
             }

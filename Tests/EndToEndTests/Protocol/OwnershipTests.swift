@@ -67,7 +67,7 @@ import Testing
                 for method in ["get", "wait", "watch", "cancel", "retry", "remove", "result"] {
                     let refusal = try await bob.refusal("job.\(method)", .job(job))
                     #expect(refusal.code == -32001, "\(method) of \(job)")
-                    // What is another's and what there is not look alike, but for the number.
+                    // Another user's jobs and missing jobs look the same, except for the number.
                     #expect(refusal.message.replacing("\(job)", with: "N").contains("N"), "\(refusal)")
                 }
                 #expect(try await bob.refusal("job.list", ["parent": JSON(job)]).code == -32001)
@@ -80,7 +80,7 @@ import Testing
             #expect(messages[0] == messages[1])
             #expect(try await bob.call("job.list") == ["jobs": [], "next": nil])
             #expect(try await bob.call("job.list", ["tag": "t"])["jobs"] == [])
-            #expect(try await ann.call("job.get", .job(open))["state"] == "running", "nobody cancelled it")
+            #expect(try await ann.call("job.get", .job(open))["state"] == "running", "it was not cancelled")
             for job in [done, child, open] { #expect(try await root.call("job.get", .job(job))["owner"] == 64_001) }
             _ = try await root.call("job.cancel", .job(open))
             #expect(try await ann.wait(open)["state"] == "cancelled")
@@ -269,7 +269,7 @@ import Testing
                         User(uid: 64_002, groups: groups).command(["/usr/bin/wc", "-c", path]))
                     #expect(foreign != .code(0))
                 }
-                // What Ann has made there the daemon can use.
+                // The daemon can use the files that Ann has made there.
                 _ = try await ann.succeed(.download(origin.url("/f"), to: "new/file"))
                 // Nor can the path of another's directory be written to.
                 let refusal = try await bob.refusal("job.submit", .download(origin.url("/f"), to: path + "2"))
@@ -315,8 +315,8 @@ import Testing
             try await TemporaryDirectory.with { directory in
                 chown(directory.path, 64_001, 64_001)
                 let program = directory.path + "/deferd"
-                // Where the user can get at it. Copied by another process: a file that this one writes could still be
-                // open in a child that another test is just starting, and such a file cannot be run.
+                // Where the user can reach it. Another process copies it: a file that this process writes could still
+                // be open in a child that another test is just starting, and such a file cannot be executed.
                 let (copied, _, _) = try await ChildProcess.run(["/bin/cp", BuiltProgram.deferd, program])
                 try #require(copied == .code(0))
                 chmod(program, 0o755)

@@ -2,7 +2,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Clients that send what comes by chance: the daemon answers each, and nobody else notices.
+/// Clients that send random bytes: the daemon answers each, and other clients are not affected.
 @Suite struct RandomBytesTests {
     /// Only hosts of ours, and a queue that no random client names.
     private static let configuration = """
@@ -12,7 +12,7 @@ import Testing
           honest: 2
         """
 
-    /// What is changed by chance. No change of a few bytes makes one reach the honest client's jobs or queue.
+    /// The lines to change at random. No change of a few bytes makes one reach the honest client's jobs or queue.
     private static let lines = [
         #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#,
         #"{"jsonrpc":"2.0","id":"a","method":"server.stats","params":{}}"#,
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// Lines as they should be, lines with a few bytes changed, and bytes that are no lines at all.
+    /// Valid lines, lines with a few changed bytes, and bytes that are not lines at all.
     private static func stream(_ random: inout SeededGenerator) -> [UInt8] {
         var stream: [UInt8] = []
         for _ in 0..<40 {

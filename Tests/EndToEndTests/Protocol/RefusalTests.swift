@@ -1,14 +1,14 @@
 import JobModel
 import Testing
 
-/// Every code of an error, with its kind, and the pointer and the reason of what is wrong with params.
+/// Every error code, with its kind, and the pointer and the reason for invalid params.
 @Suite struct RefusalTests {
     private static let url: JSON = ["type": "url", "url": "http://127.0.0.1:1/"]
     private static let value: JSON = ["type": "value", "value": 1]
 
     private static func link(_ link: JSON) -> JSON { ["source": value, "then": [link]] }
 
-    /// Specs with what is wrong in them.
+    /// Invalid specs and their errors.
     static let wrongSpecs: [(JSON, String)] = [
         ([:], "/source"), (["source": 1], "/source"), (["source": [:]], "/source/type"),
         (["source": ["type": "ftp"]], "/source/type"), (["source": ["type": 1]], "/source/type"),
@@ -179,7 +179,7 @@ import Testing
                 #expect(refusal.code == -32602, "\(refusal)")
                 #expect(refusal.pointer?.hasPrefix(pointer) == true, "\(refusal)")
             }
-            // What grows only while it runs fails the job.
+            // A value that grows only at run time fails the job.
             let error = try await wire.fail([
                 "source": ["type": "value", "value": [1, 2, 3, 4]],
                 "then": [["then": ["source": ["type": "each", "in": "{{input}}", "job": .value(1)]]]],
@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test func queueSet_isForbidden_onlyForOthers() async throws {
-        // Whoever runs the daemon may; OwnershipTests show who may not.
+        // The user who runs the daemon may do this; OwnershipTests show who may not.
         try await Daemon.run { daemon in
             let queue = try await daemon.connect().call("queue.set", ["queue": "q", "concurrency": 1])
             #expect(queue["concurrency"] == 1)

@@ -3,9 +3,9 @@ import JobModel
 import TestSupport
 import Testing
 
-/// What one user's calls wait for while other users are there.
+/// How long one user's calls wait for other users.
 @Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct SharingTests {
-    /// A call that waits for a job takes nothing from other calls of its user.
+    /// A call that waits for a job does not delay other calls of its user.
     @Test func callsThatWait_keepNoOtherCallOfTheirUserWaiting() async throws {
         try await Household.with { household in
             chmod(household.directory.path, 0o711)

@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// Watching: what is told, in which order, to whom.
+/// Watching: which notifications are sent, in which order, to which clients.
 @Suite struct WatchTests {
     /// The lines about `job` up to its terminal state.
     private func story(_ wire: Wire, of job: Int, watch: String) async throws -> [Wire.Line] {
@@ -209,7 +209,7 @@ import Testing
                         $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
                     }
                     _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
-                    // Progress that nobody watches.
+                    // Progress without a watch.
                     sent += 10_000
                     exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
                     let seen = sent
@@ -296,14 +296,14 @@ import Testing
                 let job = try #require(answer["job"]?.int)
                 var exchanges: [GuidedOrigin.Exchange] = []
                 for number in 0..<4 { exchanges.append(try await origin.exchange("/\(number)")) }
-                // Bodies without bytes: what counts is finished children.
+                // Bodies without bytes: the unit is finished children.
                 exchanges[0].answer(.status("204 No Content"))
                 let one = try await wire.next("progress") { $0.method == "job.progress" && $0.job == job }
                 #expect(one.json["params"]?["progress"]?["unit"] == "jobs", "\(one)")
                 #expect(one.json["params"]?["progress"]?["completed"] == 1)
                 #expect(one.json["params"]?["progress"]?["total"] == 4)
                 #expect(one.json["params"]?["progress"]?["fraction"] == 0.25)
-                // As soon as one reports bytes, bytes are what counts.
+                // As soon as one child reports bytes, the unit is bytes.
                 exchanges[1].answer(.text("12345"))
                 exchanges[2].answer(.text("12345"))
                 let bytes = try await wire.next("progress in bytes") {
@@ -345,7 +345,7 @@ import Testing
                 for submission in submissions.prefix(round * 10) { _ = try await others.result(submission) }
                 let unwatch = JSON(wire.send("job.unwatch", ["watch": .string(watch)]))
                 var (ended, isUnwatched) = (0, false)
-                // The other watch tells of all of them, so all that there is to tell has come then.
+                // The other watch reports all of them, so all notifications have arrived then.
                 while ended < count || !isUnwatched {
                     let line = try #require(try await wire.next())
                     if line.id == unwatch { isUnwatched = true }

@@ -2,7 +2,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Completion by Tab, in real shells: jobs of the daemon, with their states and URLs where a shell shows them.
+/// Completion by Tab, in real shells: jobs of the daemon, with states and URLs if a shell shows them.
 @Suite(.enabled(if: Tmux.isThere, Tmux.whyNot)) struct ShellCompletionTests {
     /// A shell, and how it is brought to complete deferctl's words.
     struct Shell: Sendable, CustomTestStringConvertible {
@@ -40,7 +40,7 @@ import Testing
                 } else if shell.name == "fish" {
                     try await terminal.enter("source $HOME/c.fish; function fish_prompt; echo 'fish> '; end")
                 }
-                // What was typed so far has been read.
+                // The shell has read all input so far.
                 try await terminal.enter("echo re\"\"ady; clear; echo be\"\"gun")
                 try await terminal.shows("begun") { $0.contains { $0.hasPrefix("begun") } }
                 try await body(terminal)
@@ -63,9 +63,9 @@ import Testing
                 try await terminal.shows("deferctl retry")
                 try await terminal.press("Tab")
                 try await terminal.shows("the id") { $0.contains { $0.contains("deferctl retry 1") } }
-                // Deletes the line. A Ctrl-C would be a signal, which overtakes what was typed.
+                // Deletes the line. A Ctrl-C would be a signal, which overtakes the input.
                 try await terminal.press("C-u")
-                // Two can be cancelled, and of those the shell shows what they are.
+                // Two jobs can be cancelled, and the shell shows their descriptions.
                 try await terminal.type("clear; deferctl cancel ")
                 try await terminal.press("Tab")
                 try await terminal.press("Tab")
@@ -105,7 +105,7 @@ import Testing
                 ] {
                     try await terminal.type("deferctl " + typed)
                     try await terminal.press("Tab")
-                    // zsh says first what a flag is for.
+                    // zsh first shows the description of a flag.
                     if shell.name == "zsh", typed.contains("--") { try await terminal.press("Tab") }
                     try await terminal.shows("deferctl " + completed)
                     try await terminal.press("C-u")
@@ -124,7 +124,7 @@ import Testing
             _ = try await wire.submit(.timer(1000, ["tags": tags]))
             try await with(shell, daemon) { terminal in
                 try await terminal.type("deferctl list --tag ")
-                // The first may bring what they begin with, the second nothing, and the third shows them.
+                // The first may insert the common prefix, the second nothing, and the third shows them.
                 for _ in 1...3 { try await terminal.press("Tab") }
                 try await terminal.shows("nightly")
                 try await terminal.press("C-u")
@@ -141,7 +141,7 @@ import Testing
             try await with(shell, daemon, socket: "/nowhere/s") { terminal in
                 try await terminal.type("deferctl show ")
                 try await terminal.press("Tab")
-                // Comes behind what the completion did.
+                // Follows the output of the completion.
                 try await terminal.type("17")
                 let screen = try await terminal.shows("deferctl show 17")
                 #expect(!screen.contains { $0.contains("cannot be reached") || $0.contains("deferctl:") })

@@ -3,7 +3,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// deferctl in a real terminal: what is on its screen.
+/// The screen of deferctl in a real terminal.
 @Suite(.enabled(if: Tmux.isThere, Tmux.whyNot)) struct TerminalTests {
     @Test func top_showsWhatRuns_followsTheSize_andGivesTheTerminalBack() async throws {
         try await Daemon.run(configuration: "queues: {default: 16, night: 2}") { daemon in
@@ -18,7 +18,7 @@ import Testing
                 #expect(screen.contains { $0.hasPrefix("night ") })
                 #expect(try await terminal.value("alternate_on") == "1")
                 #expect(try await terminal.value("cursor_flag") == "0")
-                // What comes later, too.
+                // Including later jobs.
                 _ = try await wire.submit(.timer(1000, ["label": "second timer"]))
                 try await terminal.shows("second timer")
                 func showsQueues(_ screen: [String]) -> Bool {
@@ -74,7 +74,7 @@ import Testing
                 try await terminal.shows("q quits")
                 #expect(try await terminal.value("alternate_on") == "1")
                 try await terminal.press("C-c")
-                // What was on the screen before is there again, and nothing of what was drawn.
+                // The previous content of the screen is back, and nothing drawn remains.
                 try await terminal.shows("the shell") { screen in
                     screen.contains { $0.contains("Stopped") } && !screen.contains { $0.contains("q quits") }
                 }
@@ -162,7 +162,7 @@ import Testing
                 #expect(top.contains { $0.contains("\\x1b]0;owned\\x07") })
                 try await terminal.press("q")
                 try await terminal.shows("the shell") { !$0.contains("q quits") }
-                // What was typed comes back in an error, and no other way.
+                // The input appears in an error, and nowhere else.
                 let screen = try await terminal.run("deferctl list --state $'\\e]0;owned\\a'")
                 #expect(screen.contains { $0.contains("\\x1b]0;owned") })
                 #expect(try await terminal.value("pane_title") != "owned")

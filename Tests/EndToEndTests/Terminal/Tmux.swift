@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A real terminal, kept by tmux, in which a shell runs: what a test reads is what a person would see.
+/// A real terminal in tmux, in which a shell runs: a test reads what a person would see.
 final class Tmux: Sendable {
     private static let program = "/usr/bin/tmux"
     static let isThere = Files.exists(program)
@@ -68,7 +68,7 @@ final class Tmux: Sendable {
         try await tmux(["resize-window", "-x", "\(columns)", "-y", "\(rows)"])
     }
 
-    /// What is on the screen, line by line; with `styles` the control sequences that make the colours too.
+    /// The content of the screen, line by line; with `styles`, including the control sequences for colours.
     func screen(styles: Bool = false) async throws -> [String] {
         try await tmux(["capture-pane", "-p"] + (styles ? ["-e"] : [])).split(
             separator: "\n", omittingEmptySubsequences: false
