@@ -2,13 +2,15 @@ import Foundation
 import JobClient
 import JobModel
 
-/// Lets three users and hostile servers at the daemon for a while, and looks whether it is at the end as at the beginning.
+/// Loads the daemon with three users and hostile servers for a while, and compares its state at the end with the
+/// beginning.
 ///
-/// `soak [MINUTES]`: 10 minutes unless said otherwise. It warms up for a tenth of that, and for as long as anything is kept,
-/// so that what is made once is there and what is old goes, and comes to rest before and after. Prints a table and exits
-/// with 1 where something grew.
+/// `soak [MINUTES]`: 10 minutes by default. It warms up for a tenth of that, and at least for the retention time, so
+/// that one-time allocations exist and old jobs are removed, and lets the daemon come to rest before and after. It
+/// prints a table and exits with 1 if a resource grew.
 ///
-/// `soak floods [SECONDS [NAME]]` measures instead what a user notices of another's floods (``Floods``), 4 seconds a row.
+/// `soak floods [SECONDS [NAME]]` measures how one user notices another's floods (``Floods``) instead, 4 seconds per
+/// row.
 @main
 struct Soak {
     static func main() async throws {
@@ -113,7 +115,7 @@ struct Soak {
         return verdict.isClean && problems.isEmpty && isStopped
     }
 
-    /// Ends what is unfinished, and looks at the daemon once it has nothing left to do.
+    /// Ends unfinished jobs, and measures the daemon at rest.
     private static func rest(_ daemon: SoakDaemon, _ sockets: UserSockets) async throws -> Sample {
         for user in 0..<3 {
             let client = try await sockets.client(of: user)
@@ -129,8 +131,8 @@ struct Soak {
             }
             await client.close()
         }
-        // Connections that are kept for another request, and threads that nothing uses, go by themselves. Finished jobs are
-        // removed until the last is as old as the configuration lets it be, and until then threads are used.
+        // Connections that are kept for another request, and threads that nothing uses, go by themselves. Finished jobs
+        // are removed until the last is as old as the configuration lets it be, and until then threads are used.
         var sample = await sockets.asStarter { daemon.sample() }
         var unchanged = 0
         for _ in 0..<180 where unchanged < SoakDaemon.retention + 10 {

@@ -27,13 +27,14 @@ final class SoakDaemon: Sendable {
         retention: {age: \(retention), count: 3000, bytes: 33554432}
         """
 
-    /// Where the certificates lie that everybody on this machine trusts.
+    /// The file with the certificate authorities that this machine trusts.
     private static let certificates = "/etc/ssl/certs/ca-certificates.crt"
     static var trustsCertificates: Bool {
         UserSockets.canBeOthers && FileManager.default.fileExists(atPath: certificates)
     }
 
-    /// The words before a command whose process finds the authority of our certificates there, and no other process does.
+    /// The words before a command whose process finds the authority of our certificates there, and no other process
+    /// does.
     private static func trusting(_ directory: String) throws -> [String] {
         guard trustsCertificates else { return [] }
         try Certificates.authority.write(toFile: directory + "/authority.pem", atomically: true, encoding: .utf8)
@@ -49,7 +50,7 @@ final class SoakDaemon: Sendable {
         let configuration = directory + "/deferd.yaml"
         try yaml.write(toFile: configuration, atomically: true, encoding: .utf8)
         let deferd = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "deferd")
-        // It ends with the soak, however that ends: with the thread that starts it, which must not be one that comes and goes.
+        // The daemon ends with the soak in any case: with the thread that starts it, which must therefore last.
         process.executableURL = URL(filePath: "/usr/bin/setpriv")
         process.arguments =
             try ["--pdeathsig", "KILL"] + Self.trusting(directory) + [
@@ -77,10 +78,10 @@ final class SoakDaemon: Sendable {
         try result.withLock { try $0?.get() }
     }
 
-    /// What it said so far.
+    /// The log so far.
     private var text: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
-    /// What it said of defects of its own.
+    /// Internal errors in the log.
     var defects: [String] {
         text.split(separator: "\n").map(String.init).filter { $0.contains("defect") || $0.contains("critical") }
     }

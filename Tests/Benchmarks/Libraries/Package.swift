@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Links to the modules that have something of their own where a library has it too, so that both are measured in one
-// program without building the rest: make bench-libraries
+// Links to the modules that have code of their own for which a library exists too, so that one program measures both
+// without building the rest: make bench-libraries
 let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),

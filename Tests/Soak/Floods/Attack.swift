@@ -1,14 +1,14 @@
 import Foundation
 import Glibc
 
-/// What hostile clients do, on threads that go on until the process ends.
+/// The actions of hostile clients, on threads that run until the process ends.
 struct Attack: Sendable {
     private let socket: String
     private let tally = Tally()
 
     init(socket: String) { self.socket = socket }
 
-    /// What came of it so far.
+    /// The results so far.
     var told: String { tally.description }
 
     /// Returns once it is under way.
@@ -61,7 +61,7 @@ struct Attack: Sendable {
         return true
     }
 
-    /// A new connection that asks, which is kept where it is answered and not refused.
+    /// A new connection that sends a call, and is kept if it is answered and not refused.
     private func ask() -> Int32? {
         let descriptor = connect()
         _ = send(Self.info, over: descriptor)

@@ -26,7 +26,7 @@ enum FloodRequests {
                 count: 6_000) + job + "]}}"
     }
 
-    /// Each link has the value of 100 KB fill in what makes one of 800 KB.
+    /// Each link expands the value of 100 KB to one of 800 KB.
     static let expansions =
         #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"tags":["flood"],"source":{"type":"value","value":["#
         + Array(repeating: "\"" + String(repeating: "x", count: 100) + "\"", count: 1_000).joined(separator: ",")
@@ -52,8 +52,8 @@ enum FloodRequests {
         #"{"jsonrpc":"2.0","id":1,"method":"job.submit","params":{"tags":["flood"],"source":{"type":"list","jobs":["#
         + Array(repeating: #"{"source":{"type":"value","value":0}}"#, count: 3_000).joined(separator: ",") + "]}}}"
 
-    /// What is sent over and over, as far as it is taken, by who reads no answer, and over how many connections: answers of
-    /// half a MiB, watches, and the beginning of a line.
+    /// The requests that clients send repeatedly, as far as they are accepted, without reading answers, and the number
+    /// of their connections: answers of half a MiB, watches, and the beginning of a line.
     static let unread = [
         (list + "\n", 60),
         (#"{"jsonrpc":"2.0","id":1,"method":"job.watch","params":{"all":true,"interval":0.01}}"# + "\n", 8),

@@ -3,16 +3,17 @@ import Glibc
 import JobClient
 import JobModel
 
-/// How long a user's small calls take while another user floods the daemon, beside how long without that.
+/// How long a user's small calls take with and without another user's flood.
 ///
-/// `soak floods [SECONDS [NAME]]` prints a row for each kind of flood. It fails where the median of a call takes more than three
-/// times as long as without, plus 20 ms, and does so again, or where the daemon had more than 250 MB in memory. In the last row,
-/// `everything`, one user sends all requests at once, with connections and watches that are never read and lines without an end.
+/// `soak floods [SECONDS [NAME]]` prints a row for each kind of flood. It fails if the median of a call takes more than
+/// three times as long as without the flood, plus 20 ms, twice in a row, or if the daemon used more than 250 MB of
+/// memory. In the last row, `everything`, one user sends all requests at once, with connections and watches that are
+/// never read and endless lines.
 ///
-/// The figures are those of a quiet machine only; what the flood sends and reads takes processors too, so it runs where nobody
-/// else wants to.
+/// The figures are valid on an idle machine only: the flood itself uses processors too.
 struct Floods {
-    /// More may be stored than a flood can submit: what is refused is no flood. Of 10,000 connections half are admitted.
+    /// More may be stored than a flood can submit: refused calls are not a flood. Of 10,000 connections, half are
+    /// admitted.
     static let configuration = """
         socket: {mode: "0666"}
         limits: {storedPerUser: 1099511627776, connections: 9000, connectionsPerUser: \(HostileClients.admitted)}
@@ -41,7 +42,7 @@ struct Floods {
         }
     }
 
-    /// What the other user does.
+    /// The calls of the other user.
     private enum Call: String, CaseIterable {
         case submit = "job.submit"
         case get = "job.get"
@@ -59,7 +60,7 @@ struct Floods {
 
     private let sockets: UserSockets
     private let seconds: Double
-    /// Floods of this name only, where there is one.
+    /// Only floods of this name, if given.
     private let name: String?
     /// Looks at the daemon.
     private let sample: @Sendable () -> Sample
@@ -73,7 +74,7 @@ struct Floods {
         self.name = name
     }
 
-    /// `finished` are jobs of whoever floods.
+    /// `finished` are jobs of the flooding user.
     private static func requests(finished: [Int64]) -> [Row] {
         let ids = finished.map(String.init).joined(separator: ",")
         let wait = #"{"jsonrpc":"2.0","id":1,"method":"job.wait","params":{"jobs":[\#(ids)]}}"#
@@ -174,7 +175,7 @@ struct Floods {
 
     // MARK: Flooding
 
-    /// Starts the flood; what is returned ends it, and may give what came of it.
+    /// Starts the flood; the returned closure ends it, and may return its results.
     private func start(
         _ row: Row, _ requests: [Row], _ noisy: JobClient
     ) async throws -> () async throws -> String? {
@@ -217,7 +218,7 @@ struct Floods {
     ) async throws -> RequestFlood {
         var descriptors: [Int32] = []
         for _ in 0..<connections { descriptors.append(try await sockets.descriptor(of: 1)) }
-        // One that is refused at once would be no flood of what its row says.
+        // A flood that is refused at once would not be the flood of its row.
         if request != FloodRequests.longLine, !amongOthers, let first = descriptors.first {
             let answer = Self.answer(to: request, over: first)
             guard answer.contains(#""result""#) else {
@@ -227,7 +228,7 @@ struct Floods {
         return RequestFlood(descriptors, Array((request + "\n").utf8), ahead: ahead)
     }
 
-    /// Their jobs are refused once all of the spec was looked at, so that nothing of what is measured is that of jobs.
+    /// The jobs are rejected after the whole spec was checked, so that jobs do not affect the measurement.
     private func setSchedules(_ client: JobClient) async throws {
         let last = #"{"source":{"type":"url","url":"{{schedule/name}}"}}"#
         let spec = try JSON(parsing: FloodRequests.longList(endingWith: last))
@@ -258,7 +259,8 @@ struct Floods {
 
     // MARK: Afterwards
 
-    /// Until the statistics are so, also where the daemon has yet to let go of what connections had that were closed.
+    /// Waits until the statistics are as expected, even if the daemon has yet to release the memory of closed
+    /// connections.
     private func wait(_ client: JobClient, until isSo: (JSON) -> Bool) async throws {
         while true {
             do { if isSo(try await client.stats()) { return } } catch {
@@ -268,7 +270,7 @@ struct Floods {
         }
     }
 
-    /// Nothing of a flood is left for what comes next.
+    /// Checks that nothing of a flood remains for the next one.
     private func cancelAll(_ client: JobClient) async throws {
         var filter = JobClient.Filter()
         filter.tag = "flood"

@@ -1,18 +1,19 @@
 import Foundation
 import Glibc
 
-/// Clients of user 1 that want harm, in a process of their own: with that user's id, and with descriptors of its own.
+/// Hostile clients of user 1, in a separate process with that user's id and its own descriptors.
 ///
-/// It is this program once more (``HostileProcess``), which tells when it has begun, and what came of it once its input ends.
+/// The process is this program again (``HostileProcess``), which reports when it has begun, and its results when its
+/// input ends.
 struct HostileClients {
     enum Kind: String, CaseIterable {
-        /// Calls, watches and long lines whose answers nobody reads.
+        /// Calls, watches and long lines with unread answers.
         case unread
         /// Thousands of connections that send a byte a second and read nothing.
         case drip
         /// 10,000 connections tried and as many kept as are admitted; then one more after the other.
         case crowd
-        /// Connections that go in the middle of a line, or before the answer to what they submitted.
+        /// Connections that close in the middle of a line, or before the answer to their submission.
         case vanish
         /// Jobs and trees of jobs that are cancelled as soon as they run, and again.
         case cancelStorm = "cancel storm"
@@ -43,7 +44,7 @@ struct HostileClients {
         }
     }
 
-    /// Ends them, and gives how often what came of it.
+    /// Ends the clients, and returns the number of each result.
     func stop() throws -> String {
         try input.fileHandleForWriting.close()
         let told = try output.fileHandleForReading.readToEnd() ?? Data()

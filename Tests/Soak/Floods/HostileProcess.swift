@@ -18,7 +18,7 @@ enum HostileProcess {
         guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {
             throw SoakError("This is no process of user \(user): \(errno)")
         }
-        // Threads have it from this one. It is no failure where it cannot be.
+        // Threads inherit it from this one. A failure does not matter.
         var parameters = sched_param()
         _ = sched_setscheduler(0, RequestFlood.idlePolicy, &parameters)
         let attack = Attack(socket: arguments[2])
@@ -26,7 +26,7 @@ enum HostileProcess {
             attack.start(kind)
             say("ready\n")
         }
-        // Ends with whoever started it.
+        // Ends with the process that started it.
         var byte: UInt8 = 0
         while read(0, &byte, 1) > 0 {}
         say(attack.told)
@@ -39,7 +39,7 @@ enum HostileProcess {
     }
 }
 
-/// How often what happened.
+/// The number of each event.
 final class Tally: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 

@@ -25,7 +25,7 @@ final class RequestFlood: Sendable {
     static let idlePolicy: Int32 = 5
 
     private static func run(_ descriptors: [Int32], _ request: [UInt8], _ ahead: Int) {
-        // Of this thread only; it is no failure where it cannot be.
+        // For this thread only; a failure does not matter.
         var parameters = sched_param()
         _ = sched_setscheduler(0, idlePolicy, &parameters)
         /// Bytes that each has yet to send.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the daemon uses at one moment.
+/// The daemon's resources at one moment.
 struct Sample {
     var seconds = 0.0
     var resident = 0

@@ -1,9 +1,9 @@
-/// The first quarter beside the last, and what came back once nothing was left to do.
+/// Compares the first quarter with the last, and the state at rest before and after.
 struct Verdict {
     private(set) var lines: [String] = []
     private(set) var isClean = true
 
-    /// Compares quarters: `tolerance` is what the last may have beyond `factor` times the first.
+    /// Compares quarters: the last may exceed `factor` times the first by `tolerance`.
     init(_ samples: [Sample], idleBefore: Sample, idleAfter: Sample) {
         let quarter = max(1, samples.count / 4)
         let (first, last) = (samples.prefix(quarter), samples.suffix(quarter))
@@ -16,8 +16,8 @@ struct Verdict {
         let mebibyte = 1_048_576.0
         compare("memory", { Double($0.resident) / mebibyte }, factor: 1.15, tolerance: 8, unit: "MiB")
         compare("descriptors", { Double($0.descriptors) }, factor: 1.1, tolerance: 16, unit: "")
-        // Those for files and queues come as they are needed, the more the longer they wait for a processor, and go when
-        // nothing has needed them for five seconds. So what counts is whether they go.
+        // Threads for files and queues are started on demand, more of them on a busy machine, and end after five
+        // seconds without work. So the test is whether they end.
         compare("threads", { Double($0.threads) }, factor: 1, tolerance: 64, unit: "")
         compare("state", { Double($0.state) / mebibyte }, factor: 1.25, tolerance: 4, unit: "MiB")
         compare("downloads", { Double($0.downloads) / mebibyte }, factor: 1.1, tolerance: 4, unit: "MiB")

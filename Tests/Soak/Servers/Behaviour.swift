@@ -6,7 +6,7 @@ enum Behaviour: String, CaseIterable {
     case endlessHeaders, endlessBody, drip, tooShort, tooLong, earlyClose, garbageChunks, hugeJSON, deepJSON, redirects
     case bomb, informational, century, silent
 
-    /// Those that answer well, if not always at once.
+    /// Behaviours with correct answers, if not always at once.
     static let good: [Behaviour] = [.document, .file, .cutFile, .moved, .large, .store]
     static let hostile = allCases.filter { !good.contains($0) }
 
@@ -70,7 +70,7 @@ enum Behaviour: String, CaseIterable {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: \(largeSize)\r\n\r\n"
         + String(repeating: "0123456789", count: largeSize / 10)
 
-    /// The file, or a range of it; where it is `cut`, the connection ends in its middle.
+    /// The file, or a range of it; with `cut`, the connection ends in the middle.
     private static func file(_ range: ClosedRange<Int>?, cut: Bool) -> ByteBuffer {
         let size = content.readableBytes
         let range = range?.clamped(to: 0...size - 1)
@@ -98,7 +98,8 @@ enum Behaviour: String, CaseIterable {
             }
         }
         write(0b011, 3)
-        // Codes stand with their highest bit first: 00110000 is a zero, 11000101 00000 is 258 bytes from one byte before.
+        // Codes stand with their highest bit first: 00110000 is a zero, 11000101 00000 is 258 bytes from one byte
+        // before.
         write(0b0000_1100, 8)
         for _ in 0..<65_000 { write(0b0_0000_1010_0011, 13) }
         write(0, 7 + 7)

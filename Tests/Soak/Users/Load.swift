@@ -13,7 +13,7 @@ final class Load: Sendable {
     private let latencies = Mutex<[Double]>([])
     private let finished = Atomic<Int>(0)
     private let ends = Mutex(Outcomes())
-    /// What nobody should see, the first few of them.
+    /// The first few unexpected results.
     private let problems = Mutex<[String]>([])
 
     init(sockets: UserSockets, servers: SoakServers, seed: UInt64) {
@@ -22,7 +22,7 @@ final class Load: Sendable {
         self.seed = seed
     }
 
-    /// What the honest user measured since the last time, and how many jobs ended since.
+    /// The honest user's measurements since the last call, and the number of jobs that have ended since.
     func collect() -> (latencies: [Double], finished: Int) {
         (
             latencies.withLock { values in
@@ -63,7 +63,7 @@ final class Load: Sendable {
         }
     }
 
-    /// One session after the other; what is refused or closed belongs to it.
+    /// Runs one session after the other; refused and closed connections are expected.
     private func repeated(_ session: () async throws -> Void) async {
         while !Task.isCancelled {
             do { try await session() } catch {
@@ -82,7 +82,7 @@ final class Load: Sendable {
         await client.close()
     }
 
-    /// User 0, who wants one small job after the other and measures.
+    /// User 0, who runs one small job after the other and measures.
     private func beHonest() async throws {
         try await connected(0) { client in
             for number in 0..<500 where !Task.isCancelled {
@@ -129,8 +129,8 @@ final class Load: Sendable {
         }
     }
 
-    /// A result too large for a job object is a body of its own. It goes with its job, which may be removed before its time
-    /// where users have much.
+    /// A result too large for a job object is a body of its own. It goes with its job, which may be removed before its
+    /// time where users have much.
     private func readBody(_ job: JobSnapshot, _ client: JobClient) async throws {
         guard job.isSucceeded else { return }
         if job.result?["spilled"] != true { problem("A body was not stored as one: \(job.json)") }
@@ -182,7 +182,7 @@ final class Load: Sendable {
         }
     }
 
-    /// User 2, who wants everything first, many times.
+    /// User 2, who submits many jobs at the highest priority.
     private func flood() async throws {
         let maker = maker()
         try await connected(2) { client in

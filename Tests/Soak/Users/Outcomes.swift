@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// How often jobs of each label ended in which way, so that one can see that a soak did what it should have done.
+/// How often jobs of each label ended in which way, to show that a soak did its work.
 struct Outcomes {
     enum End: Hashable, CustomStringConvertible {
         case success
@@ -42,12 +42,12 @@ struct Outcomes {
         }
     }
 
-    /// What of `expected` never happened, and what did beside it where only that may.
+    /// Expected outcomes that never happened, and other outcomes of labels with only one.
     func problems(_ expected: [String: End]) -> [String] {
         expected.sorted { $0.key < $1.key }.compactMap { label, end in
             let ends = counts[label] ?? [:]
             if ends[end] == nil { return "No job of the kind \(label) ended so: \(end)." }
-            // What must fail must not succeed, not even once.
+            // A job that must fail must never succeed.
             if end != .success, let count = ends[.success] { return "\(count) jobs of the kind \(label) succeeded." }
             return nil
         }

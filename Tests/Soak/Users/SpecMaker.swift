@@ -3,12 +3,12 @@ import TestSupport
 
 /// Jobs by chance, of every kind. The label says which it is.
 struct SpecMaker {
-    /// What an ordinary user's jobs are, and whether one of a kind has to end well now and then.
+    /// The jobs of an ordinary user, and whether jobs of each kind must succeed from time to time.
     enum Kind: String, CaseIterable {
         case value, chain, list, first, each, download, cutDownload, segments, upload, unanswered, timer, key, delayed
         case selected, body, program, progress, largeOutput, endless, leftOver, secure, secureDownload, wrongName
 
-        /// Nil for one that may end so or so.
+        /// Nil if both outcomes are allowed.
         var ends: Outcomes.End? {
             switch self {
             case .unanswered, .chain, .key: nil
@@ -44,7 +44,7 @@ struct SpecMaker {
                 ]
             ]
         case .download: return download(.file)
-        // The cut one goes on from where it ended.
+        // The interrupted download resumes where it ended.
         case .cutDownload: return with(download(.cutFile), "retry", ["max": 3, "initial": 0.05])
         case .segments:
             return with(
@@ -65,7 +65,7 @@ struct SpecMaker {
                 #"for n in 1 2 3; do echo "{\"progress\":{\"completed\":$n,\"total\":3}}"; done; echo done"#)
         case .largeOutput: return shell("head -c 100000 /dev/zero | tr '\\0' x")
         case .endless: return with(with(shell("exec sleep 100"), "timeout", 0.3), "retry", ["max": 0])
-        // What it leaves behind is ended with it.
+        // Its remaining processes end with it.
         case .leftOver: return shell("sleep 100 >/dev/null 2>&1 & echo 1")
         case .secure: return fetch(.document, of: servers.secure)
         case .secureDownload: return download(.file, of: servers.secure, to: "secure")
@@ -92,7 +92,7 @@ struct SpecMaker {
     /// One of the many of a greedy user.
     func greedy(_ number: Int) -> JSON { with(with(value(JSON(number)), "priority", 1000), "tags", ["flood"]) }
 
-    /// What a schedule submits.
+    /// The jobs of schedules.
     func scheduled() -> JSON {
         ["source": ["type": "value", "value": "{{schedule/name}}"], "tags": ["tick"], "label": "scheduled"]
     }
@@ -124,7 +124,7 @@ struct SpecMaker {
         ["source": ["type": "program", "program": "shell", "arguments": [.string(script)]]]
     }
 
-    /// Into one of a few files, so that the directory does not grow by what was asked for.
+    /// Into one of a few files, so that the directory does not grow with the number of downloads.
     private mutating func download(
         _ behaviour: Behaviour, of server: SoakServer? = nil, to name: String? = nil, segments: Int = 1
     ) -> JSON {
@@ -137,8 +137,8 @@ struct SpecMaker {
         ]
     }
 
-    /// What was downloaded is sent on. Another job of this user may put another file in its place meanwhile, after which it
-    /// is tried again.
+    /// Uploads a downloaded file. Another job of this user may replace the file meanwhile, after which the upload is
+    /// retried.
     private mutating func upload(to behaviour: Behaviour? = nil) -> JSON {
         let server = behaviour == nil ? servers.good : servers.hostile
         let step: JSON = [

@@ -2,14 +2,14 @@ import Glibc
 import JobClient
 import Synchronization
 
-/// Connections of other users: the kernel tells the daemon who connects, so that is who this process is for that moment.
+/// Connections of other users: the kernel reports the user of this process at the moment of connecting to the daemon.
 final class UserSockets: Sendable {
     /// Without an entry in any file, as the kernel needs none.
     private static let first: uid_t = 64_001
     static let canBeOthers = geteuid() == 0
 
     let path: String
-    /// Whoever connects does it alone, as the user of all threads changes.
+    /// Only one connection is made at a time, because the user of all threads changes.
     private let turn = AsyncTurn()
 
     static func uid(of number: Int) -> uid_t { first + uid_t(number) }
@@ -43,7 +43,7 @@ final class UserSockets: Sendable {
         return value
     }
 
-    /// A bare descriptor that never waits, for what no library does.
+    /// A bare nonblocking descriptor, for operations that no library supports.
     func descriptor(of number: Int) async throws -> Int32 {
         try await connecting(as: number) { [path] in
             guard let descriptor = Self.connect(to: path) else { throw SoakError("No connection: \(errno)") }
@@ -52,7 +52,7 @@ final class UserSockets: Sendable {
         }
     }
 
-    /// A connection that waits for its turn; nil where there is none, and `errno` says why.
+    /// A connection that waits for its turn; nil if there is none, with the reason in `errno`.
     static func connect(to path: String) -> Int32? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()

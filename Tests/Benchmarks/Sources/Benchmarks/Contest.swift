@@ -1,6 +1,6 @@
 /// The same work done by several contestants, measured side by side.
 struct Contest {
-    /// Does the work so many times.
+    /// Does the work this many times.
     typealias Work = @Sendable (_ times: Int) async throws -> Void
 
     let name: String
@@ -10,7 +10,7 @@ struct Contest {
     let nio: Work
     let task: Work
 
-    /// What came out.
+    /// The results.
     struct Result {
         /// Nanoseconds of each contestant, for each time the work is done: the median of the rounds.
         let nanoseconds: [Double]
@@ -19,7 +19,7 @@ struct Contest {
         let toTask: Spread
     }
 
-    /// Measures in rounds. In each all contestants run, in turn first, so that what disturbs one disturbs all.
+    /// Measures in rounds. All contestants run in each round and take turns at going first, so disturbances affect all.
     func run(rounds: Int) async throws -> Result {
         var samples: [[Double]] = [[], [], []]
         let works = [deferred, nio, task]
@@ -41,7 +41,7 @@ struct Contest {
     }
 }
 
-/// A median, and between what the middle half of the values lies.
+/// A median and its interquartile range.
 struct Spread {
     let low: Double
     let median: Double

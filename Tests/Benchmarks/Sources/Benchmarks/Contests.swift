@@ -1,7 +1,7 @@
 import DeferredKit
 import NIOCore
 
-/// What is compared. NIO's futures stay on their own event loop, where they take no lock, except in the last two.
+/// The contests. NIO's futures stay on their own event loop, where they take no lock, except in the last two.
 func contests(on loop: any EventLoop) -> [Contest] {
     [
         Contest(
@@ -205,7 +205,7 @@ func contests(on loop: any EventLoop) -> [Contest] {
     ]
 }
 
-/// Keeps the compiler from leaving out what nobody uses.
+/// Keeps the compiler from omitting unused results.
 @inline(never)
 func keep<T>(_ value: T) {
     withExtendedLifetime(value) {}

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What a row works with: where it puts things, and where it leaves what it has measured.
+/// The surroundings of a row: its directories, and the place for its measurements.
 final class Bench {
     let settings: BenchSettings
     let directories: Directories
@@ -27,7 +27,7 @@ final class Bench {
         FileHandle.standardError.write(Data("\(text)\n".utf8))
     }
 
-    /// Runs the contestants so many times, in each round another one first, so that what disturbs one disturbs all.
+    /// Runs the contestants this many times, starting with another one in each round, so disturbances affect all.
     ///
     /// The result has the samples of each contestant, in the order of the rounds.
     func rounds<Sample>(_ usual: Int, _ contestants: [() throws -> Sample]) throws -> [[Sample]] {
@@ -35,7 +35,7 @@ final class Bench {
         for round in 0..<(settings.rounds ?? usual) {
             for offset in contestants.indices {
                 let index = (round + offset) % contestants.count
-                // What one has written must not be carried to the disk while another is measured.
+                // Writes of one contestant must not reach the disk while another is measured.
                 sync()
                 samples[index].append(try contestants[index]())
             }
@@ -52,13 +52,13 @@ struct BenchError: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// A system call that failed; to be made right after it.
+    /// A failed system call; create this directly after the call.
     static func system(_ action: String) -> BenchError {
         BenchError("Cannot \(action): \(String(cString: strerror(errno))).")
     }
 }
 
-/// A row of the table, which can be measured by itself.
+/// A row of the table, which can be measured alone.
 struct Row {
     let name: String
     let title: String

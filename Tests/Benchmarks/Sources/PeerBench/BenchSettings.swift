@@ -1,6 +1,6 @@
 import Foundation
 
-/// What to measure and with what: taken from the command line and the environment.
+/// The rows and programs to measure, from the command line and the environment.
 struct BenchSettings {
     /// The daemon that is measured.
     var daemon = ""
@@ -8,9 +8,9 @@ struct BenchSettings {
     var rows: [String] = []
     /// How often each contestant runs; nil leaves it to the row.
     var rounds: Int?
-    /// A directory on a disk, for what must be durable.
+    /// A directory on a disk, for durable files.
     var disk = ".build/peerbench"
-    /// A directory in memory, for what is only moved.
+    /// A directory in memory, for files that are only transferred.
     var memory = "/dev/shm"
     /// Whether the table is printed for the README.
     var isMarkdown = false

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What a figure depends on: the machine, the day, and what was run with which versions and options.
+/// The conditions of the figures: the machine, the day, and the programs with their versions and options.
 struct Surroundings {
     let lines: [String]
 

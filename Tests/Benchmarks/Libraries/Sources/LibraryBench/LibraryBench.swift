@@ -1,6 +1,6 @@
 import Foundation
 
-/// Measures what is ours beside the library, or the plainer way, that does the same: `librarybench [ROW]`.
+/// Compares our own code with a library, or a plainer way, for the same work: `librarybench [ROW]`.
 @main
 enum LibraryBench {
     static func main() throws {
@@ -21,7 +21,8 @@ enum LibraryBench {
 
 /// The same piece of work, done by us and in another way.
 struct Row {
-    /// Does the work so many times. Gives a number that depends on what was made, so that none of it is left out.
+    /// Does the work this many times. Returns a number that depends on the results, so that the compiler omits none of
+    /// the work.
     typealias Work = (_ times: Int) -> Int
 
     let name: String
@@ -35,7 +36,8 @@ struct Row {
         let ratio: Spread
     }
 
-    /// Measures in rounds of some milliseconds. In each both run, in turn first, so that what disturbs one disturbs both.
+    /// Measures in rounds of some milliseconds. Both run in each round and take turns at going first, so disturbances
+    /// affect both.
     func measured(rounds: Int = 31) -> Result {
         let times = max(1, Int(5_000_000 / nanoseconds(other, 1)))
         var samples: [(ours: Double, other: Double)] = []
@@ -62,7 +64,7 @@ struct Row {
     }
 }
 
-/// A median, and between what the middle half of the values lies.
+/// A median and its interquartile range.
 struct Spread {
     let low: Double
     let median: Double

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Counts the lines of what a server sends, and looks at how each begins.
+/// Counts the lines from a server, and checks the beginning of each.
 struct AnswerScanner {
     /// Every line begins with it, or it is a refusal.
     let first: UInt8

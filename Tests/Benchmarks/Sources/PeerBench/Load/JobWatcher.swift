@@ -26,7 +26,7 @@ final class JobWatcher {
 
     deinit { buffer.deallocate() }
 
-    /// Submits all, so many at a time without an answer, and returns when every one has succeeded.
+    /// Submits all jobs with a limit on unanswered ones, and returns when every job has succeeded.
     func run(specs: [String], depth: Int) throws -> Outcome {
         let requests = specs.enumerated().map { Array(Deferd.request(String($0), spec: $1).utf8) }
         let (wall, cpu) = (Stopwatch(), Stopwatch.thread)
@@ -53,7 +53,7 @@ final class JobWatcher {
         return Outcome(seconds: wall.seconds, cpu: cpu.seconds, bytes: bytes)
     }
 
-    /// Hands out the whole lines; what is left waits for the next read.
+    /// Returns the complete lines; the rest waits for the next read.
     private func receive(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         var rest = bytes
         while let base = rest.baseAddress, let end = memchr(base, 10, rest.count) {
@@ -75,7 +75,7 @@ final class JobWatcher {
         line.starts(with: head)
     }
 
-    /// Looks at the head of a line only, where the members are that matter.
+    /// Checks only the head of a line, which contains the needed members.
     private static func contains(_ line: UnsafeRawBufferPointer, _ needle: [UInt8]) -> Bool {
         UnsafeRawBufferPointer(rebasing: line.prefix(160)).contains(sequence: needle)
     }

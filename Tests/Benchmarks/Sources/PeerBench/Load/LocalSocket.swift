@@ -24,7 +24,7 @@ final class LocalSocket {
 
     let descriptor: Int32
 
-    /// Connects; where nobody listens yet it tries again until `patience` seconds are over.
+    /// Connects; if no process listens yet, it tries again for `patience` seconds.
     init(path: String, patience: Double = 0) throws {
         let address = try Address(path: path)
         let watch = Stopwatch()
@@ -69,7 +69,7 @@ final class LocalSocket {
         }
     }
 
-    /// Sends a line and waits for the one that answers it; nothing else may be under way.
+    /// Sends a line and waits for its answer; no other call may be in flight.
     func ask(_ line: String) throws -> String {
         try send(line)
         return try receiveLine()

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Keeps so many requests under way on each of several connections, from one thread.
+/// Keeps this many requests in flight on each of several connections, from one thread.
 final class PipelinedLoad {
-    /// What came of it.
+    /// The results.
     struct Outcome {
         let answers: Int
         let seconds: Double
@@ -38,7 +38,7 @@ final class PipelinedLoad {
 
     deinit { buffer.deallocate() }
 
-    /// Sends for so many seconds; what is answered within them counts, what is under way then is awaited.
+    /// Sends for this many seconds; answers within that time count, and the rest are awaited.
     func run(seconds: Double) throws -> Outcome {
         let (wall, cpu) = (Stopwatch(), Stopwatch.thread)
         var answers = 0
@@ -49,7 +49,7 @@ final class PipelinedLoad {
         return outcome
     }
 
-    /// Sends so many requests and awaits all answers.
+    /// Sends this many requests and awaits all answers.
     func run(count: Int) throws -> Outcome {
         let (wall, cpu) = (Stopwatch(), Stopwatch.thread)
         var answers = 0

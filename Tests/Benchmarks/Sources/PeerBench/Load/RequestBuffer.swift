@@ -1,4 +1,4 @@
-/// Requests of one length, made beforehand, so that sending the next so many is one write.
+/// Requests of equal length, made in advance, so that sending any number of them takes one write.
 struct RequestBuffer {
     let bytes: [UInt8]
     /// The length of one request.

@@ -21,7 +21,7 @@ final class Watchers {
 
     deinit { buffer.deallocate() }
 
-    /// Reads what comes for so many seconds.
+    /// Reads for this many seconds.
     func read(seconds: Double) throws -> Outcome {
         let (wall, cpu) = (Stopwatch(), Stopwatch.thread)
         var lines = 0

@@ -1,14 +1,14 @@
 import Foundation
 
-/// A line of the table: what deferd and another need for the same, pair by pair.
+/// A line of the table: the cost of the same work with deferd and with another program, pair by pair.
 struct Comparison {
-    /// What is compared with the target.
+    /// The figure that is compared with the target.
     enum Figure {
         /// deferd's part of the other's.
         case ratio
-        /// What deferd needs more than the other.
+        /// The cost of deferd relative to the other program.
         case difference
-        /// What deferd needs, whatever the other does.
+        /// The cost of deferd alone.
         case own
     }
 
@@ -56,7 +56,7 @@ struct Comparison {
     var deferd: Spread { Spread(pairs.map(\.deferd)) }
     var other: Spread { Spread(pairs.map(\.peer)) }
 
-    /// Whether the median of the figures meets the target; nil where there is none.
+    /// Whether the median of the figures meets the target; nil without a target.
     var isMet: Bool? {
         switch target {
         case .atLeast(let bound): figures.median >= bound
@@ -90,7 +90,7 @@ struct Comparison {
 
     var summary: String { columns.joined(separator: " | ") }
 
-    /// Three digits or so: nobody can read more from a figure that was measured.
+    /// About three digits: measured figures are not more precise.
     private static func short(_ value: Double) -> String {
         switch abs(value) {
         case 100...: String(format: "%.0f", value)

@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// What a running process has used so far, as the kernel counts it.
+/// The resources that a running process has used so far, from the kernel's counters.
 struct ProcessUse {
-    /// CPU seconds of all threads, those that have ended too.
+    /// CPU seconds of all threads, including ended ones.
     let seconds: Double
     /// Context switches by thread.
     private let switches: [String: Int]
@@ -29,7 +29,7 @@ struct ProcessUse {
         }
     }
 
-    /// What was used between two looks.
+    /// The use between two measurements.
     struct Change {
         let seconds: Double
         let switches: Int

@@ -11,7 +11,7 @@ struct Spread {
         high = sorted.last ?? .nan
     }
 
-    /// The value that `part` of the sorted values do not exceed, between two of them where it falls there.
+    /// The value that `part` of the sorted values do not exceed, interpolated between two values.
     static func quantile(_ sorted: [Double], _ part: Double) -> Double {
         guard let last = sorted.indices.last else { return .nan }
         let position = part * Double(last)

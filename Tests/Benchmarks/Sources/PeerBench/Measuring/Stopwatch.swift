@@ -25,7 +25,7 @@ struct Stopwatch {
     }
 }
 
-/// How fast a program did its work, and what it cost.
+/// The speed of a program's work, and its cost.
 struct Throughput {
     /// Jobs a second.
     let rate: Double

@@ -1,4 +1,4 @@
-/// All that was measured, to be read by people.
+/// All measurements, formatted for people.
 struct Table {
     static let heads = ["row", "against", "deferd", "peer", "figure", "spread", "rounds", "target", "met"]
 

@@ -3,7 +3,7 @@ import Glibc
 
 /// A running beanstalkd with directories of its own.
 final class Beanstalkd {
-    /// What it does for the disk.
+    /// How it writes to the disk.
     enum Binlog {
         case none
         /// A binlog that is synced before each answer.

@@ -3,7 +3,7 @@ import Glibc
 
 /// A program that was started by the bench.
 final class ChildProcess {
-    /// What a program used until it ended.
+    /// The resources that a program used until it ended.
     struct End {
         let status: Int32
         /// Wall time since its start.
@@ -18,7 +18,7 @@ final class ChildProcess {
     private let watch: Stopwatch
     private var isRunning = true
 
-    /// Starts a program that is found along PATH; what it prints goes to `output`.
+    /// Starts a program found along PATH; its output goes to `output`.
     init(_ arguments: [String], output: String = "/dev/null", environment: [String: String] = [:]) throws {
         self.arguments = arguments
         var actions = posix_spawn_file_actions_t()
@@ -47,7 +47,7 @@ final class ChildProcess {
     /// Seconds since it was started.
     var age: Double { watch.seconds }
 
-    /// Waits for it to end by itself.
+    /// Waits for the program to end.
     @discardableResult
     func wait() throws -> End {
         var status = Int32()
@@ -69,7 +69,7 @@ final class ChildProcess {
         return end
     }
 
-    /// Ends it, and waits until it is gone; one that does not go within ten seconds is killed.
+    /// Ends the program and waits for its end; a program that does not end within ten seconds is killed.
     func stop() {
         guard isRunning else { return }
         kill(pid, SIGTERM)
@@ -85,7 +85,7 @@ final class ChildProcess {
         _ = try? wait()
     }
 
-    /// What a program prints.
+    /// The output of a program.
     static func output(of arguments: [String]) throws -> String {
         let file = "/tmp/peerbench.\(getpid()).out"
         defer { unlink(file) }

@@ -3,7 +3,7 @@ import Glibc
 
 /// A running deferd with directories of its own.
 final class Deferd {
-    /// What differs from the defaults, as lines of its configuration file.
+    /// Settings other than the defaults, as lines of its configuration file.
     struct Options {
         /// Jobs of the queue `default` that run at once.
         var concurrency = 16
@@ -70,7 +70,7 @@ final class Deferd {
 
     func stop() { process.stop() }
 
-    /// Lets no job run, so that all that are submitted wait.
+    /// Suspends the queue, so that all submitted jobs wait.
     func suspendQueue() throws {
         let set = #"{"jsonrpc":"2.0","id":9999,"method":"queue.set","params":{"queue":"default","suspended":true}}"#
         let answer = try connect().ask(set + "\n")

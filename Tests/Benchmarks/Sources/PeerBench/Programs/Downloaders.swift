@@ -4,7 +4,7 @@ import Foundation
 enum Curl {
     static let options = ["--silent", "--fail", "(many: --config LIST --parallel --parallel-max N, output=/dev/null)"]
 
-    /// Starts it for many files whose bytes nobody keeps.
+    /// Starts it for many files whose contents are discarded.
     static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
         let list = urls.map { "url=\($0)\noutput=/dev/null\n" }.joined()
         try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)

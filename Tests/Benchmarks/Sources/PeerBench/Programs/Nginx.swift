@@ -4,7 +4,8 @@ import Glibc
 /// A running nginx on loopback that serves files from memory.
 final class Nginx {
     static let smallSize = 4096
-    /// Bytes a second for each transfer below `/slow/`, in eight pieces, which are pages as nginx sends no less at once.
+    /// Bytes a second for each transfer below `/slow/`, in eight pieces, which are pages as nginx sends no less at
+    /// once.
     static let slowRate = 32 << 10
 
     /// `/limited.bin`, and the bytes a second that each connection gets of it.
@@ -14,7 +15,8 @@ final class Nginx {
     let port: Int
     private let process: ChildProcess
 
-    /// Serves `/small/…` (4 KB of text each), `/large.bin` of `largeSize` bytes, `/slow/…`, which trickles, and `/limited.bin`.
+    /// Serves `/small/…` (4 KB of text each), `/large.bin` of `largeSize` bytes, `/slow/…`, which trickles, and
+    /// `/limited.bin`.
     init(_ bench: Bench, largeSize: Int = 16 << 20) throws {
         let directory = try bench.directories.inMemory()
         port = try Self.freePort()
@@ -108,7 +110,7 @@ final class Nginx {
         }
     }
 
-    /// Fills a file with bytes that are no pattern and no hole.
+    /// Fills a file with bytes without patterns or holes.
     private static func write(bytes: Int, to path: String, isText: Bool) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
         guard descriptor >= 0 else { throw BenchError.system("make \(path)") }

@@ -36,7 +36,7 @@ final class ReadySocket {
         throw BenchError("The daemon did not become ready.")
     }
 
-    /// Takes what the daemon says later, as systemd would, so that it never waits for room.
+    /// Receives later notifications of the daemon, like systemd, so that it never waits for space.
     private func discardRest() {
         let descriptor = descriptor
         Thread.detachNewThread {

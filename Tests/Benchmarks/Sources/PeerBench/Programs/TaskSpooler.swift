@@ -4,7 +4,7 @@ import Foundation
 enum TaskSpooler {
     static let options = "tsp -S N; tsp -n curl -q --silent --fail --output FILE URL"
 
-    /// Runs /bin/true so many times, `parallel` of them at once, and gives the seconds until all have ended.
+    /// Runs /bin/true this many times, `parallel` at once, and returns the seconds until all have ended.
     static func runNothing(count: Int, parallel: Int, directory: String) throws -> Double {
         let environment = ["TS_SOCKET": "\(directory)/tsp.sock", "TMPDIR": directory]
         let script = """
@@ -18,7 +18,8 @@ enum TaskSpooler {
         return try ChildProcess(["sh", "-c", script], environment: environment).succeed().wall
     }
 
-    /// Queues a curl for each of `urls`, so many of which run at once, and gives the seconds until all have ended.
+    /// Queues a curl for each of `urls`, with a limit on how many run at once, and returns the seconds until all have
+    /// ended.
     static func run(urls: [String], parallel: Int, directory: String) throws -> Double {
         let environment = ["TS_SOCKET": "\(directory)/tsp.sock", "TMPDIR": directory]
         let jobs = urls.enumerated().map { index, url in

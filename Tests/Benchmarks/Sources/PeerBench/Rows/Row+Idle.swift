@@ -1,7 +1,7 @@
 import Glibc
 
 extension Row {
-    /// What a daemon does while there is nothing to do.
+    /// The work of an idle daemon.
     static var idle: Row {
         Row(name: "idle", title: "idle for 20 s") { bench in
             var deferds: [ProcessUse.Change] = []
@@ -16,7 +16,7 @@ extension Row {
                         daemon.stop(); peer.stop()
                     }
                 }
-                // Until what the start brought has settled.
+                // Until the work of the start has settled.
                 sleep(10)
                 let before = (try ProcessUse(of: daemon.pid), try ProcessUse(of: peer.pid))
                 sleep(20)

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Row {
-    /// How fast one large file comes in, and what it costs.
+    /// The speed of downloading one large file, and its cost.
     static var large: Row {
         Row(name: "large", title: "large download, 2 GB with its sha256") { bench in
             let size = 2 << 30

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 extension Row {
-    /// What stays resident: idle, with a million jobs that wait, and with a thousand that run.
+    /// Resident memory: idle, with a million waiting jobs, and with a thousand running ones.
     static var memory: Row {
         Row(name: "memory", title: "memory") { bench in
             let idle = try bench.rounds(5, [{ try resident(bench, Deferd(bench)) }])[0]

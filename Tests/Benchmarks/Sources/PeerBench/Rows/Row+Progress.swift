@@ -1,7 +1,7 @@
 import Glibc
 
 extension Row {
-    /// What it costs to tell a hundred clients how a thousand jobs go on.
+    /// The cost of reporting the progress of a thousand jobs to a hundred clients.
     static var progress: Row {
         Row(name: "progress", title: "progress of 1,000 jobs to 100 clients") { bench in
             let nginx = try Nginx(bench)
@@ -16,7 +16,7 @@ extension Row {
                 [
                     {
                         let watchers = try Watchers(daemon, count: 100)
-                        // What the answers cost, which show every job, is over by then.
+                        // The cost of the answers, which show every job, has been paid by then.
                         _ = try watchers.read(seconds: 3)
                         let before = ProcessUse.seconds(of: daemon.pid)
                         let outcome = try watchers.read(seconds: seconds)

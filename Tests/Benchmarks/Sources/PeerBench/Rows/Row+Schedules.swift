@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 extension Row {
-    /// What 100,000 schedules cost while none of them is due: nothing wakes the daemon but their own times.
+    /// The cost of 100,000 schedules while none of them is due: only their own times wake the daemon.
     static var schedules: Row {
         Row(name: "schedules", title: "100,000 schedules, idle for 20 s") { bench in
             var full: [(use: ProcessUse.Change, resident: Int)] = []
@@ -24,7 +24,7 @@ extension Row {
                         daemon.stop(); other.stop()
                     }
                 }
-                // Until what the start brought has settled.
+                // Until the work of the start has settled.
                 sleep(10)
                 let before = (try ProcessUse(of: daemon.pid), try ProcessUse(of: other.pid))
                 sleep(20)
@@ -51,7 +51,7 @@ extension Row {
     }
 
     private static let count = 100_000
-    /// What one connection asks for is set one after another, so many are set over several.
+    /// Calls on one connection set schedules one after another, so many schedules are set over several connections.
     private static let connections = 100
 
     private static func fill(_ daemon: Deferd) throws {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 extension Row {
-    /// How much faster one file comes over eight connections, where the server limits each, and what that costs where it does not.
+    /// The gain of eight connections for one file if the server limits each, and the cost if it does not.
     static var segments: Row {
         Row(name: "segments", title: "one file over eight connections") { bench in
             let size = 1 << 30
