@@ -23,7 +23,7 @@ package struct ListenSockets: Sendable {
         guard count >= 0 else {
             throw SystemdError(
                 .listenEnvironment,
-                "LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES do not fit together: start deferd by its socket unit.",
+                "LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES are inconsistent: start deferd with its socket unit.",
                 errorNumber: -count
             )
         }

@@ -67,7 +67,7 @@ package struct ServiceNotifier: Sendable {
         guard Self.isDescriptorName(name) else {
             throw SystemdError(
                 .descriptorName,
-                "A stored descriptor cannot be called “\(Self.line(name))”: "
+                "A stored descriptor cannot have the name “\(Self.line(name))”: "
                     + "use 1 to 255 printable ASCII characters, no colon."
             )
         }
@@ -91,7 +91,7 @@ package struct ServiceNotifier: Sendable {
             let names = assignments.map { $0.prefix { $0 != "=" } }.joined(separator: " and ")
             throw SystemdError(
                 .notificationNotSent,
-                "The service manager was not told \(names): check that NOTIFY_SOCKET names its socket.",
+                "The service manager did not receive \(names): check that NOTIFY_SOCKET names its socket.",
                 errorNumber: -result
             )
         }

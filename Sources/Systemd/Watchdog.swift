@@ -75,7 +75,7 @@ package struct Watchdog: Sendable {
         guard !Task.isCancelled else { return (false, elapsed) }
         guard passed, elapsed <= interval else {
             logger.warning(
-                "The watchdog was not fed: the daemon does not pass its own probe.",
+                "The watchdog was not fed, because the daemon failed its own probe.",
                 metadata: [
                     MessageCatalog.key: "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
                     "interval": "\(interval)",
