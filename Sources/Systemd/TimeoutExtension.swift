@@ -108,7 +108,7 @@ package final class TimeoutExtension: Sendable {
 
     private func extendNow() {
         do { try extend(Self.extent) } catch {
-            logger.warning("The service manager did not receive the request for more time.", metadata: ["error": "\(error)"])
+            logger.warning("The service manager was not asked for more time.", metadata: ["error": "\(error)"])
         }
     }
 
