@@ -1,16 +1,16 @@
-// In every step the check on the executor's type is decided by the compiler: `.inline` leaves nothing of it.
+// The compiler decides the check on the executor's type in every step: with `.inline`, none of it remains.
 //
-// A callback that returns a Deferred comes in two forms that look alike, and differ in the `follow` that their types choose.
-// Where the inner Deferred has the same types, its outcome is taken as it is, and a loop of such links keeps only two of
-// them alive (see `stepAside`); one with another type of failure has to be translated by a link, which stays.
+// A callback that returns a Deferred comes in two similar forms, which differ in the `follow` that their types choose.
+// If the inner Deferred has the same types, its outcome is taken unchanged, and a loop of such links keeps only two of
+// them alive (see `stepAside`); for another type of failure, a link must translate the outcome, and stays.
 
 extension Deferred where Failure == any Error {
     /// Adds a callback for the value.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. What it throws becomes the failure.
-    /// - Returns: What the closure gives.
+    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
+    /// - Returns: The closure's result.
     @inlinable
     @_disfavoredOverload
     @discardableResult
@@ -39,8 +39,8 @@ extension Deferred where Failure == any Error {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. What it throws becomes the failure.
-    /// - Returns: The outcome of the Deferred that the closure returned; until then the chain pauses.
+    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
+    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func then<U, X: CallbackExecutor>(
@@ -68,8 +68,8 @@ extension Deferred where Failure == any Error {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. What it throws becomes the failure.
-    /// - Returns: The outcome of the Deferred that the closure returned; until then the chain pauses.
+    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
+    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func then<U, E: Error, X: CallbackExecutor>(
@@ -98,8 +98,8 @@ extension Deferred where Failure == any Error {
     /// - Parameters:
     ///   - executor: Where the closures run.
     ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not what `body` throws.
-    /// - Returns: What the closure that ran gives.
+    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
+    /// - Returns: The result of the closure that ran.
     @inlinable
     @_disfavoredOverload
     @discardableResult
@@ -121,8 +121,8 @@ extension Deferred where Failure == any Error {
     /// - Parameters:
     ///   - executor: Where the closures run.
     ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not what `body` throws.
-    /// - Returns: The outcome of the Deferred that the closure that ran returned; until then the chain pauses.
+    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
+    /// - Returns: The outcome of the Deferred from the closure that ran; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func then<U, X: CallbackExecutor>(
@@ -143,8 +143,8 @@ extension Deferred where Failure == any Error {
     /// - Parameters:
     ///   - executor: Where the closures run.
     ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not what `body` throws.
-    /// - Returns: The outcome of the Deferred that the closure that ran returned; until then the chain pauses.
+    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
+    /// - Returns: The outcome of the Deferred from the closure that ran; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func then<U, E: Error, X: CallbackExecutor>(
@@ -164,8 +164,8 @@ extension Deferred where Failure == any Error {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. What it throws is the new failure.
-    /// - Returns: This Deferred's value, or what the closure gives.
+    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
+    /// - Returns: This Deferred's value, or the closure's result.
     @inlinable
     @_disfavoredOverload
     @discardableResult
@@ -194,9 +194,8 @@ extension Deferred where Failure == any Error {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. What it throws is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain
-    ///   pauses.
+    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
+    /// - Returns: This Deferred's value, or the outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func fail<X: CallbackExecutor>(
@@ -224,9 +223,8 @@ extension Deferred where Failure == any Error {
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. What it throws is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned; until then the chain
-    ///   pauses.
+    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
+    /// - Returns: This Deferred's value, or the outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func fail<E: Error, X: CallbackExecutor>(
@@ -250,12 +248,12 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the outcome, whatever it is.
+    /// Adds a callback for any outcome.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. What it throws becomes the failure.
-    /// - Returns: What the closure gives.
+    ///   - body: Gets the outcome. A thrown error becomes the failure.
+    /// - Returns: The closure's result.
     @inlinable
     @_disfavoredOverload
     @discardableResult
@@ -278,12 +276,12 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the outcome, whatever it is.
+    /// Adds a callback for any outcome.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. What it throws becomes the failure.
-    /// - Returns: The outcome of the Deferred that the closure returned; until then the chain pauses.
+    ///   - body: Gets the outcome. A thrown error becomes the failure.
+    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func both<U, X: CallbackExecutor>(
@@ -303,12 +301,12 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the outcome, whatever it is.
+    /// Adds a callback for any outcome.
     ///
     /// - Parameters:
     ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. What it throws becomes the failure.
-    /// - Returns: The outcome of the Deferred that the closure returned; until then the chain pauses.
+    ///   - body: Gets the outcome. A thrown error becomes the failure.
+    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
     @inlinable
     @discardableResult
     public func both<U, E: Error, X: CallbackExecutor>(

@@ -23,7 +23,7 @@ extension Deferred {
         return .scheduled
     }
 
-    /// The step of a Deferred that takes another's outcome as it is.
+    /// The step of a Deferred that takes another's outcome unchanged.
     @inlinable static var passOn: Step {
         { source, target, trampoline, _ in
             let source = unsafeDowncast(source, to: Deferred.self)
@@ -32,7 +32,7 @@ extension Deferred {
         }
     }
 
-    /// Takes the outcome of the Deferred that a closure returned, now or when it is there.
+    /// Takes the outcome of a closure's Deferred, now or once it has resolved.
     @inlinable
     func follow(_ inner: Deferred, _ trampoline: Trampoline.Reference) -> Next {
         let marks = inner.marks

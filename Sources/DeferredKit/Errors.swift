@@ -1,33 +1,33 @@
-/// A Deferred would have waited for itself.
+/// The error of a Deferred that would have waited for itself.
 public struct CycleError: Error, Equatable {
     /// Creates the error.
     public init() {}
 }
 
 extension CycleError: CustomStringConvertible {
-    /// A sentence that says so.
+    /// A sentence that describes the error.
     public var description: String { "This Deferred would have waited for itself." }
 }
 
-/// A Deferred took longer than it was given.
+/// The error of a Deferred that exceeded its time limit.
 public struct TimeoutError: Error, Equatable {
-    /// The time it was given.
+    /// The time limit.
     public let after: Duration
 
     /// Creates the error.
     ///
-    /// - Parameter after: The time that was given.
+    /// - Parameter after: The time limit.
     public init(after: Duration) {
         self.after = after
     }
 }
 
 extension TimeoutError: CustomStringConvertible {
-    /// A sentence with the time that was given.
+    /// A sentence with the time limit.
     public var description: String { "There was no outcome within \(after)." }
 }
 
-/// The failures of all members of a list of which none succeeded.
+/// The failures of all members of a list without a success.
 public struct FailureGroup<Failure: Error>: Error {
     /// One failure for each member, in input order.
     public let failures: [Failure]

@@ -10,7 +10,7 @@ import Synchronization
 import TestOrigin
 import TestSupport
 
-/// An engine in this process whose file operations fail by chance, started anew in each round over the same state.
+/// An engine in this process with randomly failing file operations, restarted in each round over the same state.
 ///
 /// In the end nothing fails any more, every job that had failed is retried, and all must be well.
 struct FaultRun {

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// The daemon that was built beside this program, with little to keep and small bounds, so that it comes to rest early.
+/// The daemon built beside this program, with short retention and low limits, so that it comes to rest early.
 final class SoakDaemon: Sendable {
     private let process = Process()
     private let directory: String

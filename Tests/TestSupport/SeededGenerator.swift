@@ -1,4 +1,4 @@
-/// Random numbers that come out alike in every run (SplitMix64), so that a failing example can be looked at again.
+/// Random numbers that are the same in every run (SplitMix64), so a failing example can be repeated.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A directory of a test's own, gone with it. Its path is short, as the paths of sockets must be.
+/// A directory of a test, removed with this object. Its path is short, as paths of sockets must be.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
@@ -17,14 +17,14 @@ package final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Runs `body` with a directory that is gone afterwards.
+    /// Runs `body` with a directory that is removed afterwards.
     package static func with<Value>(_ body: (TemporaryDirectory) async throws -> Value) async throws -> Value {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         return try await body(directory)
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     @discardableResult
     package func write(_ text: String, to name: String) throws -> String {
         let path = path + "/" + name

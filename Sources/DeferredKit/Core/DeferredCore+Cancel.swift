@@ -1,5 +1,5 @@
 extension DeferredCore {
-    /// A Deferred to cancel, and the nearest one on the way there that can fail by itself.
+    /// A Deferred to cancel, and the nearest one on the way there that can fail without a producer.
     struct Abandoned {
         let core: DeferredCore
         let failable: DeferredCore?
@@ -7,7 +7,7 @@ extension DeferredCore {
 
     private enum Verdict {
         case resolved
-        /// It left the chain in favour of what it would wait for.
+        /// It left the chain in favour of the Deferred it would wait for.
         case aside
         /// It has no upstream: its promise's `onCancel` is called, once.
         case top(isOrphan: Bool)
@@ -15,13 +15,13 @@ extension DeferredCore {
         case asking
         /// Its closure runs or waits for its executor, or is about to.
         case running
-        /// Others want what it waits for.
+        /// Other consumers want its upstream's outcome.
         case stays
         case onward(DeferredCore)
         case list(Gathering)
     }
 
-    /// Cancels this Deferred and whatever upstream is left without an interested consumer.
+    /// Cancels this Deferred and all of its upstream without an interested consumer.
     @usableFromInline
     final func abandon() {
         Trampoline.enter { abandon($0) }
@@ -35,11 +35,11 @@ extension DeferredCore {
             guard path.passes(next.core) else { continue }
             next.core.abandon(below: next.failable, &work, &staying, &path, trampoline)
         }
-        // Only now, as what still had other consumers on one way up may have lost them on another.
+        // Only now, because a Deferred with other consumers on one way up may have lost them on another.
         for item in staying where item.core.waitsWithOthers() { item.failable?.failDetached(trampoline) }
     }
 
-    /// Whether its upstream has other consumers as well, or will never resolve.
+    /// Whether its upstream also has other consumers, or will never resolve.
     private final func waitsWithOthers() -> Bool {
         let (isSo, gathering) = withUpstream { marks, upstream, theirs -> (Bool, Gathering?) in
             guard marks & Mark.resolved == 0 else { return (false, nil) }
@@ -108,13 +108,13 @@ extension DeferredCore {
         }
     }
 
-    /// Fails at once and waits for nothing any more.
+    /// Fails at once and stops waiting.
     private final func failDetached(_ trampoline: Trampoline.Reference) {
         if case .gone = leave(unlinking: true) {} else { releaseStep() }
         fail(with: CancellationError(), unless: Mark.resolved, trampoline)
     }
 
-    /// Fails with what is not cancellation and withdraws from the upstream.
+    /// Fails with an error other than cancellation and withdraws from the upstream.
     final func failAndWithdraw(_ error: any Error) {
         Trampoline.enter { trampoline in
             let leave = leave(unlinking: true)

@@ -4,7 +4,7 @@ import JobModel
 import TestSupport
 import Testing
 
-/// Whose job it is, by the peer's user; for anyone else it does not exist.
+/// The kernel identifies the owner of a job; for other users, the job does not exist.
 @Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct OwnershipTests {
     /// Runs `body` with a daemon that every user may connect to.
     private func share(_ configuration: String = "", _ body: (Daemon) async throws -> Void) async throws {

@@ -1,7 +1,7 @@
 import JobModel
 import Testing
 
-/// JSON-RPC 2.0 as its specification writes it, with the methods there are.
+/// JSON-RPC 2.0 according to its specification, with the existing methods.
 @Suite struct RPCTests {
     private func expect(
         _ exchanges: [(String, String?)], sourceLocation: SourceLocation = #_sourceLocation

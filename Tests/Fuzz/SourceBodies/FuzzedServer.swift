@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server that gives each connection one answer, whatever it asks, and closes it behind that.
+/// A server that gives each connection one answer to any request, and then closes it.
 final class FuzzedServer: Sendable {
     /// Loopback, but not where anything else listens that a redirect could lead to.
     static let host = "127.0.0.77"

@@ -3,7 +3,7 @@ import NIOPosix
 import NIOSSL
 import TestSupport
 
-/// A server on loopback that answers each path as `Behaviour` says, on connections that it closes behind each answer.
+/// A server on loopback that answers each path according to `Behaviour`, and closes each connection after its answer.
 final class SoakServer: Sendable {
     private let channel: any Channel
     private let port: Int

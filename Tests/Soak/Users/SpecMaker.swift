@@ -1,7 +1,7 @@
 import JobModel
 import TestSupport
 
-/// Jobs by chance, of every kind. The label says which it is.
+/// Random jobs of every kind, which the label identifies.
 struct SpecMaker {
     /// The jobs of an ordinary user, and whether jobs of each kind must succeed from time to time.
     enum Kind: String, CaseIterable {

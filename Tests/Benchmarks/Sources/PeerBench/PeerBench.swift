@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// Measures deferd beside the programs that people would take instead: `peerbench --deferd PATH [--markdown] [ROW..]`.
+/// Compares deferd with alternative programs: `peerbench --deferd PATH [--markdown] [ROW..]`.
 @main
 enum PeerBench {
     static func main() {

@@ -3,7 +3,7 @@ import FuzzBodies
 import Fuzzing
 import JobModel
 
-/// The configuration: a file's text gives settings, or an error that says where.
+/// The configuration: the text of a file gives settings, or an error with its position.
 ///
 /// It stands among the sources that read it, as these belong to a program and cannot be imported.
 @main struct FuzzConfiguration {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A running beanstalkd with directories of its own.
+/// A running beanstalkd with its own directories.
 final class Beanstalkd {
     /// How it writes to the disk.
     enum Binlog {

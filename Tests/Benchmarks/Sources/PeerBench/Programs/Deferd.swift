@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A running deferd with directories of its own.
+/// A running deferd with its own directories.
 final class Deferd {
     /// Settings other than the defaults, as lines of its configuration file.
     struct Options {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A running redis-server with directories of its own, which syncs its log before each answer.
+/// A running redis-server with its own directories, which syncs its log before each answer.
 final class Redis {
     private static let durability = ["--appendonly", "yes", "--appendfsync", "always"]
     static let options = (durability + ["--save \"\"", "--port 0", "--unixsocket PATH"]).joined(separator: " ")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// tsp, Debian's task-spooler: a process of its own for each job, queued by a shell, which starts `tsp` for each.
+/// tsp, Debian's task-spooler: a separate process for each job, queued by a shell, which starts `tsp` for each.
 enum TaskSpooler {
     static let options = "tsp -S N; tsp -n curl -q --silent --fail --output FILE URL"
 
