@@ -45,7 +45,8 @@ struct Figures {
             ("seeds", "\(seeds)"), ("failed", "\(failedSeeds)"), ("simulated hours", Self.rounded(hours)),
             ("of these, with users at work", Self.rounded(hoursOfUsers)), ("events", "\(events)"),
             ("rounds", "\(rounds)"), ("rounds that were not committed", "\(failedCommits)"),
-            ("jobs submitted", "\(submitted)"), ("jobs of schedules", "\(scheduled)"), ("runs", "\(runs)"), ("runs told to end", "\(brokenOff)"),
+            ("jobs submitted", "\(submitted)"), ("jobs of schedules", "\(scheduled)"), ("runs", "\(runs)"),
+            ("runs told to end", "\(brokenOff)"),
         ]
         for state in JobState.allCases where state.isTerminal {
             rows.append(("jobs \(state.rawValue)", "\(jobsByEnd[state, default: 0])"))

@@ -177,9 +177,8 @@ final class Scheduler {
                 // An owner with more permits than this one waits no longer for it.
                 opened(host)
             }
-            if !queue.hasRoom || share.running == queue.perUser, queue.shares.values.contains(where: \.window.waitsForHosts)
-            {
-                hasFilled = true
+            if !queue.hasRoom || share.running == queue.perUser {
+                hasFilled = hasFilled || queue.shares.values.contains(where: \.window.waitsForHosts)
             }
             return Turn(row: row, queue: name, owner: owner)
         }

@@ -154,7 +154,7 @@ import Testing
             let key = String(entry.prefix { $0 != " " })
             keys.append(key)
             let text = entry.components(separatedBy: "\n.El").first ?? ""
-            if text.contains("\nA new value waits for a restart.") { documented.append(key) }
+            if text.contains("\nChanges take effect at a restart.") { documented.append(key) }
         }
         #expect(keys.count > 35)
         try await Household.with { household in

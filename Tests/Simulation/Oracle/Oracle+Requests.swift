@@ -71,7 +71,8 @@ extension Oracle {
         case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
             let isMissing = jobs.contains { job in
                 world.store.job(job).map { row in
-                    row.isRemoving || world.store.isDamaged(job) || !asked.caller.isAdmin && row.owner != asked.caller.uid
+                    row.isRemoving || world.store.isDamaged(job)
+                        || !asked.caller.isAdmin && row.owner != asked.caller.uid
                 } ?? true
             }
             world.expect(isMissing, 7, "Wait \(id) was refused, and all of its jobs are there.")

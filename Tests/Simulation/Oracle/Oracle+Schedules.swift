@@ -61,7 +61,7 @@ extension Oracle {
         let waiting = new.waiting.count - old.waiting.count
         expect(
             submitted + skipped + waiting == times.count,
-            "had \(times.count) times, of which \(submitted) were submitted and \(skipped) skipped, and \(waiting) wait")
+            "had \(times.count) times, \(submitted) submitted, \(skipped) skipped, \(waiting) waiting")
         expect((0...1).contains(submitted) && skipped >= 0, "submitted \(submitted) jobs and skipped \(skipped)")
         if old.overlap == .skip, old.catchUp != .all { expect(waiting <= 0, "lets times wait that it skips") }
         if old.overlap == .queue, new.waiting.count < Schedule.mostWaiting {

@@ -141,7 +141,7 @@ final class Oracle {
         // What a client gave up, and what ended since, is on its way to the core.
         let underWay = world.engine.inbox.count + world.engine.held.count
         func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
-            world.expect(count <= most, 6, "The core has \(count) \(what) in memory, and \(most) are the most there are.")
+            world.expect(count <= most, 6, "The core has \(count) \(what) in memory, of at most \(most).")
         }
         expect(memory.windows, atMost: memory.shares * (2 * 64 + 16), "jobs in windows")
         expect(memory.shares, atMost: users * world.scenario.queues.count, "owners in queues")
@@ -386,10 +386,10 @@ final class Oracle {
         }
         for (job, link) in world.store.rows.checkpointOwners {
             world.expect(
-                world.store.job(job) != nil, 10, "The checkpoint of link \(link) of job \(job) is there, which is gone.")
+                world.store.job(job) != nil, 10, "Link \(link) of job \(job) has a checkpoint, and the job is gone.")
         }
         for (job, _) in world.store.rows.templateOwners {
-            world.expect(world.store.job(job) != nil, 10, "The template of a list of job \(job) is there, which is gone.")
+            world.expect(world.store.job(job) != nil, 10, "A list of job \(job) has a template, and the job is gone.")
         }
         for row in world.store.allJobs {
             world.figures.jobsByEnd[row.state, default: 0] += 1
