@@ -220,8 +220,15 @@ extension World {
     func rowFails() {
         guard !isSettling, let mean = scenario.secondsBetweenBadRows else { return }
         schedule(.rowFails, in: damages.pause(mean: mean))
-        let job = oracle.lastJob - Int64(damages.below(50))
-        guard store.job(job) != nil, !store.isDamaged(job) else { return }
+        // Mostly one that runs or may start, as much more may go wrong with that.
+        let recent = (max(1, oracle.lastJob - 500)...max(1, oracle.lastJob)).filter {
+            store.job($0) != nil && !store.isDamaged($0)
+        }
+        let running = recent.filter { store.job($0)?.run != nil }
+        let ready = recent.filter { store.job($0)?.isReady == true }
+        let candidates = [running, ready, recent][damages.below(3)]
+        guard !candidates.isEmpty else { return }
+        let job = candidates[damages.below(candidates.count)]
         figures.badRows += 1
         if damages.chance(0.7) {
             trace.add(.damaged, at: clock.elapsed, job)
