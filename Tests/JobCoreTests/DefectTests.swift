@@ -113,4 +113,17 @@ import Testing
         driver.ask(.submit(jobs), as: 2)
         #expect(driver.store.readySearches - before < 10)
     }
+
+    @Test func runOfADamagedRow_givesItsSlotBack_andItsCancelIsAnswered() throws {
+        var settings = CoreSettings()
+        settings.queues = [QueueSettings(name: "default", concurrency: 1)]
+        let driver = try CoreDriver(settings)
+        let job = try driver.submit(url())
+        #expect(driver.ask(.cancel(job)) == nil)
+        driver.store.setDamaged(job, true)
+        try driver.fail(job)
+        #expect(driver.answers.values.contains { if case .changed(job) = $0 { true } else { false } })
+        let next = try driver.submit(url())
+        #expect(driver.live.values.map(\.job) == [next])
+    }
 }
