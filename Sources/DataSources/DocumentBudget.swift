@@ -53,7 +53,7 @@ final class DocumentBudget: Sendable {
 
     private func grant() {
         while let waiter = next() {
-            // Where nobody waits for the lease any more, it is dropped here, which gives the room back.
+            // If the waiter has given up, the lease is dropped here, which returns the room.
             waiter.promise.succeed(DocumentLease(waiter.bytes, of: self, for: waiter.user))
         }
     }

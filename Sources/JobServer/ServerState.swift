@@ -15,9 +15,12 @@ final class ServerState: Sendable {
 
     private struct State {
         var connections = 0
-        /// Everybody who has connected since the start.
+        /// Users who are connected, and others who were.
         var users: [UInt32: User] = [:]
     }
+
+    /// The users who are remembered before those without a connection are forgotten.
+    private static let mostRemembered = 1024
 
     let identity: ServerIdentity
     private let startedAt = ContinuousClock.now
@@ -51,6 +54,9 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
+    /// Users who are remembered.
+    var userCount: Int { state.withLock(\.users.count) }
+
     /// Connections of one user.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
@@ -58,6 +64,10 @@ final class ServerState: Sendable {
     func enter(_ uid: UInt32) throws(ProtocolError) -> UserBudget {
         let limits = limits
         let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
+            if state.users[uid] == nil, state.users.count >= Self.mostRemembered {
+                // What a closed connection still holds counts until it is given back.
+                state.users = state.users.filter { $0.value.connections > 0 || $0.value.budget.used > 0 }
+            }
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
             defer { state.users[uid] = user }
             guard state.connections < limits.connections else {

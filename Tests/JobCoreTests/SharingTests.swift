@@ -89,7 +89,7 @@ import Testing
         #expect(try driver.row(timer).state == .succeeded)
     }
 
-    @Test func jobsOfOthers_areNotThere_forWhomeverIsNoAdministrator() throws {
+    @Test func jobsOfOthers_areNotFound_exceptByAdministrators() throws {
         let driver = try driver(slots: 1)
         let job = try driver.submit(url(), as: 1)
         for request in [CoreRequest.cancel(job), .remove(job), .retry(job, from: .failed), .wait([job])] {

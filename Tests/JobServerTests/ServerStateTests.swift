@@ -37,6 +37,19 @@ import Testing
         #expect(refusal(state, 1) == nil)
     }
 
+    @Test func users_areForgotten_onceTheyHoldNothing_whereThereWereMany() throws {
+        let state = state(connections: 10, perUser: 1)
+        let budget = try state.enter(1)
+        state.leave(1)
+        budget.add(1, as: .work)
+        for user in UInt32(2)...3000 {
+            _ = try state.enter(user)
+            state.leave(user)
+        }
+        #expect(state.userCount <= 1024)
+        #expect(try state.enter(1) === budget, "what it counts is not forgotten")
+    }
+
     @Test func warnings_areOneASecond_ofEachUser() {
         let state = state(connections: 1, perUser: 1)
         // One that is refused counts too.

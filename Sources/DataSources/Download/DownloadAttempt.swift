@@ -25,7 +25,7 @@ final class DownloadAttempt: Sendable {
     var connections: Int { max(1, min(spec.segments, context.connections)) }
 
     func run() async throws(JobError) -> JSON {
-        // What an earlier attempt was kept is this one's, or nobody's.
+        // A reservation that an earlier attempt left is for this attempt only.
         defer { services.registry.endWaiting(of: context.job, before: context.attempt) }
         guard !Task.isCancelled else {
             throw JobError(.cancelled, "The download was cancelled before it began; start it again if it is needed.")
@@ -62,7 +62,7 @@ final class DownloadAttempt: Sendable {
                 return .failure(error)
             }
         } onCancel: {
-            // Whoever cancels it may have to wait for the file system.
+            // This may wait for the file system.
             target.remove()
         }
         return try outcome.get()
@@ -202,7 +202,7 @@ final class DownloadAttempt: Sendable {
     }
 
     private func skipped(_ target: DownloadTarget) async throws(JobError) -> JSON {
-        // Whoever may not read it is told nothing of it, also not from what is remembered.
+        // A caller who may not read the file learns nothing about it, not from the stored record either.
         let file = try await services.queue.run { () throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
         let size = file.status.size
@@ -256,8 +256,7 @@ final class DownloadAttempt: Sendable {
                 if isTaken { continue }
             }
             result.path = path
-            // Before the file gets its name: after a crash in between the job would take its own file for somebody
-            // else's.
+            // Before the rename: after a crash in between, the job would mistake its own file for a foreign one.
             await remember(
                 DownloadRecord(
                     job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
@@ -282,7 +281,7 @@ final class DownloadAttempt: Sendable {
         do {
             try await context.recordDownload(path, record.json).get()
         } catch is CancellationError {
-            // Whoever cancelled it does not want it remembered.
+            // A cancelled download leaves no record.
         } catch {
             services.logger.warning(
                 "A download could not be remembered.", metadata: ["path": "\(path)", "error": "\(error)"])

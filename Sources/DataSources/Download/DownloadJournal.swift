@@ -45,7 +45,7 @@ final class DownloadJournal: Sendable {
         state = Mutex(State(saved: size, time: clock.now))
     }
 
-    /// Whether an entry is due now that there are `size` bytes. Whoever gets true must make it.
+    /// Whether an entry is due now that there are `size` bytes. A caller that gets true must make the entry.
     func isDue(at size: Int64) -> Bool {
         let now = clock.now
         return state.withLock { state in

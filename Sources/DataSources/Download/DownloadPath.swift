@@ -14,11 +14,11 @@ struct DownloadPath: Sendable {
     let name: String
     /// Whether `root` is the caller's own directory, which is made when it is first needed.
     let isOwnDirectory: Bool
-    /// Whose rights count, and who shall be able to read and write the files; nil for the daemon's own user.
+    /// The user whose rights count and who can read and write the files; nil for the daemon's own user.
     let owner: UInt32?
     /// The groups whose rights count beside; nil for those that the system's databases have the owner in.
     var groups: CallerGroups?
-    /// Whether nobody else may read what is made, whatever the umask is.
+    /// Whether new files are private to this user, regardless of the umask.
     var isPrivate = false
 
     /// The absolute path of the directory that the file lies in.

@@ -4,7 +4,7 @@ import JobModel
 struct DownloadRecord: Sendable, Hashable {
     var job: JobID
     var link: Int
-    /// Whose job it was: nobody else is told of it. Nil in what a version stored that did not ask.
+    /// The owner of the job; other users do not see the record. Nil in records of versions that did not store it.
     var owner: UInt32?
     /// Where it came from, as the spec wrote it but for credentials.
     var url: String

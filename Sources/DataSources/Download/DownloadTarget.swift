@@ -46,7 +46,7 @@ final class DownloadTarget: Sendable {
         let registry = services.registry
         guard renaming else {
             guard let other = registry.reserve(path.key(path.name), for: writer) else { return path.name }
-            // Nobody is told the id of another user's job.
+            // The message does not reveal the id of another user's job.
             let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written already"
             throw JobError(
                 .exists, "\"\(path.absolute())\" is being \(state); wait for that to end, or give another path.")

@@ -119,10 +119,10 @@ final class DownloadTransfer {
             clock: attempt.handle.clock)
     }
 
-    /// Keeps the `.part` where a retry can go on with it; where one comes by itself, nobody else may replace it meanwhile.
+    /// Keeps the `.part` if a retry can resume it. If the retry is automatic, other jobs must not replace the file until then.
     private func keepForRetry(whichComes isComing: Bool) async {
         guard attempt.context.mayResume, let partial, let journal = partial.journal, partial.part.count > 0,
-            // Without a checkpoint nobody would ever find it again.
+            // Without a checkpoint, no later attempt would find it.
             await journal.close()
         else { return }
         if isComing { target.keep(after: attempt.context.attempt) } else { target.release() }
@@ -160,7 +160,7 @@ final class DownloadTransfer {
         switch response.status {
         case 206:
             guard let range = ContentRange(response), range.start == offset,
-                // Where nobody knows how long the file is, its end cannot be told from a part's.
+                // Without a known length, the end of the file looks like the end of a part.
                 let total = range.total ?? checkpoint.total, total == range.end,
                 checkpoint.total == nil || total == checkpoint.total,
                 checkpoint.validator.fits(response.head.headers),

@@ -44,7 +44,7 @@ final class FileReservations: Sendable {
 
     func release(_ path: String) { state.withLock { $0.writers[path] = nil } }
 
-    /// Keeps a file that nobody else has for the next attempt of its job.
+    /// Keeps a file for the next attempt of its job, unless another job has it.
     func keep(_ path: String, for writer: Writer, after attempt: Int = 0) {
         state.withLock { state in
             guard state.writers[path] == nil || state.writers[path] == writer else { return }

@@ -49,7 +49,7 @@ final class BodyFile: Sendable {
     ) async throws(JobError) -> BodyFile {
         try await control.wait { promise in
             queue.start {
-                // Where nobody waits any more, they go all the same.
+                // The bytes are freed even if the waiter has given up.
                 let bytes = bytes()
                 guard !promise.deferred.isResolved else { return }
                 let file = BodyFile(of: context, in: room, files: files, queue: queue)
@@ -115,7 +115,7 @@ final class BodyFile: Sendable {
     /// Reads from `offset` on until `buffer` is full. Blocks.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(JobError) {
         do throws(Errno) {
-            // It is nobody else's; only a broken file system has lost some of it.
+            // No other process writes to it, so only a broken file system loses bytes.
             guard try files.fill(buffer, from: descriptor, at: offset) == buffer.count else { throw Errno.ioError }
         } catch {
             throw JobError(storage: error, "read", path)
@@ -156,19 +156,5 @@ final class BodyFile: Sendable {
         }
         if case .failure = outcome { await queue.run { [self] in remove() } }
         return try outcome.get()
-    }
-}
-
-extension FileOperations {
-    /// Reads from `offset` on until `buffer` is full or the file ends; gives how many bytes that were.
-    func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int64) throws(Errno) -> Int {
-        var count = 0
-        while count < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            let read = try readAt(file, offset + Int64(count), rest)
-            guard read > 0 else { break }
-            count += read
-        }
-        return count
     }
 }

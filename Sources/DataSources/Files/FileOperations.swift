@@ -82,4 +82,17 @@ package struct FileOperations: Sendable {
     package func write(_ bytes: [UInt8], to file: Int32) throws(Failure) {
         try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in try write(file, UnsafeRawBufferPointer(bytes)) }
     }
+
+    /// Reads from `offset` on until `buffer` is full or the file ends; returns the number of bytes.
+    package func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int64) throws(Errno) -> Int
+    {
+        var count = 0
+        while count < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let read = try readAt(file, offset + Int64(count), rest)
+            guard read > 0 else { break }
+            count += read
+        }
+        return count
+    }
 }

@@ -23,7 +23,7 @@ final class ScratchFile: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Held by whoever changes names. Never taken but on a thread for files, or to remove it.
+    /// Held while names change. Taken only on a thread for files, or to remove the file.
     private let operations = Mutex(())
     private let files: FileOperations
     /// Where it is closed; the thread that gives it up last may be anybody's.
@@ -82,7 +82,7 @@ final class ScratchFile: Sendable {
     private func become(_ name: String, _ open: () throws(Errno) -> Int32) throws(Errno) {
         let earlier = try operating { (state) throws(Errno) in
             let opened = try open()
-            // Whoever wants it removed meanwhile waits for this.
+            // A concurrent removal waits for this.
             self.state.withLock { ($0.name, $0.descriptor) = (name, opened) }
             return state.descriptor
         }

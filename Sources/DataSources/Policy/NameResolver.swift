@@ -6,8 +6,8 @@ import SystemPackage
 
 /// Resolves names on threads of its own, as the system's resolver can block for minutes and cannot be told to stop.
 ///
-/// A user has at most ``perUser`` of them, and users have their turns. Whoever waits for a name can give up at any time; a
-/// lookup that nobody waits for by its turn is not begun.
+/// A user occupies at most ``perUser`` threads, and users take turns. A caller can give up at any time; a lookup whose caller
+/// has given up is not started.
 package final class NameResolver: Sendable {
     /// The system's resolver, which blocks.
     package typealias Lookup = @Sendable (_ name: String) -> Result<[IPAddress], Failure>

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A value that is taken out once, so that whoever is given this keeps it in memory no longer than it is needed: a source's
-/// steps keep what they were made with until they end.
+/// A value that is taken out once, so that its holder does not keep it in memory longer than needed: the steps of a source
+/// retain their arguments until they end.
 final class Handover<Value: Sendable>: Sendable {
     private let value: Mutex<Value?>
 

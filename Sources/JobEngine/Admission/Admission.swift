@@ -74,7 +74,7 @@ package struct Admission: Sendable {
     /// expressions.
     func child(
         _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
-    ) throws(JobError) -> JobSpec {
+    ) throws(JobError) -> Admitted {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
         let spec: JobSpec
         do {
@@ -84,8 +84,12 @@ package struct Admission: Sendable {
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
         }
         var check = SpecCheck(policy: policy, owner: owner)
-        do { try check.check(spec, pointer, isOpen: false) } catch { throw error.error }
-        return spec
+        do {
+            let host = try check.check(spec, pointer, isOpen: false)
+            return Admitted(spec: spec, host: host, queues: check.queues)
+        } catch {
+            throw error.error
+        }
     }
 
     /// The parameters of a step whose expressions are filled in; `isStored` says that it has none, but what was accepted before.
@@ -121,16 +125,6 @@ package struct Admission: Sendable {
         default: break
         }
         return parameters
-    }
-
-    /// The host that a spec's own source sends requests to, where that is known.
-    func host(of spec: JobSpec) -> String? {
-        guard case .source(let source) = spec.source.action else { return nil }
-        switch spec.source.type {
-        case .url, .json, .download, .upload:
-            return source["url"]?.string.flatMap { try? policy.check(url: $0).hostAndPort }
-        default: return nil
-        }
     }
 
     /// The host that a source sends its first request to; nil where it sends none.

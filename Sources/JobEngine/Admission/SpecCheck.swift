@@ -22,7 +22,6 @@ struct SpecCheck {
     }
 
     /// Gives the host that the spec's own source sends requests to, where that is known.
-    @discardableResult
     mutating func check(
         _ spec: JobSpec, _ pointer: JSONPointer, isOpen: Bool
     ) throws(Refusal) -> String? {

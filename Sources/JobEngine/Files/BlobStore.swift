@@ -79,13 +79,8 @@ package final class BlobStore: Sendable {
         var failure: Errno?
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             do throws(Errno) {
-                while count < length {
-                    let rest = UnsafeMutableRawBufferPointer(
-                        rebasing: UnsafeMutableRawBufferPointer(buffer)[count..<length])
-                    let read = try files.readAt(file, Int64(offset + count), rest)
-                    if read <= 0 { break }
-                    count += read
-                }
+                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
+                count = try files.fill(room, from: file, at: Int64(offset))
             } catch {
                 failure = error
             }

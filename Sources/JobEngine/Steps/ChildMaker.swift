@@ -59,7 +59,7 @@ struct ChildMaker: Sendable {
 
     private func child(_ index: Int) -> NewChildRow {
         do throws(JobError) {
-            let spec: JobSpec
+            let admitted: Admission.Admitted
             let document: NewJobRow.Document
             var left = 0
             let depth = (parent.parent?.depth ?? 0) + 1
@@ -68,29 +68,29 @@ struct ChildMaker: Sendable {
             case .jobs(let jobs):
                 let json = jobs[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
-                spec = try services.admission.child(
+                admitted = try services.admission.child(
                     json, index: index, depth: depth, owner: parent.owner, written: accepted)
             case .items(let items, let template):
                 document = .item(try services.stored(items[index].utf8))
                 // What all have in common is checked with the first child, and again where that makes a difference.
                 let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth)
                 if let short {
-                    spec = short
+                    admitted = short
                     left = template.left
                 } else {
-                    spec = try child(of: template.whole, items[index], index, depth)
+                    admitted = try child(of: template.whole, items[index], index, depth)
                 }
             }
-            // What stands in the spec of a child may come out of an expression, which nothing has checked. What was accepted with
-            // a root job was checked with that.
+            let spec = admitted.spec
+            // An expression may have named the queue, and nothing has checked that yet. A queue that the accepted spec of a root
+            // job names was checked with it.
             let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
             guard spec.queue == parent.queue || isAccepted || services.takesJobs(spec.queue) else {
                 throw JobError(
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
-            let host = services.admission.host(of: spec)
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: host)), document: document,
+                index: index, body: .job(NewJob.Terms(spec, host: admitted.host)), document: document,
                 specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
@@ -100,7 +100,7 @@ struct ChildMaker: Sendable {
 
     private func child(
         of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
-    ) throws(JobError) -> JobSpec {
+    ) throws(JobError) -> Admission.Admitted {
         let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
         return try services.admission.child(
             json, index: index, depth: depth, owner: parent.owner, written: written["job"])

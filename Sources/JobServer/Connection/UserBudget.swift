@@ -132,7 +132,7 @@ final class UserBudget: Sendable {
 
     private var outboxes: [Outbox] { state.withLock { Array($0.outboxes.values) } }
 
-    /// Closes the connection with the most unread bytes where these alone go past the bound, as nothing holds notifications
+    /// Closes the connection with the most unread bytes if unread bytes alone exceed the bound: notifications cannot be held
     /// back.
     func makeRoom() {
         guard state.withLock({ $0[.unread] > most }) else { return }

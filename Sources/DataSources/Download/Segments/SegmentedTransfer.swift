@@ -28,7 +28,7 @@ final class SegmentedTransfer: Sendable {
         case connection(Connection)
         /// The file is hashed to its end, or as far as a cancelled task came.
         case hashed(Result<Void, JobError>)
-        /// All connections together are too slow, or nobody asks any more whether they are.
+        /// The connections together are too slow; nil once the speed is no longer measured.
         case slow(JobError?)
     }
 
