@@ -17,15 +17,14 @@ extension Core {
 
     /// Counts a job that was inserted, and offers it where it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
-        // A list can name a queue that was taken out of the configuration since it was accepted.
-        if !scheduler.has(queue: row.queue) {
-            openUnconfigured(row.queue)
-            showQueues()
-        }
         quotas.moved(from: nil, to: row)
         agenda.deadlines.note(row)
         log(row, .accepted, round)
         try tell(row, round)
+        // A list can name a queue that was taken out of the configuration since it was accepted.
+        guard !(row.isReady ? scheduler.insert(row) : scheduler.has(queue: row.queue)) else { return }
+        openUnconfigured(row.queue)
+        showQueues()
         if row.isReady { scheduler.insert(row) }
     }
 

@@ -32,11 +32,11 @@ package enum Answer {
         writer.raw(",\"result\":{\"job\":")
         writer.write(Int(job))
         writer.raw(",\"state\":\"")
-        writer.raw(state.rawValue.utf8)
+        writer.raw(text: state.rawValue)
         if created { writer.raw("\",\"created\":true") } else { writer.raw("\",\"created\":false") }
         if let watch {
             writer.raw(",\"watch\":\"")
-            writer.raw(watch.utf8)
+            writer.raw(text: watch)
             writer.raw("\"")
         }
         writer.raw("}}")

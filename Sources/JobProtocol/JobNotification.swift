@@ -29,7 +29,7 @@ package enum JobNotification {
     package static func state(_ state: JobState, snapshot: [UInt8]) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: snapshot.count + 64)
         writer.raw(",\"state\":\"")
-        writer.raw(state.rawValue.utf8)
+        writer.raw(text: state.rawValue)
         writer.raw("\",\"snapshot\":")
         writer.raw(snapshot)
         writer.raw("}}\n")

@@ -57,6 +57,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
             """)
         // Writes what the last daemon left in the log into the database before more is appended.
         try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+        guard deferd_gather_log(connection.pointer) == SQLITE_OK else { throw connection.failure() }
         let isRestored = try CopiedBlobs.takeOut(of: connection, to: directory.blobs)
         let damage = DamageReport(report)
         let state = try StoredNumbers(connection)

@@ -151,10 +151,11 @@ extension JobRow {
     static func sample(key: String? = nil) -> JobRow {
         JobRow(
             owner: 1, groups: nil, parent: nil,
-            plan: JobPlan(
-                source: JobPlan.Step(source: .url, timeout: nil, retry: .standard, isRepeatable: true), links: [],
-                deadline: nil),
-            queue: "q", priority: 0, key: key, tags: [], specSize: 2, createdAt: Timestamp(milliseconds: 0),
-            state: .queued)
+            terms: JobTerms(
+                plan: JobPlan(
+                    source: JobPlan.Step(source: .url, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                    deadline: nil),
+                queue: "q", priority: 0, key: key, tags: []),
+            specSize: 2, createdAt: Timestamp(milliseconds: 0), state: .queued)
     }
 }

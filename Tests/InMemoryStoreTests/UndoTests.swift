@@ -87,8 +87,7 @@ private struct Changes {
             let list = Int64.random(in: 1...2, using: &random)
             row = JobRow(
                 owner: 1, groups: nil, parent: JobRow.Parent(job: 1, link: Int(list), list: list, index: 0, depth: 1),
-                plan: row.plan, queue: "q", priority: 0, key: nil, tags: [], specSize: 2, createdAt: row.createdAt,
-                state: .queued)
+                terms: JobRow.sample().terms, specSize: 2, createdAt: row.createdAt, state: .queued)
         }
         change(&row, &random)
         return row

@@ -39,8 +39,8 @@ extension JobEvent {
             preconditionFailure("A test's spec is a good one.")
         }
         var row = JobRow(
-            id: job, owner: 0, groups: nil, parent: nil, plan: JobPlan(spec), queue: spec.queue, priority: 0, key: nil,
-            tags: [], specSize: spec.size, createdAt: Timestamp(milliseconds: 0), state: state)
+            id: job, owner: 0, groups: nil, parent: nil, terms: NewJob.Terms(spec, host: nil).lasting,
+            specSize: spec.size, createdAt: Timestamp(milliseconds: 0), state: state)
         row.version = version
         return JobEvent(
             JobChange(row: row, document: .spec(spec.json.utf8), template: nil), inlineResult: JobLimits().inlineResult)

@@ -81,11 +81,12 @@ extension JobRow {
     ) -> JobRow {
         JobRow(
             owner: owner, groups: nil, parent: parent,
-            plan: JobPlan(
-                source: JobPlan.Step(source: source, timeout: nil, retry: .standard, isRepeatable: true), links: [],
-                deadline: nil),
-            queue: queue, priority: priority, key: key, tags: tags, specSize: 100,
-            createdAt: Timestamp(milliseconds: 1_700_000_000_000), state: state)
+            terms: JobTerms(
+                plan: JobPlan(
+                    source: JobPlan.Step(source: source, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                    deadline: nil),
+                queue: queue, priority: priority, key: key, tags: tags),
+            specSize: 100, createdAt: Timestamp(milliseconds: 1_700_000_000_000), state: state)
     }
 
     /// The same with a change.
@@ -101,10 +102,11 @@ extension JobRow {
         var row = JobRow(
             owner: 4_294_967_295, groups: CallerGroups([4, 24]),
             parent: Parent(job: 7, link: 2, list: 9, index: 3, depth: 1),
-            plan: JobPlan(
-                source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .finally(step)], deadline: 60),
-            queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"], specSize: 77,
-            createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
+            terms: JobTerms(
+                plan: JobPlan(
+                    source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .finally(step)], deadline: 60),
+                queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"]),
+            specSize: 77, createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
         let error = JobError(.http, "The server said no.", retryable: true, http: .init(status: 503, reason: "No"))
         let blob = BlobReference(life: 3, number: 4, size: 5_000_000)
         row.waiting = .timer

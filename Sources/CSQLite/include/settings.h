@@ -12,4 +12,8 @@ void deferd_settle_database(void);
 /// not as an error number. It is C as Swift does not see fallocate(2).
 int deferd_reserve(const char *path, long bytes);
 
+/// Has the log of a connection that has read it written in few pieces: all that comes before a sync with one system call,
+/// where SQLite makes two for each page. Returns SQLITE_OK or the reason why not.
+int deferd_gather_log(sqlite3 *database);
+
 #endif

@@ -1,40 +1,78 @@
 import Glibc
+import JobModel
 
 /// An IPv4 or IPv6 address as its bytes.
 package struct IPAddress: Sendable, Hashable {
-    /// Four or sixteen bytes.
-    package let bytes: [UInt8]
+    /// Its bytes; those of version 4 are the first four.
+    let value: SIMD16<UInt8>
+    package let isVersion4: Bool
 
+    /// `bytes` are four or sixteen.
     package init(bytes: [UInt8]) {
-        self.bytes = bytes
+        var value = SIMD16<UInt8>(repeating: 0)
+        for (index, byte) in bytes.prefix(16).enumerated() { value[index] = byte }
+        self.value = value
+        isVersion4 = bytes.count == 4
     }
 
     /// The address that `text` writes, in any spelling that `getaddrinfo` would take for one: what inet_pton(3) reads of
     /// version 6, and inet_aton(3) of version 4, which has one to four numbers in decimal, octal or hexadecimal digits.
     package init?(_ text: some StringProtocol) {
+        if let address = Self.dotted(text.utf8) {
+            self = address
+            return
+        }
         // The system's functions end at a NUL, and inet_aton at a space.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
         let text = String(text)
-        if text.utf8.contains(UInt8(ascii: ":")) {
-            var bytes = [UInt8](repeating: 0, count: 16)
-            guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
-            self.bytes = bytes
-        } else {
-            var bytes = [UInt8](repeating: 0, count: 4)
-            // Into bytes, as NIO includes the same C headers and the compiler may take `in_addr` for that of NIO's module.
-            let isRead = bytes.withUnsafeMutableBytes { bytes in
-                inet_aton(text, bytes.baseAddress?.assumingMemoryBound(to: in_addr.self)) != 0
-            }
-            guard isRead else { return nil }
-            self.bytes = bytes
+        let isVersion4 = !text.utf8.contains(UInt8(ascii: ":"))
+        var value = SIMD16<UInt8>(repeating: 0)
+        // Into bytes, as NIO includes the same C headers and the compiler may take `in_addr` for that of NIO's module.
+        let isRead = withUnsafeMutableBytes(of: &value) { bytes in
+            isVersion4
+                ? inet_aton(text, bytes.baseAddress?.assumingMemoryBound(to: in_addr.self)) != 0
+                : inet_pton(AF_INET6, text, bytes.baseAddress) == 1
         }
+        guard isRead else { return nil }
+        self.value = value
+        self.isVersion4 = isVersion4
     }
 
-    package var isVersion4: Bool { bytes.count == 4 }
+    /// The address that four decimal numbers write, as most do; nil for all other spellings.
+    private static func dotted(_ text: some Collection<UInt8>) -> IPAddress? {
+        var value = SIMD16<UInt8>(repeating: 0)
+        var (index, number, digits) = (0, 0, 0)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                // Behind a zero there would be octal digits.
+                guard digits == 0 || number > 0, digits < 3 else { return nil }
+                number = 10 * number + Int(byte - UInt8(ascii: "0"))
+                digits += 1
+            case UInt8(ascii: "."):
+                guard index < 3, digits > 0, number < 256 else { return nil }
+                value[index] = UInt8(number)
+                (index, number, digits) = (index + 1, 0, 0)
+            default: return nil
+            }
+        }
+        guard index == 3, digits > 0, number < 256 else { return nil }
+        value[3] = UInt8(number)
+        return IPAddress(value: value, isVersion4: true)
+    }
+
+    private init(value: SIMD16<UInt8>, isVersion4: Bool) {
+        self.value = value
+        self.isVersion4 = isVersion4
+    }
+
+    /// Four or sixteen bytes.
+    package var bytes: [UInt8] { value.indices.prefix(isVersion4 ? 4 : 16).map { value[$0] } }
 
     /// The addresses that a connection to this one may end at: itself and what it embeds or stands for.
     package var aliases: [IPAddress] {
-        if isVersion4 { return bytes == [0, 0, 0, 0] ? [self, IPAddress(bytes: [127, 0, 0, 1])] : [self] }
+        if isVersion4 { return value == SIMD16() ? [self, IPAddress(bytes: [127, 0, 0, 1])] : [self] }
+        let bytes = bytes
         let tail = IPAddress(bytes: Array(bytes[12...]))
         if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF { return [self] + tail.aliases }
         if bytes[..<12].allSatisfy({ $0 == 0 }) {
@@ -74,10 +112,24 @@ package struct IPAddress: Sendable, Hashable {
 extension IPAddress: CustomStringConvertible {
     /// Four decimal numbers, or groups with the longest run of zeros left out as RFC 5952 says: inet_ntop(3).
     package var description: String {
+        if isVersion4 {
+            return String(unsafeUninitializedCapacity: 4 * UnsafeMutableRawPointer.mostDigits) { text in
+                guard let start = UnsafeMutableRawPointer(text.baseAddress) else { return 0 }
+                var end = start
+                for index in 0..<4 {
+                    if index > 0 {
+                        end.storeBytes(of: UInt8(ascii: "."), as: UInt8.self)
+                        end += 1
+                    }
+                    end = end.writeDigits(of: Int(value[index]))
+                }
+                return end - start
+            }
+        }
         var text = [UInt8](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let isWritten = text.withUnsafeMutableBytes { text in
             inet_ntop(
-                isVersion4 ? AF_INET : AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self),
+                AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self),
                 socklen_t(text.count)) != nil
         }
         return isWritten ? String(decoding: text.prefix { $0 != 0 }, as: UTF8.self) : ""

@@ -34,8 +34,15 @@ package struct RequestURL: Sendable, Hashable {
     ///
     /// It goes by bytes: to Swift a slash before a combining accent is another character, and to a server it is a slash.
     package init?(_ text: String) {
-        let bytes = Array(text.utf8)
-        guard let scheme = Self.scheme(bytes[...]), bytes[scheme.endIndex...].starts(with: "://".utf8),
+        var text = text
+        guard let url = text.withUTF8({ RequestURL($0[...]) }) else { return nil }
+        self = url
+    }
+
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+    private init?(_ bytes: Bytes) {
+        guard let scheme = Self.scheme(bytes), bytes[scheme.endIndex...].starts(with: "://".utf8),
             !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
         else { return nil }
         let rest = bytes[(scheme.endIndex + 3)...]
@@ -72,16 +79,16 @@ package struct RequestURL: Sendable, Hashable {
     }
 
     /// The scheme that something begins with, up to the colon; nil where there is none.
-    private static func scheme(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    private static func scheme(_ bytes: Bytes) -> Bytes? {
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), let first = bytes.first, isLetter(first),
             bytes[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2B || $0 == 0x2D || $0 == 0x2E })
         else { return nil }
         return bytes[..<colon]
     }
 
-    private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+    private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
 
-    private static func host(_ bytes: ArraySlice<UInt8>) -> Host? {
+    private static func host(_ bytes: Bytes) -> Host? {
         if bytes.first == UInt8(ascii: "[") {
             guard bytes.last == UInt8(ascii: "]") else { return nil }
             // A zone ("%25eth0") only names the interface to be used.
@@ -90,12 +97,12 @@ package struct RequestURL: Sendable, Hashable {
             return IPAddress(text(address)).map(Host.address)
         }
         guard bytes.allSatisfy({ $0 < 0x80 }) else {
-            guard let ascii = HostEncoding.ascii(text(bytes)), ascii.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-            return host(Array(ascii.utf8)[...])
+            guard var ascii = HostEncoding.ascii(text(bytes)), ascii.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+            return ascii.withUTF8 { host($0[...]) }
         }
         let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
         var label = name.startIndex
-        for index in name.indices {
+        for index in name.startIndex..<name.endIndex {
             if name[index] == UInt8(ascii: ".") {
                 guard (1...63).contains(index - label) else { return nil }
                 label = index + 1
@@ -114,26 +121,33 @@ package struct RequestURL: Sendable, Hashable {
     }
 
     /// Path and query with everything encoded that may not stand in a request line; a fragment is dropped.
-    private static func target(_ text: ArraySlice<UInt8>) -> String {
+    private static func target(_ text: Bytes) -> String {
         let source = text.prefix { $0 != UInt8(ascii: "#") }
+        if source.first == UInt8(ascii: "/"), source.allSatisfy({ $0 != UInt8(ascii: "%") && isPlain($0) }) {
+            return Self.text(source)
+        }
         var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
         bytes.reserveCapacity(source.count + 1)
-        for index in source.indices {
+        for index in source.startIndex..<source.endIndex {
             let byte = source[index]
-            let isPlain =
-                switch byte {
-                case UInt8(ascii: "%"):
-                    source.endIndex - index > 2 && isHexadecimal(source[index + 1]) && isHexadecimal(source[index + 2])
-                // Controls and the space; `"<>\^`{|}`; and all that is not ASCII.
-                case 0...0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B...0x7D, 0x7F...: false
-                default: true
-                }
-            if isPlain { bytes.append(byte) } else { PercentEncoding.append(byte, to: &bytes) }
+            let isKept =
+                byte == UInt8(ascii: "%")
+                ? source.endIndex - index > 2 && isHexadecimal(source[index + 1]) && isHexadecimal(source[index + 2])
+                : isPlain(byte)
+            if isKept { bytes.append(byte) } else { PercentEncoding.append(byte, to: &bytes) }
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    private static func decoded(_ source: ArraySlice<UInt8>) -> String? {
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        // Controls and the space; `"<>\^`{|}`; and all that is not ASCII.
+        case 0...0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B...0x7D, 0x7F...: false
+        default: true
+        }
+    }
+
+    private static func decoded(_ source: Bytes) -> String? {
         var bytes: [UInt8] = []
         var index = source.startIndex
         while index < source.endIndex {
@@ -159,8 +173,8 @@ package struct RequestURL: Sendable, Hashable {
 extension RequestURL {
     /// The scheme at the beginning of a reference, in lower case; nil for a relative one.
     static func scheme(of reference: String) -> String? {
-        let reference = Array(reference.utf8.drop { $0 == 0x20 || $0 == 0x09 })
-        return scheme(reference[...]).map { text($0).lowercased() }
+        var reference = String(reference.drop { $0 == " " || $0 == "\t" })
+        return reference.withUTF8 { bytes in scheme(bytes[...]).map { text($0).lowercased() } }
     }
 
     /// The URL that a `Location` header stands for in a response from this one, or nil where it is not valid.
@@ -217,7 +231,7 @@ extension RequestURL {
     }
 
     /// Host and port, the port also where it is the scheme's own.
-    package var hostAndPort: String { "\(hostText):\(port)" }
+    package var hostAndPort: String { hostText + ":" + String(port) }
 
     /// Host, and port where it is not the scheme's own.
     var authority: String {

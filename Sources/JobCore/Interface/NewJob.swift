@@ -4,23 +4,18 @@ package import JobModel
 package struct NewJob: Sendable {
     /// What the core decides by, of a spec.
     package struct Terms: Sendable, Hashable {
-        package let plan: JobPlan
-        package let queue: String
-        package let priority: Int
-        package let key: String?
-        package let tags: [String]
+        package let lasting: JobTerms
         /// Seconds from its submission before it may start.
         package let delay: Double?
         package let notBefore: Timestamp?
         /// The host (name and port) that its source asks, where that is known.
         package let host: String?
 
-        package init(_ spec: JobSpec, host: String?) {
-            plan = JobPlan(spec)
-            queue = spec.queue
-            priority = spec.priority
-            key = spec.key
-            tags = spec.tags
+        /// The key of a child is only shown: it would join jobs of which each belongs to its own list.
+        package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
+            lasting = JobTerms(
+                plan: JobPlan(spec), queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
+                tags: spec.tags)
             delay = spec.delay
             notBefore = spec.notBefore
             self.host = host
@@ -78,14 +73,13 @@ extension NewChildRow {
 }
 
 extension JobRow {
-    /// A job as it begins. The key of a child is only shown: it would join jobs of which each belongs to its own list.
+    /// A job as it begins.
     init(
         _ terms: NewJob.Terms, owner: UInt32, groups: CallerGroups?, parent: Parent?, deadline: SteadyTime?,
         specSize: Int, storedSpecSize: Int? = nil, at now: CoreMoment
     ) {
         self.init(
-            owner: owner, groups: groups, parent: parent, plan: terms.plan, queue: terms.queue,
-            priority: terms.priority, key: parent == nil ? terms.key : nil, tags: terms.tags, specSize: specSize,
+            owner: owner, groups: groups, parent: parent, terms: terms.lasting, specSize: specSize,
             storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
         host = terms.host
         if let delay = terms.delay, delay > 0 {
@@ -96,7 +90,7 @@ extension JobRow {
             state = .scheduled
             notBefore = time
         }
-        let own = terms.plan.deadline.map { now.steady(after: $0) }
+        let own = terms.lasting.plan.deadline.map { now.steady(after: $0) }
         // A child cannot outlive its parent.
         self.deadline = [own, deadline].compactMap(\.self).min()
     }

@@ -20,8 +20,22 @@ struct Quotas {
         }
     }
 
-    private(set) var counts: [CountKey: CountValue] = [:]
-    private var changed: Set<CountKey> = []
+    private struct Count {
+        var value = CountValue()
+        var hasChanged = false
+
+        /// Gives whether this is the first change of the round.
+        mutating func add(_ jobs: Int, _ bytes: Int64) -> Bool {
+            value.jobs += jobs
+            value.bytes = value.bytes.saturatingAdding(bytes)
+            defer { hasChanged = true }
+            return !hasChanged
+        }
+    }
+
+    private var byKey: [CountKey: Count] = [:]
+    /// What the present round changed.
+    private var changed: [CountKey] = []
     private var owners: [UInt32: Holding] = [:]
     private(set) var all = Holding()
     private var schedules: [UInt32: CountValue] = [:]
@@ -30,7 +44,7 @@ struct Quotas {
 
     /// What the store has.
     init(counts: [CountKey: CountValue], schedules: [UInt32: CountValue]) {
-        self.counts = counts
+        byKey = counts.mapValues { Count(value: $0) }
         self.schedules = schedules
         for (key, value) in counts { hold(value.jobs, value.bytes, key) }
     }
@@ -48,11 +62,7 @@ struct Quotas {
 
     private mutating func add(_ jobs: Int, _ bytes: Int64, of job: JobRow) {
         let key = CountKey(owner: job.owner, queue: job.queue, state: job.state)
-        var value = counts[key] ?? CountValue()
-        value.jobs += jobs
-        value.bytes = value.bytes.saturatingAdding(bytes)
-        counts[key] = value
-        changed.insert(key)
+        if byKey[key, default: Count()].add(jobs, bytes) { changed.append(key) }
         hold(jobs, bytes, key)
     }
 
@@ -69,12 +79,15 @@ struct Quotas {
         guard !changed.isEmpty else { return [:] }
         var changes: [CountKey: CountValue] = [:]
         for key in changed {
-            changes[key] = counts[key] ?? CountValue()
-            if counts[key]?.jobs == 0 { counts[key] = nil }
+            let value = byKey[key]?.value ?? CountValue()
+            changes[key] = value
+            byKey[key] = value.jobs == 0 ? nil : Count(value: value)
         }
         changed.removeAll(keepingCapacity: true)
         return changes
     }
+
+    var counts: [CountKey: CountValue] { byKey.mapValues(\.value) }
 
     func holding(of owner: UInt32) -> Holding { owners[owner] ?? Holding() }
 
@@ -93,11 +106,11 @@ struct Quotas {
 
     /// Owners and queues that have jobs in a state, in order.
     func keys(in state: JobState) -> [CountKey] {
-        counts.filter { $0.key.state == state && $0.value.jobs > 0 }.map(\.key)
+        byKey.filter { $0.key.state == state && $0.value.value.jobs > 0 }.map(\.key)
             .sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
     }
 
-    var queues: Set<String> { Set(counts.lazy.filter { $0.value.jobs > 0 }.map(\.key.queue)) }
+    var queues: Set<String> { Set(byKey.lazy.filter { $0.value.value.jobs > 0 }.map(\.key.queue)) }
 
     /// The owner who loses the oldest finished job, where there are too many or they take too much: the one who has most.
     func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {

@@ -87,12 +87,14 @@ final class Scheduler {
 
     // MARK: - Ready jobs
 
-    /// A job became ready.
-    func insert(_ row: JobRow) {
-        guard let queue = queues[row.queue] else { return }
+    /// A job became ready; gives whether its queue is open.
+    @discardableResult
+    func insert(_ row: JobRow) -> Bool {
+        guard let queue = queues[row.queue] else { return false }
         share(of: row.owner, in: queue, hasStored: false).window.insert(
             ReadyRow(position: row.position, host: row.host))
         hasChanged = true
+        return true
     }
 
     /// The store has ready jobs of an owner that were never looked at.

@@ -58,45 +58,47 @@ extension Core {
         var answers: [Result<SubmittedJob, CoreError>] = []
         answers.reserveCapacity(requested.count)
         var rows: [NewJobRow] = []
+        rows.reserveCapacity(requested.count)
+        /// The requested job of each row.
         var indexes: [Int] = []
-        var bytes: Int64 = 0
+        indexes.reserveCapacity(requested.count)
+        var room = Room(quotas, settings, owner: caller.uid)
         for (index, new) in requested.enumerated() {
-            if let refusal = refusal(of: new, caller.uid, jobs: rows.count, bytes: bytes) {
+            if let refusal = refusal(of: new, room) {
                 answers.append(.failure(refusal))
                 continue
             }
             let new = row(of: new, owner: caller.uid, groups: caller.groups, round)
-            bytes = bytes.saturatingAdding(new.row.size)
+            room.take(new.row.size)
             rows.append(new)
             indexes.append(index)
             answers.append(.failure(.stopping))
         }
-        var created: [(JobRow, NewJob)] = []
-        for (offset, inserted) in try round.transaction.insert(rows).enumerated() {
-            let index = indexes[offset]
-            answers[index] = try answered(inserted, rows[offset].row, requested[index], caller, &created, round)
+        let inserted = try round.transaction.insert(rows)
+        for (offset, index) in indexes.enumerated() {
+            answers[index] = try answered(
+                inserted[offset], rows[offset].row.state, requested[index].subscription, caller, round)
         }
         answer(id, .submitted(answers))
         // Behind the answer, as the first notifications of the jobs' watches may follow from here.
-        for (row, new) in created { try self.created(row, new, caller, round) }
+        for (offset, index) in indexes.enumerated() {
+            guard case .created(let id) = inserted[offset] else { continue }
+            rows[offset].row.id = id
+            try created(rows[offset].row, requested[index], caller, round)
+        }
     }
 
     private func answered(
-        _ inserted: Inserted, _ row: JobRow, _ new: NewJob, _ caller: Caller, _ created: inout [(JobRow, NewJob)],
-        _ round: Round
+        _ inserted: Inserted, _ state: JobState, _ subscription: SubscriptionID?, _ caller: Caller, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
         switch inserted {
-        case .created(let id):
-            var row = row
-            row.id = id
-            created.append((row, new))
-            return .success(SubmittedJob(job: id, state: row.state, isCreated: true))
+        case .created(let id): return .success(SubmittedJob(job: id, state: state, isCreated: true))
         case .taken(let earlier, isSame: false):
             let message = "The key belongs to job \(earlier), which has another spec; use another key."
             return .failure(CoreError(.keyConflict(earlier), message))
         case .taken(let earlier, isSame: true):
             let state = try round.transaction.job(earlier)?.state ?? .queued
-            if let subscription = new.subscription, !state.isTerminal {
+            if let subscription, !state.isTerminal {
                 subscribe(subscription, WatchScope(.jobs([earlier])), caller)
             }
             return .success(SubmittedJob(job: earlier, state: state, isCreated: false))
@@ -105,7 +107,7 @@ extension Core {
 
     private func created(_ row: JobRow, _ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) {
         pending.count(row.owner) { $0.submitted += 1 }
-        try inserted(row, round)
+        try self.inserted(row, round)
         if let outcome = new.immediate, row.state == .queued { agenda.remember(outcome, of: row.id) }
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }
     }
@@ -122,27 +124,32 @@ extension Core {
     func submit(
         _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
-        if let refusal = refusal(of: new, key.owner, jobs: 0, bytes: 0) { return .failure(refusal) }
-        let inserted = row(of: new, owner: key.owner, groups: groups, round)
+        if let refusal = refusal(of: new, Room(quotas, settings, owner: key.owner)) { return .failure(refusal) }
+        var row = row(of: new, owner: key.owner, groups: groups, round)
         let caller = Caller(uid: key.owner, isAdmin: false)
-        var created: [(JobRow, NewJob)] = []
-        guard let first = try round.transaction.insert([inserted]).first else { return .failure(.stopping) }
-        let answer = try answered(first, inserted.row, new, caller, &created, round)
-        for (row, new) in created { try self.created(row, new, caller, round) }
+        guard let inserted = try round.transaction.insert([row]).first else { return .failure(.stopping) }
+        let answer = try answered(inserted, row.row.state, new.subscription, caller, round)
+        if case .created(let id) = inserted {
+            row.row.id = id
+            try created(row.row, new, caller, round)
+        }
         return answer
     }
 
     // MARK: - Refusals
 
-    /// Why a job is not admitted, with `jobs` of `bytes` before it in the same request.
-    private func refusal(of new: NewJob, _ owner: UInt32, jobs: Int, bytes: Int64) -> CoreError? {
+    /// Why a job is not admitted.
+    private func refusal(of new: NewJob, _ room: Room) -> CoreError? {
         if let refusal = refusalWithoutRoom { return refusal }
-        let queue = NamedQueue(name: new.terms.queue, pointer: JSONPointer(["queue"]))
-        if let refusal = refusal(of: [queue] + new.queues) { return refusal }
-        if let refusal = refusal(ofWaiting: jobs + 1, of: owner) { return refusal }
+        let queue = new.terms.lasting.queue
+        guard takesJobs(queue) else {
+            return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
+        }
+        if let refusal = refusal(of: new.queues) { return refusal }
+        guard room.jobs > 0 else { return Self.tooManyWaiting }
         let size = new.document.size + JobRow.fixedSize
-        let stored = quotas.stored(of: owner).saturatingAdding(bytes).saturatingAdding(size)
-        guard stored > settings.storedPerUser else { return nil }
+        guard size > room.bytes else { return nil }
+        let stored = settings.storedPerUser.saturatingSubtracting(room.bytes).saturatingAdding(size)
         return CoreError(
             .busy(retryAfter: 60),
             "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some finished ones.")
@@ -153,18 +160,36 @@ extension Core {
         experience.shortage.map { CoreError(.storage, "Nothing can be stored at present: \($0)") }
     }
 
-    /// Why so many further jobs may not wait for their turn.
-    func refusal(ofWaiting count: Int, of owner: UInt32) -> CoreError? {
-        let limits = settings.limits
-        guard
-            quotas.all.waiting + count > limits.queuedJobs
-                || quotas.holding(of: owner).waiting + count > limits.queuedJobsPerUser
-        else { return nil }
-        return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
+    /// Why no further job of an owner may wait for its turn.
+    func refusalOfWaiting(_ owner: UInt32) -> CoreError? {
+        Room(quotas, settings, owner: owner).jobs > 0 ? nil : Self.tooManyWaiting
     }
+
+    private static let tooManyWaiting = CoreError(
+        .busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
 
     /// Why something is not accepted that names `queues`.
     func refusal(of queues: [NamedQueue]) -> CoreError? {
         queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
+    }
+}
+
+/// What one owner may still submit.
+private struct Room {
+    private(set) var jobs: Int
+    private(set) var bytes: Int64
+
+    init(_ quotas: Quotas, _ settings: CoreSettings, owner: UInt32) {
+        let limits = settings.limits
+        jobs = min(
+            limits.queuedJobs.saturatingSubtracting(quotas.all.waiting),
+            limits.queuedJobsPerUser.saturatingSubtracting(quotas.holding(of: owner).waiting))
+        bytes = settings.storedPerUser.saturatingSubtracting(quotas.stored(of: owner))
+    }
+
+    /// A job of so many bytes is submitted.
+    mutating func take(_ size: Int64) {
+        jobs -= 1
+        bytes = bytes.saturatingSubtracting(size)
     }
 }

@@ -120,9 +120,10 @@ extension Core {
             let step = JobPlan.Step(source: .error, timeout: nil, retry: .none, isRepeatable: true)
             var row = JobRow(
                 owner: parent.owner, groups: parent.groups, parent: parentage,
-                plan: JobPlan(source: step, links: [], deadline: nil), queue: parent.queue, priority: parent.priority,
-                key: nil, tags: [], specSize: new.specSize, storedSpecSize: size, createdAt: round.now.wall,
-                state: .failed)
+                terms: JobTerms(
+                    plan: JobPlan(source: step, links: [], deadline: nil), queue: parent.queue,
+                    priority: parent.priority, key: nil, tags: []),
+                specSize: new.specSize, storedSpecSize: size, createdAt: round.now.wall, state: .failed)
             row.blobs = blobs
             row.carried = .failure(error)
             row.finishedAt = round.now.wall

@@ -64,7 +64,7 @@ extension Core {
                     .wrongState(old.state), "Job \(id) \(standing); only failed or cancelled jobs can be retried."))
         }
         // It waits like one that is submitted.
-        if let refusal = refusalWithoutRoom ?? refusal(ofWaiting: 1, of: old.owner) { return fail(request, refusal) }
+        if let refusal = refusalWithoutRoom ?? refusalOfWaiting(old.owner) { return fail(request, refusal) }
         var row = old
         row.retry(from: point, at: round.now)
         let first = row.link

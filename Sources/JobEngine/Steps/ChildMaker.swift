@@ -90,7 +90,7 @@ struct ChildMaker: Sendable {
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: admitted.host)), document: document,
+                index: index, body: .job(NewJob.Terms(spec, host: admitted.host, isChild: true)), document: document,
                 specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)

@@ -36,7 +36,11 @@ public struct JSONObject: Sendable {
 
     /// The value under `name`; assigning nil removes the member, assigning to a new name appends it.
     public subscript(name: String) -> JSON? {
-        get { members.last { $0.name.hasSameBytes(as: name) }?.value }
+        get {
+            // Nearly all other names are told apart by their lengths.
+            let count = name.utf8.count
+            return members.last { $0.name.utf8.count == count && $0.name.hasSameBytes(as: name) }?.value
+        }
         set {
             guard let newValue else { return members.removeAll { $0.name.hasSameBytes(as: name) } }
             if let index = members.lastIndex(where: { $0.name.hasSameBytes(as: name) }) {

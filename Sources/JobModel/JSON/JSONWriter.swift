@@ -20,9 +20,10 @@ package struct JSONWriter {
         bytes.append(contentsOf: json)
     }
 
-    /// Appends bytes that are JSON already.
-    package mutating func raw(_ json: some Sequence<UInt8>) {
-        bytes.append(contentsOf: json)
+    /// Appends text that is JSON already.
+    package mutating func raw(text: String) {
+        var text = text
+        text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
     /// Appends a whole number.

@@ -105,7 +105,7 @@ extension Progress.Value {
         case .count(.some(let count)): writer.write(Int(count))
         case .word(let word):
             writer.raw("\"")
-            writer.raw(word.utf8)
+            writer.raw(text: word)
             writer.raw("\"")
         case .rounded(.some(let value), let parts):
             let count = (value * parts).rounded()

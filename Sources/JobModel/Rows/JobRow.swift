@@ -72,11 +72,7 @@ package struct JobRow: Sendable, Hashable {
     /// its owner is in.
     package let groups: CallerGroups?
     package let parent: Parent?
-    package let plan: JobPlan
-    package let queue: String
-    package let priority: Int
-    package let key: String?
-    package let tags: [String]
+    package let terms: JobTerms
     /// Bytes of its spec.
     package let specSize: Int
     /// Bytes of what is stored of it with the job: less where a template or a file has the rest.
@@ -128,24 +124,25 @@ package struct JobRow: Sendable, Hashable {
     package var crashes = 0
 
     package init(
-        id: JobID = 0, owner: UInt32, groups: CallerGroups?, parent: Parent?, plan: JobPlan, queue: String,
-        priority: Int, key: String?, tags: [String], specSize: Int, storedSpecSize: Int? = nil, createdAt: Timestamp,
-        state: JobState
+        id: JobID = 0, owner: UInt32, groups: CallerGroups?, parent: Parent?, terms: JobTerms, specSize: Int,
+        storedSpecSize: Int? = nil, createdAt: Timestamp, state: JobState
     ) {
         self.id = id
         self.owner = owner
         self.groups = groups
         self.parent = parent
-        self.plan = plan
-        self.queue = queue
-        self.priority = priority
-        self.key = key
-        self.tags = tags
+        self.terms = terms
         self.specSize = specSize
         self.storedSpecSize = storedSpecSize ?? specSize
         self.createdAt = createdAt
         self.state = state
     }
+
+    package var plan: JobPlan { terms.plan }
+    package var queue: String { terms.queue }
+    package var priority: Int { terms.priority }
+    package var key: String? { terms.key }
+    package var tags: [String] { terms.tags }
 }
 
 /// A long value of a link in a file of the blob store.

@@ -16,7 +16,7 @@ package struct NewJobRow: Sendable {
         }
     }
 
-    package let row: JobRow
+    package var row: JobRow
     package let document: Document
     /// What tells its spec from others of the same key; 0 without a key.
     package let digest: UInt64

@@ -102,7 +102,7 @@ package enum SourceParameters: Sendable, Equatable {
     private static func refuseExpressions(
         in text: String, at pointer: @autoclosure () -> JSONPointer
     ) throws(SpecError) {
-        guard text.utf8.contains(UInt8(ascii: "{")), let expression = TemplateText.firstExpression(in: text) else {
+        guard text.holdsBrace, let expression = TemplateText.firstExpression(in: text) else {
             return
         }
         let reason =

@@ -102,7 +102,7 @@ struct ExpansionRun {
     }
 
     private mutating func string(_ text: String, _ pass: Pass, inURL: Bool) throws(JobError) -> JSON {
-        if !text.utf8.contains(UInt8(ascii: "{")) || (!pass.isLast && pass.names.isEmpty) { return .string(text) }
+        if !text.holdsBrace || (!pass.isLast && pass.names.isEmpty) { return .string(text) }
         let parsed: TemplateText
         do { parsed = try TemplateText(text) } catch { throw JobError(.template, error.reason) }
         if parsed.segments.count == 1, case .expression(let name, let pointer, let source) = parsed.segments[0] {

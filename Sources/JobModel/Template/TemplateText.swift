@@ -38,7 +38,7 @@ package struct TemplateText: Sendable {
 
     /// Takes `text` apart. `\{{` stands for `{{`.
     package init(_ text: String) throws(Flaw) {
-        guard text.utf8.contains(UInt8(ascii: "{")) else {
+        guard text.holdsBrace else {
             segments = [.text(text)]
             return
         }
@@ -99,7 +99,7 @@ package struct TemplateText: Sendable {
 
     /// Whether `text` has an expression, or what looks like the beginning of one.
     package static func hasExpression(_ text: String) -> Bool {
-        guard text.utf8.contains(UInt8(ascii: "{")) else { return false }
+        guard text.holdsBrace else { return false }
         guard let parsed = try? TemplateText(text) else { return true }
         return parsed.segments.contains { segment in
             if case .expression = segment { true } else { false }
@@ -158,7 +158,7 @@ package struct TemplateText: Sendable {
 
     /// `text` with every `{{` escaped, so that it passes through an expansion unchanged.
     package static func escaped(_ text: String) -> String {
-        guard text.utf8.contains(UInt8(ascii: "{")) else { return text }
+        guard text.holdsBrace else { return text }
         var escaped = ""
         var rest = Substring(text)
         while let opening = rest.firstRange(ofBraces: "{{") {
@@ -200,5 +200,14 @@ extension Substring {
             index = next
         }
         return nil
+    }
+}
+
+extension String {
+    /// Whether there may be an expression in it.
+    var holdsBrace: Bool {
+        let brace = UInt8(ascii: "{")
+        // Each string of a spec is looked at; one byte after the other of a string takes several times as long.
+        return utf8.withContiguousStorageIfAvailable { $0.contains(brace) } ?? utf8.contains(brace)
     }
 }

@@ -25,12 +25,12 @@ struct Call: Sendable {
     ) {
         var writer = JSONWriter(reservingCapacity: elements.count + 64)
         writer.raw("{")
-        if let watch { writer.raw("\"watch\":\"\(watch)\",".utf8) }
-        writer.raw("\"\(name)\":[".utf8)
+        if let watch { writer.raw(text: "\"watch\":\"\(watch)\",") }
+        writer.raw(text: "\"\(name)\":[")
         writer.raw(elements)
         writer.raw("]")
         for member in further {
-            writer.raw(",\"\(member.name)\":".utf8)
+            writer.raw(text: ",\"\(member.name)\":")
             writer.write(member.value)
         }
         writer.raw("}")

@@ -43,36 +43,56 @@ extension Connection {
         var refusal = CoreError.stopping
         if case .failed(let error) = answer { refusal = error }
         var answers = (answer.submitted ?? []).makeIterator()
+        // Answers that nothing stands between are sent together.
+        var lines = JSONWriter(reservingCapacity: 96 * submits.count)
         for (submit, read) in zip(submits, submitted) {
+            let result: Result<(SubmittedJob, ConnectionWatch?), ProtocolError>
             switch read {
-            case .failure(let error): fail(submit, error)
+            case .failure(let error): result = .failure(error)
             case .success(let watch):
                 switch answers.next() ?? .failure(refusal) {
-                // A client that submits one job at a time waits for this answer and nothing else.
-                case .success(let job): succeed(submit, job, watch, atOnce: submits.count == 1 && watch == nil)
+                case .success(let job): result = .success((job, watch))
                 case .failure(let error):
                     if let watch { unwatch(watch.number) }
-                    fail(submit, ProtocolError(error))
+                    result = .failure(ProtocolError(error))
                 }
             }
+            if case .success((let job, nil)) = result, submit.batch == nil {
+                guard let id = submit.id else { continue }
+                Answer.writeSubmission(id: id, job, watch: nil, to: &lines)
+                lines.raw("\n")
+                continue
+            }
+            send(&lines)
+            switch result {
+            case .failure(let error): fail(submit, error)
+            case .success((let job, let watch)): succeed(submit, job, watch)
+            }
         }
+        // A client that submits one job at a time waits for this answer and nothing else.
+        send(&lines, atOnce: submits.count == 1)
         answered(lines: submits.count { $0.batch == nil })
         done()
     }
 
+    private func send(_ lines: inout JSONWriter, atOnce: Bool = false) {
+        guard !lines.bytes.isEmpty else { return }
+        outbox.send(lines: lines.bytes, atOnce: atOnce)
+        lines = JSONWriter()
+    }
+
     /// Answers a submission; its watch begins behind the answer.
-    private func succeed(_ submit: Submit, _ job: SubmittedJob, _ watch: ConnectionWatch?, atOnce: Bool) {
+    private func succeed(_ submit: Submit, _ job: SubmittedJob, _ watch: ConnectionWatch?) {
         let answer = submit.id.map { id in
             var writer = JSONWriter(reservingCapacity: 128)
-            Answer.writeSubmission(
-                id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name, to: &writer)
+            Answer.writeSubmission(id: id, job, watch: watch?.name, to: &writer)
             return writer.bytes
         }
         let unfinished: Set<JobID> = job.state.isTerminal ? [] : [job.job]
         if let batch = submit.batch {
             batch.succeed(submit.id, answer: answer) { watch?.open(unfinished: unfinished) }
         } else {
-            if let answer { outbox.send(answer: answer, atOnce: atOnce) }
+            if let answer { outbox.send(answer: answer) }
             watch?.open(unfinished: unfinished)
         }
     }
@@ -158,6 +178,14 @@ extension Connection {
         let room = call.room - 64
         let (page, next) = try await look { (lookup) throws(ProtocolError) in try lookup.page(filter, within: room) }
         call.succeed("jobs", page.text, [JSONObject.Member(name: "next", value: next.map { JSON(Int($0)) } ?? .null)])
+    }
+}
+
+extension Answer {
+    fileprivate static func writeSubmission(
+        id: JSON, _ job: SubmittedJob, watch: String?, to writer: inout JSONWriter
+    ) {
+        writeSubmission(id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch, to: &writer)
     }
 }
 

@@ -94,14 +94,14 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Sends an answer, which has no line end yet; `atOnce` where nothing is to be sent together with it.
-    func send(answer: [UInt8], atOnce: Bool = false) {
+    /// Sends an answer, which has no line end yet.
+    func send(answer: [UInt8]) {
         var line = answer
         line.append(UInt8(ascii: "\n"))
-        send(lines: line, atOnce: atOnce)
+        send(lines: line)
     }
 
-    /// Sends lines with their ends.
+    /// Sends lines with their ends; `atOnce` where nothing is to be sent together with them.
     func send(lines: [UInt8], atOnce: Bool = false) {
         whileOpen(size: lines.count, atOnce: atOnce) { $0.append(lines) }
     }

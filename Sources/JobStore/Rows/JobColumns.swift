@@ -209,9 +209,9 @@ enum JobColumns {
         var parent = parent
         parent?.depth = depth
         return JobRow(
-            id: id, owner: owner, groups: groups, parent: parent, plan: plan, queue: queue, priority: priority,
-            key: key, tags: tags, specSize: specSize, storedSpecSize: storedSpecSize, createdAt: createdAt, state: state
-        )
+            id: id, owner: owner, groups: groups, parent: parent,
+            terms: JobTerms(plan: plan, queue: queue, priority: priority, key: key, tags: tags), specSize: specSize,
+            storedSpecSize: storedSpecSize, createdAt: createdAt, state: state)
     }
 
     private static func read(_ life: UnsafeRawBufferPointer, runLife: Int64?, into job: inout JobRow) -> Bool {

@@ -36,11 +36,13 @@ struct JobBuffer {
     }
 
     private(set) var entries: [JobID: Entry] = [:]
-    /// Jobs whose change is not in the database, in no order.
-    private(set) var changed: [JobID] = []
+    /// Those whose change is not in the database, in no order.
+    private(set) var changed: [Entry] = []
     private var keys: [OwnedKey: JobID] = [:]
     /// Where ready jobs of the database differ from those here.
     private var queues: Set<OwnedQueue> = []
+    /// The one that was added last, which most rows are of.
+    private var lastReady: OwnedQueue?
     /// The parents of changed children.
     private var parents: Set<JobID> = []
 
@@ -61,21 +63,22 @@ struct JobBuffer {
         var row = new.row
         row.id = id
         if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = id }
-        changed.append(id)
         note(row, isReady: row.isReady)
-        entries[id] = Entry(row, .insert, document: new.document, digest: new.digest)
+        let entry = Entry(row, .insert, document: new.document, digest: new.digest)
+        entries[id] = entry
+        changed.append(entry)
     }
 
     mutating func update(_ row: JobRow) {
         guard let entry = entries[row.id] else {
-            changed.append(row.id)
             note(row, isReady: true)
-            entries[row.id] = Entry(row, .update)
-            return
+            let entry = Entry(row, .update)
+            entries[row.id] = entry
+            return changed.append(entry)
         }
         note(row, isReady: entry.row.isReady || row.isReady)
         if entry.change == .none {
-            changed.append(row.id)
+            changed.append(entry)
             entry.change = .update
         }
         entry.row = row
@@ -85,22 +88,29 @@ struct JobBuffer {
         guard let entry = entries[row.id] else { return }
         if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = nil }
         note(row, isReady: row.isReady)
-        if entry.change == .none { changed.append(row.id) }
-        if entry.change == .insert { entries[row.id] = nil }
+        if entry.change == .insert {
+            entries[row.id] = nil
+            entry.change = .none
+            return
+        }
+        if entry.change == .none { changed.append(entry) }
         entry.change = .delete
     }
 
     private mutating func note(_ row: JobRow, isReady: Bool) {
-        if isReady { queues.insert(OwnedQueue(owner: row.owner, queue: row.queue)) }
+        if isReady, lastReady?.owner != row.owner || lastReady?.queue != row.queue {
+            let queue = OwnedQueue(owner: row.owner, queue: row.queue)
+            queues.insert(queue)
+            lastReady = queue
+        }
         if let parent = row.parent { parents.insert(parent.job) }
     }
 
     /// What is here is in the database.
     mutating func flushed() {
-        for id in changed {
-            guard let entry = entries[id] else { continue }
+        for entry in changed {
             if entry.change == .delete {
-                entries[id] = nil
+                entries[entry.row.id] = nil
             } else {
                 entry.change = .none
                 entry.document = nil
@@ -109,6 +119,7 @@ struct JobBuffer {
         changed.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)
         queues.removeAll(keepingCapacity: true)
+        lastReady = nil
         parents.removeAll(keepingCapacity: true)
     }
 
@@ -117,6 +128,7 @@ struct JobBuffer {
         changed.removeAll(keepingCapacity: true)
         keys.removeAll()
         queues.removeAll()
+        lastReady = nil
         parents.removeAll()
     }
 }

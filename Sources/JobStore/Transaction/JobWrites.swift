@@ -40,8 +40,7 @@ final class JobWrites {
     func write(_ buffer: JobBuffer) throws(StoreError) {
         var new: [JobBuffer.Entry] = []
         var changed: [JobBuffer.Entry] = []
-        for id in buffer.changed.sorted() {
-            guard let entry = buffer.entries[id] else { continue }
+        for entry in buffer.changed.sorted(by: { $0.row.id < $1.row.id }) {
             switch entry.change {
             case .none: break
             case .insert: new.append(entry)

@@ -57,8 +57,10 @@ package final class StateBody: Sendable {
             let json = try JSON(parsing: #"{"source": \#(source), "label": "job"\#(members)}"#)
             let spec = try JobSpecReader.spec(json, limits: JobLimits())
             let row = JobRow(
-                owner: 1000, groups: nil, parent: nil, plan: JobPlan(spec), queue: spec.queue, priority: spec.priority,
-                key: spec.key, tags: spec.tags, specSize: spec.size, createdAt: now, state: .queued)
+                owner: 1000, groups: nil, parent: nil,
+                terms: JobTerms(
+                    plan: JobPlan(spec), queue: spec.queue, priority: spec.priority, key: spec.key, tags: spec.tags),
+                specSize: spec.size, createdAt: now, state: .queued)
             return NewJobRow(row: row, document: .spec(json.utf8), digest: 1)
         }
         let long = String(repeating: "long ", count: 1000)
@@ -87,15 +89,15 @@ package final class StateBody: Sendable {
             }
             try transaction.put(list)
         }
-        let plan = JobPlan(try JobSpecReader.spec(["source": ["type": "value", "value": 1]], limits: JobLimits()))
+        let spec = try JobSpecReader.spec(["source": ["type": "value", "value": 1]], limits: JobLimits())
+        let terms = JobTerms(plan: JobPlan(spec), queue: "default", priority: 0, key: nil, tags: ["tools"])
         try round(store) { (transaction) throws(StoreError) in
             let rows = (0..<Int(children)).map { index in
                 NewJobRow(
                     row: JobRow(
                         owner: 1000, groups: nil,
-                        parent: JobRow.Parent(job: 3, link: 0, list: 1, index: index, depth: 1), plan: plan,
-                        queue: "default", priority: 0, key: nil, tags: ["tools"], specSize: 100, createdAt: now,
-                        state: .queued),
+                        parent: JobRow.Parent(job: 3, link: 0, list: 1, index: index, depth: 1),
+                        terms: terms, specSize: 100, createdAt: now, state: .queued),
                     document: .item(.inline((["n": JSON(index)] as JSON).utf8)))
             }
             _ = try transaction.insert(rows)

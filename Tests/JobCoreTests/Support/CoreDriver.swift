@@ -144,7 +144,9 @@ final class CoreDriver {
     }
 
     private func body(_ json: JSON) -> NewChildRow.Body {
-        do { return .job(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil)) } catch {
+        do {
+            return .job(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil, isChild: true))
+        } catch {
             return .invalid(JobError(.invalid, error.reason))
         }
     }

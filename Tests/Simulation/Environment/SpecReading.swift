@@ -39,7 +39,8 @@ enum SpecReading {
                 depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
             guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec))), document: .spec(spec.json.utf8))
+                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec), isChild: true)),
+                document: .spec(spec.json.utf8))
         } catch {
             return invalid(index, error.reason)
         }

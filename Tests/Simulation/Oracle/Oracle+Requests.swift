@@ -107,7 +107,7 @@ extension Oracle {
         if submitted.isCreated { untold.remove(row.id) }
         world.expect(row.owner == asked.caller.uid, 1, "Job \(row.id) is of another owner than its client.")
         if submitted.isCreated {
-            world.expect(row.plan == new.terms.plan, 1, "Job \(row.id) is not what was submitted.")
+            world.expect(row.plan == new.terms.lasting.plan, 1, "Job \(row.id) is not what was submitted.")
         }
         if let subscription = new.subscription, !unsubscribed.contains(subscription) {
             watches[subscription] = Watch(

@@ -1,0 +1,33 @@
+/// What the core goes by of a spec, and never changes. An object, as a row is copied each time it is read or changed.
+package final class JobTerms: Sendable {
+    package let plan: JobPlan
+    package let queue: String
+    package let priority: Int
+    /// Unique among the jobs of its owner; nil for a child.
+    package let key: String?
+    package let tags: [String]
+
+    package init(plan: JobPlan, queue: String, priority: Int, key: String?, tags: [String]) {
+        self.plan = plan
+        self.queue = queue
+        self.priority = priority
+        self.key = key
+        self.tags = tags
+    }
+}
+
+extension JobTerms: Hashable {
+    package static func == (left: JobTerms, right: JobTerms) -> Bool {
+        left === right
+            || left.plan == right.plan && left.queue == right.queue && left.priority == right.priority
+                && left.key == right.key && left.tags == right.tags
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(plan)
+        hasher.combine(queue)
+        hasher.combine(priority)
+        hasher.combine(key)
+        hasher.combine(tags)
+    }
+}
