@@ -69,6 +69,8 @@ static int close_log(sqlite3_file *file) {
 }
 
 int deferd_gather_log(sqlite3 *database) {
+    const char *tuning = getenv("DEFERD_TUNING");
+    if (tuning != NULL && strcmp(tuning, "off") == 0) return SQLITE_OK;
     sqlite3_file *file = NULL;
     int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
     if (code != SQLITE_OK || file == NULL || file->pMethods == NULL) return code == SQLITE_OK ? SQLITE_ERROR : code;

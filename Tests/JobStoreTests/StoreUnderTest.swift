@@ -99,12 +99,15 @@ extension JobRow {
     /// A job with a value in each of its columns.
     static var full: JobRow {
         let step = JobPlan.Step(source: .download, timeout: 30, retry: .none, isRepeatable: false)
+        let retry = RetryPolicy(max: 7, initial: 0.25, factor: 1.5, maxDelay: 1e9, jitter: false)
+        let retried = JobPlan.Step(source: nil, timeout: nil, retry: retry, isRepeatable: true)
         var row = JobRow(
             owner: 4_294_967_295, groups: CallerGroups([4, 24]),
             parent: Parent(job: 7, link: 2, list: 9, index: 3, depth: 1),
             terms: JobTerms(
                 plan: JobPlan(
-                    source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .finally(step)], deadline: 60),
+                    source: step, links: [.pair(then: step, fail: nil, on: ["http"]), .both(retried), .finally(step)],
+                    deadline: 60),
                 queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"]),
             specSize: 77, createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
         let error = JobError(.http, "The server said no.", retryable: true, http: .init(status: 503, reason: "No"))

@@ -36,3 +36,10 @@ package struct RetryPolicy: Sendable, Hashable {
         ]
     }
 }
+
+extension RetryPolicy {
+    /// No retry, with the standard's pauses.
+    package static let none = RetryPolicy(
+        max: 0, initial: RetryPolicy.standard.initial, factor: RetryPolicy.standard.factor,
+        maxDelay: RetryPolicy.standard.maxDelay, jitter: RetryPolicy.standard.jitter)
+}

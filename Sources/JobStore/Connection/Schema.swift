@@ -9,7 +9,7 @@
 enum Schema {
     /// "DFRD" in the header of the file, by which a database of another program is told apart.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 2
+    static let version: Int64 = 3
 
     static let tables = """
         CREATE TABLE jobs (

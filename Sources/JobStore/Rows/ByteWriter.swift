@@ -11,6 +11,7 @@ struct ByteWriter {
     mutating func number(_ value: Int64) {
         // Small ones of either sign are short.
         var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
+        if rest < 0x80 { return bytes.append(UInt8(truncatingIfNeeded: rest)) }
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
             rest >>= 7
@@ -37,8 +38,6 @@ struct ByteWriter {
         number(value.count)
         bytes.append(contentsOf: value)
     }
-
-    mutating func raw(_ value: [UInt8]) { bytes.append(contentsOf: value) }
 
     mutating func blob(_ value: BlobReference) {
         number(value.life)
@@ -118,12 +117,6 @@ struct ByteReader {
     }
 
     mutating func text() -> String? { part().map { String(decoding: $0, as: UTF8.self) } }
-
-    /// All bytes that are left.
-    mutating func rest() -> UnsafeRawBufferPointer {
-        defer { position = bytes.count }
-        return UnsafeRawBufferPointer(rebasing: bytes[position...])
-    }
 
     mutating func blob() -> BlobReference? {
         guard let life = number(), let own = number(), let size = number(), life > 0, own > 0, size >= 0 else {

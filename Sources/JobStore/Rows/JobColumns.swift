@@ -95,7 +95,7 @@ enum JobColumns {
         if let groups = row.groups { writer.text(groups.text) }
         writer.number(row.tags.count)
         for tag in row.tags { writer.text(tag) }
-        writer.raw(row.plan.bytes)
+        writer.plan(row.plan)
         return writer.bytes
     }
 
@@ -205,7 +205,7 @@ enum JobColumns {
             guard let tag = reader.text() else { return nil }
             tags.append(tag)
         }
-        guard let plan = JobPlan(bytes: reader.rest()) else { return nil }
+        guard let plan = reader.plan(), reader.isAtEnd else { return nil }
         var parent = parent
         parent?.depth = depth
         return JobRow(
